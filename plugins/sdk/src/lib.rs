@@ -1,1 +1,110 @@
-//! TBD.
+//! What a plugin author needs: the [`Framework`] trait, the [`export!`] macro, typed views of what the host shows,
+//! and editing of pod templates.
+//!
+//! ```ignore
+//! struct Echo;
+//! impl troupe_plugin::Framework for Echo { /* describe, plan, bind, judge */ }
+//! troupe_plugin::export!(Echo);
+//! ```
+//!
+//! The contract itself, with every field explained, is `wit/framework.wit`.
+
+#[doc(hidden)]
+#[path = "bindings.rs"]
+pub mod __bindings;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod crd;
+mod job;
+mod observed;
+mod pod;
+pub mod testkit;
+mod text;
+mod time;
+
+#[doc(hidden)]
+pub use __bindings::__export_troupe_plugin;
+#[doc(hidden)]
+pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
+pub use __bindings::troupe::framework::types;
+pub use job::{Job, invalid, unsupported};
+pub use observed::{ChildExt, ObservationExt, PodExt};
+pub use pod::{Container, PodTemplate};
+pub use text::{index, job_name, pod_name, text};
+pub use time::{parse_rfc3339, rfc3339};
+
+use types::{Bindings, Descriptor, Observation, Outlook, JobPlan, Refusal, Verdict};
+
+/// A framework: how its jobs become pods and objects, and when they are done.
+///
+/// Every function is pure: the same arguments give the same answer, on whatever machine and at whatever time.
+pub trait Framework {
+    /// The job's `spec` as this framework reads it.
+    type Spec: serde::de::DeserializeOwned;
+    /// The cluster operator's settings for this plugin.
+    type Config: serde::de::DeserializeOwned;
+
+    /// Facts that hold for every job.
+    fn describe() -> Descriptor;
+
+    /// What should exist for the job.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] names the fields of the job that are wrong.
+    fn plan(job: &Job<Self::Spec, Self::Config>) -> Result<JobPlan, Refusal>;
+
+    /// The bodies of the `bound` objects named in `wanted`. One that is left out stays as it is.
+    ///
+    /// # Errors
+    /// As for [`Framework::plan`].
+    fn bind(
+        job: &Job<Self::Spec, Self::Config>,
+        seen: &Observation,
+        wanted: &[String],
+    ) -> Result<Bindings, Refusal>;
+
+    /// The job's whole status and whether it is over.
+    ///
+    /// # Errors
+    /// As for [`Framework::plan`].
+    fn judge(
+        job: &Job<Self::Spec, Self::Config>,
+        seen: &Observation,
+        outlook: &Outlook,
+    ) -> Result<Verdict, Refusal>;
+}
+
+/// Makes a type that implements [`Framework`] this component's plugin.
+///
+/// Expands to nothing in a native build, where the exported names would clash with another plugin's.
+#[macro_export]
+macro_rules! export {
+    ($framework:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            struct Exported;
+            impl $crate::__Guest for Exported {
+                fn describe() -> $crate::types::Descriptor {
+                    <$framework as $crate::Framework>::describe()
+                }
+                fn plan(job: $crate::types::JobView) -> Result<$crate::types::JobPlan, $crate::types::Refusal> {
+                    <$framework as $crate::Framework>::plan(&$crate::Job::parse(job)?)
+                }
+                fn bind(
+                    job: $crate::types::JobView,
+                    seen: $crate::types::Observation,
+                    wanted: Vec<String>,
+                ) -> Result<$crate::types::Bindings, $crate::types::Refusal> {
+                    <$framework as $crate::Framework>::bind(&$crate::Job::parse(job)?, &seen, &wanted)
+                }
+                fn judge(
+                    job: $crate::types::JobView,
+                    seen: $crate::types::Observation,
+                    outlook: $crate::types::Outlook,
+                ) -> Result<$crate::types::Verdict, $crate::types::Refusal> {
+                    <$framework as $crate::Framework>::judge(&$crate::Job::parse(job)?, &seen, &outlook)
+                }
+            }
+            $crate::__export_troupe_plugin!(Exported with_types_in $crate::__bindings);
+        };
+    };
+}

@@ -1,0 +1,154 @@
+//! For a plugin's native tests: a job from JSON, and an observation one word per deviation.
+
+use crate::types::{
+    ChildView, ContainerRow, ContainerState, Ended, JobView, Observation, Outlook, PodPhase, PodRow,
+};
+use serde_json::Value;
+
+/// A job named `name` in namespace `ns`, with uid `uid-of-NAME` and no config.
+#[must_use]
+pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
+    JobView {
+        kind: kind.into(),
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        generation: 1,
+        labels: vec![],
+        annotations: vec![],
+        spec: spec.to_string(),
+        config: "{}".into(),
+    }
+}
+
+/// An observation of these pods at 2026-01-01T00:00:00Z, with nothing published before.
+#[must_use]
+pub fn seen(pods: Vec<PodRow>) -> Observation {
+    Observation {
+        now: 1_767_225_600_000,
+        pods,
+        children: vec![],
+        roles: vec![],
+        previous_status: "{}".into(),
+    }
+}
+
+/// The host has nothing to say.
+#[must_use]
+pub fn calm() -> Outlook {
+    Outlook { suspended: false, waiting: None }
+}
+
+/// A pending pod `NAME` of a role, without address.
+#[must_use]
+pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
+    PodRow {
+        role: role.into(),
+        index: Some(index),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        phase: PodPhase::Pending,
+        reason: String::new(),
+        message: String::new(),
+        ready: false,
+        terminating: false,
+        ips: vec![],
+        node: String::new(),
+        created: 1_767_225_600_000,
+        containers: vec![],
+    }
+}
+
+/// A child the plan knows under `key`, with these fields kept.
+#[must_use]
+pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> ChildView {
+    ChildView {
+        key: Some(key.into()),
+        kind: kind.into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        terminating: false,
+        fields: fields.iter().map(|(at, value)| ((*at).into(), value.to_string())).collect(),
+    }
+}
+
+/// Deviations of a pod from [`pod`].
+pub trait PodIs {
+    /// It has this address.
+    #[must_use]
+    fn with_ip(self, ip: &str) -> Self;
+    /// Its init container of this name is running.
+    #[must_use]
+    fn initialising(self, container: &str) -> Self;
+    /// Running and ready.
+    #[must_use]
+    fn running(self) -> Self;
+    /// Running, not ready.
+    #[must_use]
+    fn running_unready(self) -> Self;
+    /// Succeeded.
+    #[must_use]
+    fn succeeded(self) -> Self;
+    /// Failed with this exit code.
+    #[must_use]
+    fn failed(self, exit_code: i32) -> Self;
+    /// Being deleted.
+    #[must_use]
+    fn going(self) -> Self;
+}
+
+impl PodIs for PodRow {
+    fn with_ip(mut self, ip: &str) -> Self {
+        self.ips = vec![ip.into()];
+        self
+    }
+
+    fn initialising(mut self, container: &str) -> Self {
+        self.containers = vec![row(container, true, false, ContainerState::Running(self.created))];
+        self
+    }
+
+    fn running(mut self) -> Self {
+        self.phase = PodPhase::Running;
+        self.ready = true;
+        self.containers = vec![row("main", false, true, ContainerState::Running(self.created))];
+        self
+    }
+
+    fn running_unready(self) -> Self {
+        let mut pod = self.running();
+        pod.ready = false;
+        for container in &mut pod.containers {
+            container.ready = false;
+        }
+        pod
+    }
+
+    fn succeeded(mut self) -> Self {
+        self.phase = PodPhase::Succeeded;
+        self.ready = false;
+        self.containers = vec![row("main", false, false, ended(0, self.created))];
+        self
+    }
+
+    fn failed(mut self, exit_code: i32) -> Self {
+        self.phase = PodPhase::Failed;
+        self.ready = false;
+        self.containers = vec![row("main", false, false, ended(exit_code, self.created))];
+        self
+    }
+
+    fn going(mut self) -> Self {
+        self.terminating = true;
+        self
+    }
+}
+
+fn row(name: &str, init: bool, ready: bool, state: ContainerState) -> ContainerRow {
+    ContainerRow { name: name.into(), init, ready, restarts: 0, state }
+}
+
+fn ended(exit_code: i32, at: u64) -> ContainerState {
+    let reason = if exit_code == 0 { "Completed" } else { "Error" };
+    ContainerState::Terminated(Ended { exit_code, reason: reason.into(), message: String::new(), at })
+}

@@ -1,0 +1,63 @@
+//! Unix milliseconds to and from the text that Kubernetes uses for times. No clock: the host says what time it is.
+
+/// `2026-01-02T03:04:05Z` for a time in Unix milliseconds; fractions of a second are dropped, as in `metav1.Time`.
+#[must_use]
+pub fn rfc3339(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1000;
+    let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_from_days(days);
+    let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The time in Unix milliseconds of a text in the form that [`rfc3339`] writes, or None.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    if !text.ends_with('Z') || !(1..=12).contains(&month) || year < 1970 {
+        return None;
+    }
+    Some((days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1000)
+}
+
+/// Howard Hinnant's `civil_from_days` for days since 1970-01-01.
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
+    let shifted_year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (shifted_year / 400, shifted_year % 400);
+    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    era * 146_097 + (year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year) - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_kubernetes_writes_them() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_868_799_999), "2000-02-29T23:59:59Z");
+        assert_eq!(rfc3339(1_795_268_339_000), "2026-11-21T13:38:59Z");
+    }
+
+    #[test]
+    fn a_written_time_reads_back() {
+        for ms in [0, 68_169_599_000, 951_868_799_000, 1_795_268_339_000, 4_102_444_800_000] {
+            assert_eq!(parse_rfc3339(&rfc3339(ms)), Some(ms));
+        }
+        assert_eq!(parse_rfc3339("yesterday"), None);
+    }
+}
