@@ -1,0 +1,100 @@
+//! What must outlive a pod or the process: kept in the job's `status.troupe`.
+
+use crate::plan::{Clean, Outcome};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The job's memory. One that carries another uid belongs to an earlier job of the name and counts as empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ledger {
+    /// The uid of the job it belongs to.
+    pub uid: String,
+    /// The digest of the plugin that plans this job.
+    pub digest: String,
+    /// The last headline that was written.
+    pub headline: String,
+    /// Keys of the secrets that were made; they are never made again.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub made: BTreeSet<String>,
+    /// Replicas that have succeeded, by role: first and last index of each range.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub succeeded: BTreeMap<String, Vec<(u32, u32)>>,
+    /// How the job ended, once it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Finished>,
+}
+
+/// How a job ended and what is left to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// When the host first saw it.
+    pub at: Timestamp,
+    /// Succeeded or failed.
+    pub outcome: Outcome,
+    /// Which pods are removed.
+    pub clean: Clean,
+    /// Kinds of object that go with the pods.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub clean_kinds: BTreeSet<String>,
+}
+
+impl Ledger {
+    /// The ledger in a status, if it belongs to the job with this uid; else an empty one of that job.
+    #[must_use]
+    pub fn read(status: &Value, uid: &str) -> Self {
+        let kept = status.get("troupe").and_then(|json| serde_json::from_value::<Self>(json.clone()).ok());
+        kept.filter(|ledger| ledger.uid == uid).unwrap_or_else(|| Self { uid: uid.to_owned(), ..Self::default() })
+    }
+
+    /// The replica has succeeded, now or at some time before.
+    #[must_use]
+    pub fn has_succeeded(&self, role: &str, index: u32) -> bool {
+        let ranges = self.succeeded.get(role).map_or(&[][..], Vec::as_slice);
+        ranges.iter().any(|(first, last)| (*first..=*last).contains(&index))
+    }
+
+    /// Notes that a replica has succeeded.
+    pub fn note_success(&mut self, role: &str, index: u32) {
+        if self.has_succeeded(role, index) {
+            return;
+        }
+        let ranges = self.succeeded.entry(role.to_owned()).or_default();
+        ranges.push((index, index));
+        ranges.sort_unstable();
+        let mut folded: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges.drain(..) {
+            match folded.last_mut() {
+                Some(before) if before.1 + 1 >= first => before.1 = before.1.max(last),
+                _ => folded.push((first, last)),
+            }
+        }
+        *ranges = folded;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_ledger_of_an_earlier_job_of_the_name_counts_as_empty() {
+        let status = json!({ "troupe": { "uid": "old", "digest": "d", "headline": "Running" } });
+        assert_eq!(Ledger::read(&status, "old").digest, "d");
+        assert_eq!(Ledger::read(&status, "new"), Ledger { uid: "new".into(), ..Ledger::default() });
+    }
+
+    #[test]
+    fn successes_fold_into_ranges() {
+        let mut ledger = Ledger::default();
+        for index in [0, 2, 1, 5, 1] {
+            ledger.note_success("worker", index);
+        }
+        assert_eq!(ledger.succeeded["worker"], vec![(0, 2), (5, 5)]);
+        assert!(ledger.has_succeeded("worker", 2) && !ledger.has_succeeded("worker", 3));
+    }
+}

@@ -1,0 +1,412 @@
+//! What a plugin says: facts about its framework, the plan for a job, bodies for an instant, the verdict.
+//!
+//! These are the host's own types; the generated bindings stop at `convert.rs` in the host.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Facts that hold for every job of a framework.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// The framework's short name.
+    pub name: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The kinds of job it serves.
+    pub kinds: Vec<JobKind>,
+    /// The kinds of object its jobs own, Pod among them.
+    pub children: Vec<ChildKind>,
+    /// A JSON schema of its config.
+    pub config_schema: Value,
+    /// The name its events are reported under.
+    pub event_source: String,
+}
+
+/// A kind of job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobKind {
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural, as in a URL.
+    pub plural: String,
+    /// JSON pointer into spec of the suspend switch.
+    pub suspend: Option<String>,
+    /// JSON pointer into spec of the managed-by switch.
+    pub managed_by: Option<String>,
+    /// The value of that switch that means this operator.
+    pub own_manager: Option<String>,
+    /// Finalizers of an original operator, removed from a job that is being deleted.
+    pub retired_finalizers: Vec<String>,
+}
+
+impl JobKind {
+    /// `group/version`, or `version` for the core group.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// A kind of object that jobs of a framework own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildKind {
+    /// `v1`, `batch/v1`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural, as in a URL.
+    pub plural: String,
+    /// A label selector that every such child carries; None watches all.
+    pub selector: Option<String>,
+    /// JSON pointers kept of each object.
+    pub keep: Vec<String>,
+}
+
+/// A text that is filled in per replica.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text(pub Vec<Piece>);
+
+/// A part of a [`Text`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Piece {
+    /// As it is.
+    Fixed(String),
+    /// The replica's index plus this.
+    Index(i32),
+    /// The job's name.
+    JobName,
+    /// The name of the replica's pod.
+    PodName,
+}
+
+/// What the plugin wants for a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Roles, in the framework's order.
+    pub roles: Vec<Role>,
+    /// Objects beside the pods.
+    pub objects: Vec<Object>,
+    /// Secrets made once from fresh randomness.
+    pub secrets: Vec<SecretRecipe>,
+    /// Which pods are removed when.
+    pub policy: Policy,
+    /// Things the user should know.
+    pub warnings: Vec<Event>,
+}
+
+/// A role: replicas that share a template.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Role {
+    /// As the framework calls it.
+    pub name: String,
+    /// How many.
+    pub replicas: u32,
+    /// What makes its pods.
+    pub backing: Backing,
+    /// The pod's name, or the Job's.
+    pub pod_name: Text,
+    /// `spec.hostname`.
+    pub hostname: Option<Text>,
+    /// `spec.subdomain`.
+    pub subdomain: Option<Text>,
+    /// A PodTemplateSpec.
+    pub template: Value,
+    /// Variables the host expands.
+    pub env: Vec<EnvEntry>,
+    /// Labels the host expands.
+    pub labels: Vec<(String, Text)>,
+    /// Gates before the pods are made.
+    pub after: Vec<Gate>,
+}
+
+/// What makes a role's pods.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Backing {
+    /// The host.
+    Pods,
+    /// A batch/v1 Job: this body without identity, template and suspend.
+    Job(Value),
+}
+
+/// A variable with a value that only the host can expand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvEntry {
+    /// "" the first container, "*" all, else by name.
+    pub container: String,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: Text,
+}
+
+/// All replicas of a role have come so far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Which role.
+    pub role: String,
+    /// How far.
+    pub reached: Reached,
+}
+
+/// How far a pod has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reached {
+    /// It exists.
+    Exists,
+    /// It has an address.
+    Ip,
+    /// Its phase is Running (or past it).
+    Running,
+    /// Its condition Ready is True.
+    Ready,
+}
+
+/// An object beside the pods.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Object {
+    /// Unique within the plan.
+    pub key: String,
+    /// `v1`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Its name.
+    pub name: Text,
+    /// One for each replica of this role.
+    pub per_pod_of: Option<String>,
+    /// Where its content comes from.
+    pub body: Body,
+    /// How it is treated once it exists.
+    pub upkeep: Upkeep,
+    /// Gates before it is made.
+    pub after: Vec<Gate>,
+    /// When it is removed.
+    pub remove_when: Vec<Moment>,
+}
+
+/// Where an object's content comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Body {
+    /// This, with texts filled in at JSON pointers.
+    Fixed(Value, Vec<(String, Text)>),
+    /// The plugin's `bind`, when the gates are open.
+    Bound,
+}
+
+/// How an object is treated once it exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Upkeep {
+    /// Never changed.
+    CreateOnly,
+    /// These JSON pointers are kept equal to the body.
+    Follow(Vec<String>),
+}
+
+/// When an object is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Moment {
+    /// While the job is suspended.
+    Suspended,
+    /// When the clean-pod rule of a finished job removes pods.
+    Cleaned,
+    /// When the replica it belongs to is no longer wanted.
+    ReplicaGone,
+}
+
+/// A Secret that is made once from fresh randomness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretRecipe {
+    /// Unique within the plan, objects included.
+    pub key: String,
+    /// Its name.
+    pub name: Text,
+    /// `type` of the Secret.
+    pub secret_type: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Data key of the private key.
+    pub private_key: String,
+    /// Data key of the public key.
+    pub public_key: String,
+    /// How the pair is made.
+    pub algorithm: Algorithm,
+}
+
+/// How a key pair is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Algorithm {
+    /// ECDSA on NIST P-521; private key as SEC1 PEM, public key as an authorized_keys line.
+    EcdsaP521,
+}
+
+/// Which pods are removed when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// When the job has succeeded.
+    pub clean_on_success: Clean,
+    /// When it has failed.
+    pub clean_on_failure: Clean,
+    /// While it is suspended.
+    pub clean_on_suspend: Clean,
+}
+
+/// Which pods are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clean {
+    /// None.
+    Keep,
+    /// Those that are pending or running.
+    Active,
+    /// All.
+    All,
+}
+
+/// The plugin's judgement of an instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The framework's whole status.
+    pub status: Value,
+    /// What a user sees as a step.
+    pub headline: String,
+    /// Whether the job is over.
+    pub outcome: Outcome,
+    /// What to tell when the status was written.
+    pub events: Vec<Event>,
+}
+
+/// Whether a job is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It goes on.
+    Open,
+    /// It is over, well.
+    Succeeded,
+    /// It is over, badly.
+    Failed,
+}
+
+/// An event on the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Warning instead of Normal.
+    pub warning: bool,
+    /// CamelCase reason.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A plan with everything said about this instant, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The plugin answered.
+    Judged {
+        /// The plan.
+        plan: std::sync::Arc<Plan>,
+        /// Bodies of bound objects, by key.
+        bodies: BTreeMap<String, Value>,
+        /// The verdict.
+        verdict: Verdict,
+    },
+    /// The user's mistake.
+    Rejected(Rejection),
+    /// The plugin's fault.
+    Faulted(Fault),
+}
+
+/// Why a job is refused: the user has to change something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Rejection {
+    /// Fields are wrong.
+    #[error("{}", FieldErrors(.0))]
+    Invalid(Vec<FieldError>),
+    /// The plugin or the host lacks something.
+    #[error("not supported: {0}")]
+    Unsupported(String),
+}
+
+/// One field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldError {
+    /// Which.
+    pub path: String,
+    /// What would be right.
+    pub message: String,
+}
+
+struct FieldErrors<'a>(&'a [FieldError]);
+
+impl std::fmt::Display for FieldErrors<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{}: {}", error.path, error.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a plugin did wrong. The plugin's author has to change something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Fault {
+    /// It trapped or exited.
+    #[error("plugin {plugin} trapped in {function}: {message}")]
+    Trapped {
+        /// Which plugin.
+        plugin: String,
+        /// In which of its functions.
+        function: String,
+        /// What the runtime said.
+        message: String,
+    },
+    /// It used up its fuel or its time.
+    #[error("plugin {plugin} ran out of {budget} in {function}")]
+    OutOfBudget {
+        /// Which plugin.
+        plugin: String,
+        /// In which of its functions.
+        function: String,
+        /// `fuel`, `time` or `memory`.
+        budget: String,
+    },
+    /// It said so itself.
+    #[error("plugin {plugin} reported an internal error in {function}: {message}")]
+    Internal {
+        /// Which plugin.
+        plugin: String,
+        /// In which of its functions.
+        function: String,
+        /// Its words.
+        message: String,
+    },
+    /// Its answer is not acceptable.
+    #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
+    Unacceptable {
+        /// Which plugin.
+        plugin: String,
+        /// In which of its functions.
+        function: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl Fault {
+    /// The reason of a condition: one CamelCase word per kind of fault.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Trapped { .. } => "Trapped",
+            Self::OutOfBudget { .. } => "OutOfBudget",
+            Self::Internal { .. } => "InternalError",
+            Self::Unacceptable { .. } => "UnacceptableAnswer",
+        }
+    }
+}

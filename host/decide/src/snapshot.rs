@@ -1,0 +1,201 @@
+//! Everything one decision may depend on, at one instant.
+
+use crate::{ledger::Ledger, plan::JobKind};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// Everything one decision may depend on, `now` included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The instant.
+    pub now: Timestamp,
+    /// The kind of the job.
+    pub kind: Arc<JobKind>,
+    /// The job.
+    pub job: Arc<Job>,
+    /// What must outlive a pod or the process.
+    pub ledger: Ledger,
+    /// Pods whose controller is the job, or a batch/v1 Job of the job; by name.
+    pub pods: Vec<Arc<Pod>>,
+    /// Other objects whose controller is the job; by kind and name.
+    pub children: Vec<Arc<Child>>,
+    /// Names in the job's namespace that somebody else's watched object has: kind and name.
+    pub taken: BTreeSet<(String, String)>,
+    /// When this process last wrote the job's status.
+    pub published_at: Option<Timestamp>,
+}
+
+/// A job as the API server has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+    /// Generation.
+    pub generation: i64,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+    /// Finalizers.
+    pub finalizers: Vec<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The spec, `{}` when absent.
+    pub spec: Value,
+    /// The status, `{}` when absent.
+    pub status: Value,
+}
+
+/// Phase of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Accepted, not all containers started.
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All ended well.
+    Succeeded,
+    /// At least one ended badly.
+    Failed,
+    /// Cannot be told.
+    Unknown,
+}
+
+impl PodPhase {
+    /// Succeeded or Failed.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// What is kept of a pod.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pod {
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+    /// Uid of its controller: the job, or a batch/v1 Job of it.
+    pub owner_uid: String,
+    /// When it was created.
+    pub created: Timestamp,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// Phase.
+    pub phase: PodPhase,
+    /// `status.reason`.
+    pub reason: String,
+    /// `status.message`.
+    pub message: String,
+    /// Condition Ready is True.
+    pub ready: bool,
+    /// Addresses.
+    pub ips: Vec<String>,
+    /// Node it is bound to, or "".
+    pub node: String,
+    /// Init containers first, then containers.
+    pub containers: Vec<ContainerStatus>,
+}
+
+/// What is kept of a container's status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContainerStatus {
+    /// Name.
+    pub name: String,
+    /// It is an init container.
+    pub init: bool,
+    /// Ready.
+    pub ready: bool,
+    /// Restarts.
+    pub restarts: u32,
+    /// State.
+    pub state: ContainerState,
+}
+
+/// State of a container.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ContainerState {
+    /// Not reported.
+    Unknown,
+    /// Not started.
+    Waiting {
+        /// CamelCase reason.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Running.
+    Running {
+        /// Since.
+        since: Timestamp,
+    },
+    /// Ended.
+    Terminated {
+        /// Exit code.
+        exit_code: i32,
+        /// CamelCase reason.
+        reason: String,
+        /// For people.
+        message: String,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// What is kept of another object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    /// `v1`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// What the framework keeps of it, by JSON pointer.
+    pub fields: BTreeMap<String, Value>,
+}
+
+impl Snapshot {
+    /// The value of a switch in the job's spec.
+    #[must_use]
+    pub fn switch(&self, pointer: Option<&String>) -> Option<&Value> {
+        self.job.spec.pointer(pointer?)
+    }
+
+    /// The user wants the job kept without pods.
+    #[must_use]
+    pub fn suspended(&self) -> bool {
+        self.switch(self.kind.suspend.as_ref()).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// Pods that the job itself controls, not through a batch/v1 Job.
+    pub fn own_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.iter().filter(|pod| pod.owner_uid == self.job.uid)
+    }
+
+    /// The child of this kind and name.
+    #[must_use]
+    pub fn child(&self, kind: &str, name: &str) -> Option<&Arc<Child>> {
+        self.children.iter().find(|child| child.kind == kind && child.name == name)
+    }
+}
