@@ -2,8 +2,28 @@
 //!
 //! No I/O, no clock, no randomness: `now` is in the [`Snapshot`], and this package depends on no runtime.
 
+pub mod build;
+pub mod cleanup;
+mod decide;
+pub mod decision;
+mod diff;
 pub mod ledger;
+pub mod lifecycle;
+pub mod names;
+pub mod outlook;
+pub mod ownership;
 pub mod plan;
+mod replicas;
 pub mod snapshot;
+pub mod standing;
+pub mod status;
+mod suspend;
+pub mod vet;
+pub mod waiting;
 
+pub use decide::decide;
+pub use decision::{Action, Applied, Decision, Report, Wake, Write};
+pub use lifecycle::{Triage, triage};
+pub use outlook::{Outlook, outlook};
 pub use snapshot::Snapshot;
+pub use waiting::Waiting;

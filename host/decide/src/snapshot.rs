@@ -26,8 +26,8 @@ pub struct Snapshot {
     pub children: Vec<Arc<Child>>,
     /// Names in the job's namespace that somebody else's watched object has: kind and name.
     pub taken: BTreeSet<(String, String)>,
-    /// When this process last wrote the job's status.
-    pub published_at: Option<Timestamp>,
+    /// Digest of the plugin that serves this job.
+    pub digest: String,
 }
 
 /// A job as the API server has it.

@@ -1,0 +1,114 @@
+//! Children as the API server gets them: templates and bodies with identity, names and variables filled in.
+
+use crate::{
+    Snapshot, names, ownership,
+    plan::{EnvEntry, Object, Plan, Role, Text},
+};
+use serde_json::{Map, Value, json};
+
+/// The pod of a replica.
+#[must_use]
+pub fn pod(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
+    let template = template(snapshot, role, index, name);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": ownership::metadata(snapshot, name, &template["metadata"]),
+        "spec": template["spec"],
+    })
+}
+
+/// The Job that backs a role, suspended if the job is.
+#[must_use]
+pub fn job(snapshot: &Snapshot, role: &Role, body: &Value, name: &str) -> Value {
+    let mut spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
+    spec["template"] = template(snapshot, role, 0, name);
+    if snapshot.suspended() {
+        spec["suspend"] = json!(true);
+    }
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": ownership::metadata(snapshot, name, &body["metadata"]),
+        "spec": spec,
+    })
+}
+
+/// An object of the plan, from the body that the plan or the plugin's `bind` gave.
+#[must_use]
+pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, body: &Value) -> Value {
+    let name = names::of_object(plan, object, &snapshot.job.name, index);
+    let mut whole = body.clone();
+    whole["apiVersion"] = json!(object.api_version);
+    whole["kind"] = json!(object.kind);
+    whole["metadata"] = ownership::metadata(snapshot, &name, &body["metadata"]);
+    whole
+}
+
+/// A fixed body with its texts filled in for one replica.
+#[must_use]
+pub fn filled(
+    body: &Value,
+    fill: &[(String, Text)],
+    job_name: &str,
+    pod_name: Option<&str>,
+    index: u32,
+) -> Value {
+    let mut body = body.clone();
+    for (pointer, text) in fill {
+        if let Some(place) = body.pointer_mut(pointer) {
+            *place = json!(names::expand(text, job_name, pod_name, index));
+        }
+    }
+    body
+}
+
+fn template(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
+    let job_name = &snapshot.job.name;
+    let fill = |text: &Text| names::expand(text, job_name, Some(name), index);
+    let mut template = json!({ "metadata": role.template["metadata"], "spec": role.template["spec"] });
+    if !template["metadata"].is_object() {
+        template["metadata"] = json!({});
+    }
+    for (label, value) in &role.labels {
+        template["metadata"]["labels"][label.as_str()] = json!(fill(value));
+    }
+    if let Some(hostname) = &role.hostname {
+        template["spec"]["hostname"] = json!(fill(hostname));
+    }
+    if let Some(subdomain) = &role.subdomain {
+        template["spec"]["subdomain"] = json!(fill(subdomain));
+    }
+    if let Some(Value::Array(containers)) = template["spec"].get_mut("containers") {
+        for (place, container) in containers.iter_mut().enumerate() {
+            let Some(container) = container.as_object_mut() else { continue };
+            let called = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            for entry in role.env.iter().filter(|entry| applies(entry, place, &called)) {
+                set_env(container, &entry.name, fill(&entry.value));
+            }
+        }
+    }
+    template
+}
+
+fn applies(entry: &EnvEntry, place: usize, called: &str) -> bool {
+    match entry.container.as_str() {
+        "" => place == 0,
+        "*" => true,
+        name => name == called,
+    }
+}
+
+/// Replaces the last variable of the name in place, or appends one.
+fn set_env(container: &mut Map<String, Value>, name: &str, value: String) {
+    let entry = json!({ "name": name, "value": value });
+    match container.get_mut("env") {
+        Some(Value::Array(env)) => match env.iter_mut().rfind(|old| old["name"] == name) {
+            Some(old) => *old = entry,
+            None => env.push(entry),
+        },
+        _ => {
+            container.insert("env".into(), json!([entry]));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! From a snapshot and the plugin's answer to a decision. Total: every input has an answer, and deciding again after
+//! applying yields nothing more.
+
+use crate::{
+    Snapshot, cleanup,
+    decision::{Action, Decision, Report, Trouble, Wake},
+    diff,
+    ledger::Ledger,
+    plan::{Answer, Fault, Outcome, Plan, Rejection, Verdict},
+    replicas::replicas,
+    snapshot::PodPhase,
+    standing::Standing,
+    status,
+    suspend::suspend,
+    waiting::Waiting,
+};
+use jiff::SignedDuration;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A name that somebody else has is looked at again after this long, since nothing tells when it becomes free.
+const NAME_TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// A plugin that failed is asked again after this long.
+const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// What follows from the snapshot and the answer.
+///
+/// A refusal or a fault touches no child: it becomes a condition on the job.
+#[must_use]
+pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
+    match answer {
+        Answer::Judged { plan, bodies, verdict } => judged(snapshot, plan, bodies, verdict),
+        Answer::Rejected(rejection) => rejected(rejection),
+        Answer::Faulted(fault) => faulted(snapshot, fault),
+    }
+}
+
+fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
+    let standing = Standing::of(snapshot, plan);
+    let ledger = next_ledger(snapshot, plan, &standing, verdict);
+    let (actions, waiting) = match verdict.outcome {
+        Outcome::Open => open(snapshot, plan, &standing, bodies),
+        // The clean-up starts from a snapshot whose ledger says that the job is finished.
+        Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
+    };
+    let over_before_us = ledger.finished.as_ref().is_some_and(|finished| {
+        cleanup::cleanup(snapshot, finished).is_empty()
+            && status::of_framework(&snapshot.job.status) == verdict.status
+            && snapshot.ledger.headline.is_empty()
+    });
+    let report = if over_before_us {
+        Report::Unchanged
+    } else {
+        let warnings = if snapshot.ledger.headline.is_empty() { plan.warnings.as_slice() } else { &[] };
+        Report::Verdict {
+            status: verdict.status.clone(),
+            headline: verdict.headline.clone(),
+            ledger: Box::new(ledger),
+            events: warnings.iter().chain(&verdict.events).cloned().collect(),
+        }
+    };
+    let taken = waiting.iter().any(|waiting| matches!(waiting, Waiting::NameTaken { .. }));
+    let wake = if taken { Wake::At(later(snapshot, NAME_TAKEN_AGAIN)) } else { Wake::OnChange };
+    Decision { actions, report, waiting, wake }
+}
+
+fn open(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    standing: &Standing<'_>,
+    bodies: &BTreeMap<String, Value>,
+) -> (Vec<Action>, Vec<Waiting>) {
+    let (mut actions, mut waiting) = diff::objects(snapshot, plan, standing, bodies);
+    actions.extend(diff::secrets(snapshot, plan));
+    if snapshot.suspended() {
+        actions.extend(suspend(snapshot, plan));
+    } else {
+        let (more, why) = replicas(snapshot, standing);
+        actions.extend(more);
+        waiting.extend(why);
+    }
+    let (more, why) = diff::jobs(snapshot, plan, standing);
+    actions.extend(more);
+    waiting.extend(why);
+    (actions, waiting)
+}
+
+fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
+    let mut ledger = snapshot.ledger.clone();
+    if ledger.digest.is_empty() {
+        ledger.digest.clone_from(&snapshot.digest);
+    }
+    ledger.headline.clone_from(&verdict.headline);
+    for replica in &standing.replicas {
+        if replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded) {
+            ledger.note_success(&replica.role.name, replica.index);
+        }
+    }
+    if verdict.outcome != Outcome::Open {
+        ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome));
+    }
+    ledger
+}
+
+fn rejected(rejection: &Rejection) -> Decision {
+    let (reason, message) = match rejection {
+        Rejection::Invalid(_) => ("ValidationError", format!("Found validation errors: {rejection}")),
+        Rejection::Unsupported(_) => ("Unsupported", rejection.to_string()),
+    };
+    trouble("Rejected", reason, message, Wake::OnChange)
+}
+
+fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
+    trouble("PluginFaulted", fault.reason(), fault.to_string(), Wake::At(later(snapshot, FAULT_AGAIN)))
+}
+
+fn trouble(condition: &str, reason: &str, message: String, wake: Wake) -> Decision {
+    let trouble = Trouble { condition: condition.into(), reason: reason.into(), message };
+    Decision { actions: vec![], report: Report::Trouble(trouble), waiting: vec![], wake }
+}
+
+fn later(snapshot: &Snapshot, after: SignedDuration) -> jiff::Timestamp {
+    snapshot.now.checked_add(after).unwrap_or(jiff::Timestamp::MAX)
+}

@@ -1,0 +1,115 @@
+//! The host's answer to a snapshot: actions, what to publish, when to look again.
+
+use crate::{plan::Event, plan::SecretRecipe, waiting::Waiting, waiting::object};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// Everything that follows from one snapshot and one answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// API writes, each independent of the others.
+    pub actions: Vec<Action>,
+    /// What the job's status should say.
+    pub report: Report,
+    /// Why nothing, or no more, is done.
+    pub waiting: Vec<Waiting>,
+    /// When to look again.
+    pub wake: Wake,
+}
+
+/// What the job's status should say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// What it says already.
+    Unchanged,
+    /// What the plugin judged.
+    Verdict {
+        /// The framework's whole status.
+        status: Value,
+        /// What a user sees as a step.
+        headline: String,
+        /// The ledger that goes with it.
+        ledger: Box<crate::ledger::Ledger>,
+        /// Told when the status was written.
+        events: Vec<Event>,
+    },
+    /// There is no verdict, and this is why.
+    Trouble(Trouble),
+}
+
+/// A condition of the host's own, with an event of the same words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// `Rejected` or `PluginFaulted`.
+    pub condition: String,
+    /// CamelCase reason.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// When to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Wake {
+    /// At this time, or when something changes.
+    At(Timestamp),
+    /// When something changes.
+    OnChange,
+}
+
+/// Exactly one API write, with its precondition and its reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// `v1`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name; the namespace is the job's.
+    pub name: String,
+    /// What is written.
+    pub write: Write,
+}
+
+/// What an [`Action`] writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Write {
+    /// This object, owner included.
+    Create(Value),
+    /// A Secret with a fresh key pair; the metadata is complete, owner included.
+    CreateSecret {
+        /// How.
+        recipe: SecretRecipe,
+        /// `metadata` of the Secret.
+        metadata: Value,
+    },
+    /// A merge patch that names the version it was made from.
+    Patch(Value),
+    /// A deletion of the object with this uid and no other.
+    Delete {
+        /// Which.
+        uid: String,
+    },
+}
+
+impl fmt::Display for Action {
+    /// `create pod/x`, the words of the log, of errors and of the scenarios.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.write {
+            Write::Create(_) | Write::CreateSecret { .. } => "create",
+            Write::Patch(_) => "patch",
+            Write::Delete { .. } => "delete",
+        };
+        write!(f, "{verb} {}", object(&self.kind, &self.name))
+    }
+}
+
+/// What became of a decision's actions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Keys of the secrets that exist now.
+    pub made: Vec<String>,
+    /// Writes that did not happen.
+    pub failures: Vec<Waiting>,
+}

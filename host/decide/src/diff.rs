@@ -1,0 +1,166 @@
+//! Objects beside the pods: create, update in place, remove with their replica. And the Jobs that back roles.
+
+use crate::{
+    Snapshot, build,
+    cleanup::delete_child,
+    decision::{Action, Write},
+    names,
+    plan::{Backing, Body, Moment, Object, Plan, Upkeep},
+    snapshot::Child,
+    standing::Standing,
+    status::merge_patch,
+    waiting::Waiting,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Creates missing objects whose gates are open, keeps followed ones equal to their bodies, removes those whose
+/// replica is not wanted any more.
+pub(crate) fn objects(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    standing: &Standing<'_>,
+    bodies: &BTreeMap<String, Value>,
+) -> (Vec<Action>, Vec<Waiting>) {
+    let mut actions = Vec::new();
+    let mut waiting = Vec::new();
+    for object in &plan.objects {
+        if snapshot.suspended() && object.remove_when.contains(&Moment::Suspended) {
+            continue;
+        }
+        for index in standing.indices(object) {
+            let name = names::of_object(plan, object, &snapshot.job.name, index);
+            let body = body(snapshot, plan, object, index, bodies);
+            match (snapshot.child(&object.kind, &name), body) {
+                (Some(child), Some(body)) => actions.extend(follow(object, child, &body)),
+                (None, _) if !standing.open(&object.after) => waiting.extend(standing.closed(&object.after)),
+                (None, _) if snapshot.taken.contains(&(object.kind.clone(), name.clone())) => {
+                    waiting.push(Waiting::NameTaken { kind: object.kind.clone(), name });
+                }
+                (None, Some(body)) => {
+                    let write = Write::Create(build::object(snapshot, plan, object, index, &body));
+                    actions.push(Action { api_version: object.api_version.clone(), kind: object.kind.clone(), name, write });
+                }
+                (_, None) => {}
+            }
+        }
+    }
+    actions.extend(orphans(snapshot, plan));
+    (actions, waiting)
+}
+
+/// Creates the Job behind a role once its gates are open, and keeps its suspend switch equal to the job's.
+pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+    let mut actions = Vec::new();
+    let mut waiting = Vec::new();
+    for role in &plan.roles {
+        let Backing::Job(body) = &role.backing else { continue };
+        let name = names::of_replica(role, &snapshot.job.name, 0);
+        let action = |write| Action { api_version: "batch/v1".into(), kind: "Job".into(), name: name.clone(), write };
+        if let Some(child) = snapshot.child("Job", &name) {
+            actions.extend(suspend_switch(snapshot, child).map(action));
+        } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
+            waiting.push(Waiting::NameTaken { kind: "Job".into(), name });
+        } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
+            waiting.push(why);
+        } else {
+            actions.push(action(Write::Create(build::job(snapshot, role, body, &name))));
+        }
+    }
+    (actions, waiting)
+}
+
+/// Secrets that were never made.
+pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+    let missing = plan.secrets.iter().filter(|recipe| !snapshot.ledger.made.contains(&recipe.key));
+    missing
+        .map(|recipe| {
+            let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
+            let metadata = crate::ownership::metadata(snapshot, &name, &json!({ "labels": recipe.labels }));
+            let write = Write::CreateSecret { recipe: recipe.clone(), metadata };
+            Action { api_version: "v1".into(), kind: "Secret".into(), name, write }
+        })
+        .collect()
+}
+
+fn body(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    object: &Object,
+    index: u32,
+    bodies: &BTreeMap<String, Value>,
+) -> Option<Value> {
+    match &object.body {
+        Body::Bound => bodies.get(&object.key).cloned(),
+        Body::Fixed(body, fill) => {
+            let job_name = &snapshot.job.name;
+            let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
+            Some(build::filled(body, fill, job_name, pod_name.as_deref(), index))
+        }
+    }
+}
+
+fn follow(object: &Object, child: &Child, body: &Value) -> Option<Action> {
+    let Upkeep::Follow(pointers) = &object.upkeep else { return None };
+    if child.terminating {
+        return None;
+    }
+    let mut patch = json!({});
+    for pointer in pointers {
+        let (have, want) = (child.fields.get(pointer).unwrap_or(&Value::Null), body.pointer(pointer));
+        let want = want.unwrap_or(&Value::Null);
+        if have != want {
+            place(&mut patch, pointer, merge_patch(have, want));
+        }
+    }
+    (patch != json!({})).then(|| Action {
+        api_version: child.api_version.clone(),
+        kind: child.kind.clone(),
+        name: child.name.clone(),
+        write: Write::Patch(versioned(child, patch)),
+    })
+}
+
+fn suspend_switch(snapshot: &Snapshot, child: &Child) -> Option<Write> {
+    let is = child.fields.get("/spec/suspend").and_then(Value::as_bool).unwrap_or(false);
+    let wanted = snapshot.suspended();
+    (is != wanted && !child.terminating && !job_is_over(child))
+        .then(|| Write::Patch(versioned(child, json!({ "spec": { "suspend": wanted } }))))
+}
+
+fn job_is_over(child: &Child) -> bool {
+    let conditions = child.fields.get("/status").and_then(|status| status["conditions"].as_array());
+    conditions.into_iter().flatten().any(|condition| {
+        let over = condition["type"] == "Complete" || condition["type"] == "Failed";
+        over && condition["status"] == "True"
+    })
+}
+
+fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+    let per_replica = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::ReplicaGone));
+    let gone = per_replica.flat_map(|object| {
+        let replicas = names::role_of_object(plan, object).map_or(0, |role| role.replicas);
+        let of_kind = snapshot.children.iter().filter(move |child| child.kind == object.kind && !child.terminating);
+        of_kind.filter(move |child| {
+            let index = names::index_of_object(plan, object, &snapshot.job.name, &child.name);
+            index.is_some_and(|index| index >= replicas)
+        })
+    });
+    gone.map(|child| delete_child(child)).collect()
+}
+
+/// The patch with the version and the uid it was made from as preconditions.
+fn versioned(child: &Child, mut patch: Value) -> Value {
+    patch["metadata"]["uid"] = json!(child.uid);
+    patch["metadata"]["resourceVersion"] = json!(child.resource_version);
+    patch
+}
+
+/// Sets `value` at a JSON pointer, making the objects on the way.
+fn place(root: &mut Value, pointer: &str, value: Value) {
+    let mut at = root;
+    for token in pointer.split('/').skip(1) {
+        at = &mut at[token.replace("~1", "/").replace("~0", "~")];
+    }
+    *at = value;
+}

@@ -1,0 +1,58 @@
+//! Where a job is in its life, as far as the host can tell without the plugin.
+
+use crate::{
+    Snapshot, cleanup,
+    decision::{Action, Decision, Report, Wake, Write},
+};
+use serde_json::{Value, json};
+
+/// Whether a plugin has to be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Triage {
+    /// No: this is all there is to do.
+    Settled(Decision),
+    /// Yes.
+    NeedsPlan,
+}
+
+/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs.
+#[must_use]
+pub fn triage(snapshot: &Snapshot) -> Triage {
+    if managed_by_another(snapshot) {
+        return settled(vec![]);
+    }
+    if snapshot.job.deleting {
+        return settled(drop_retired_finalizers(snapshot));
+    }
+    match &snapshot.ledger.finished {
+        Some(finished) => settled(cleanup::cleanup(snapshot, finished)),
+        None => Triage::NeedsPlan,
+    }
+}
+
+fn settled(actions: Vec<Action>) -> Triage {
+    Triage::Settled(Decision { actions, report: Report::Unchanged, waiting: vec![], wake: Wake::OnChange })
+}
+
+fn managed_by_another(snapshot: &Snapshot) -> bool {
+    let manager = snapshot.switch(snapshot.kind.managed_by.as_ref()).and_then(Value::as_str);
+    manager.is_some_and(|manager| !manager.is_empty() && Some(manager) != snapshot.kind.own_manager.as_deref())
+}
+
+/// Children go by garbage collection; a finalizer of an original operator has nothing left to do.
+fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
+    let job = &snapshot.job;
+    let kept: Vec<_> =
+        job.finalizers.iter().filter(|name| !snapshot.kind.retired_finalizers.contains(name)).collect();
+    if kept.len() == job.finalizers.len() {
+        return vec![];
+    }
+    vec![Action {
+        api_version: snapshot.kind.api_version(),
+        kind: snapshot.kind.kind.clone(),
+        name: job.name.clone(),
+        write: Write::Patch(json!({
+            "metadata": { "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": kept }
+        })),
+    }]
+}

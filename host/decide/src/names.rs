@@ -1,0 +1,116 @@
+//! Names: texts filled in, and read back to the replica they stand for.
+
+use crate::{
+    plan::{Backing, Object, Piece, Plan, Role, Text},
+    snapshot::Child,
+};
+
+/// The text for one replica. `pod_name` is None where there is no pod to speak of.
+#[must_use]
+pub fn expand(text: &Text, job_name: &str, pod_name: Option<&str>, index: u32) -> String {
+    let mut out = String::new();
+    for piece in &text.0 {
+        match piece {
+            Piece::Fixed(part) => out.push_str(part),
+            Piece::Index(offset) => out.push_str(&(i64::from(index) + i64::from(*offset)).to_string()),
+            Piece::JobName => out.push_str(job_name),
+            Piece::PodName => out.push_str(pod_name.unwrap_or_default()),
+        }
+    }
+    out
+}
+
+/// The name of a replica's pod, or of the Job that backs the role.
+#[must_use]
+pub fn of_replica(role: &Role, job_name: &str, index: u32) -> String {
+    expand(&role.pod_name, job_name, None, index)
+}
+
+/// The role (its place in the plan) and index of a pod that the job itself controls, also beyond today's replicas.
+///
+/// Children made by an original operator carry no label of ours, so the name is what tells.
+#[must_use]
+pub fn role_of_pod(plan: &Plan, job_name: &str, pod_name: &str) -> Option<(usize, u32)> {
+    plan.roles
+        .iter()
+        .enumerate()
+        .filter(|(_, role)| role.backing == Backing::Pods)
+        .find_map(|(place, role)| Some((place, index_in(&role.pod_name, job_name, pod_name)?)))
+}
+
+/// The name of an object of the plan, for one replica where it is per pod.
+#[must_use]
+pub fn of_object(plan: &Plan, object: &Object, job_name: &str, index: u32) -> String {
+    let pod_name = role_of_object(plan, object).map(|role| of_replica(role, job_name, index));
+    expand(&object.name, job_name, pod_name.as_deref(), index)
+}
+
+/// The replica that an object of this name belongs to, if it is one of those the plan describes.
+#[must_use]
+pub fn index_of_object(plan: &Plan, object: &Object, job_name: &str, name: &str) -> Option<u32> {
+    let mut pieces = Vec::with_capacity(object.name.0.len());
+    for piece in &object.name.0 {
+        match (piece, role_of_object(plan, object)) {
+            (Piece::PodName, Some(role)) => pieces.extend(role.pod_name.0.iter().cloned()),
+            (other, _) => pieces.push(other.clone()),
+        }
+    }
+    index_in(&Text(pieces), job_name, name)
+}
+
+/// The key of the plan's object, or the name of the Job-backed role, that a child is.
+#[must_use]
+pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, child: &Child) -> Option<&'a str> {
+    let object = plan
+        .objects
+        .iter()
+        .filter(|object| object.kind == child.kind && object.api_version == child.api_version)
+        .find(|object| index_of_object(plan, object, job_name, &child.name).is_some())
+        .map(|object| object.key.as_str());
+    object.or_else(|| {
+        let jobs = plan.roles.iter().filter(|role| child.kind == "Job" && matches!(role.backing, Backing::Job(_)));
+        jobs.filter(|role| of_replica(role, job_name, 0) == child.name).map(|role| role.name.as_str()).next()
+    })
+}
+
+/// The role whose replicas an object is made for.
+#[must_use]
+pub fn role_of_object<'a>(plan: &'a Plan, object: &Object) -> Option<&'a Role> {
+    let role = object.per_pod_of.as_ref()?;
+    plan.roles.iter().find(|candidate| candidate.name == *role)
+}
+
+/// The index with which `text` expands to `name`; 0 for a text without index.
+fn index_in(text: &Text, job_name: &str, name: &str) -> Option<u32> {
+    let at = text.0.iter().position(|piece| matches!(piece, Piece::Index(_)));
+    let Some(at) = at else {
+        return (expand(text, job_name, None, 0) == name).then_some(0);
+    };
+    let before = expand(&Text(text.0[..at].to_vec()), job_name, None, 0);
+    let digits: String = name.strip_prefix(&before)?.chars().take_while(char::is_ascii_digit).collect();
+    let Piece::Index(offset) = text.0[at] else { return None };
+    let index = u32::try_from(digits.parse::<i64>().ok()? - i64::from(offset)).ok()?;
+    (expand(text, job_name, None, index) == name).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_reads_back_to_its_index_and_nothing_else_does() {
+        let text = Text(vec![Piece::JobName, Piece::Fixed("-worker-".into()), Piece::Index(0)]);
+        assert_eq!(expand(&text, "wide", None, 12), "wide-worker-12");
+        assert_eq!(index_in(&text, "wide", "wide-worker-12"), Some(12));
+        for stranger in ["wide-worker-", "wide-worker-012", "wide-worker-1x", "wide-ps-1", "wider-worker-1", "wide-worker--1"] {
+            assert_eq!(index_in(&text, "wide", stranger), None, "{stranger}");
+        }
+    }
+
+    #[test]
+    fn an_index_with_an_offset_reads_back() {
+        let text = Text(vec![Piece::Fixed("w".into()), Piece::Index(1)]);
+        assert_eq!(expand(&text, "", None, 0), "w1");
+        assert_eq!((index_in(&text, "", "w1"), index_in(&text, "", "w0")), (Some(0), None));
+    }
+}

@@ -1,0 +1,148 @@
+//! How a job stands against its plan: which replicas are there, which gates are open, what is waited for.
+
+use crate::{
+    Snapshot, names,
+    plan::{Backing, Gate, Object, Plan, Reached, Role},
+    snapshot::{Pod, PodPhase},
+    waiting::Waiting,
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A replica that the plan wants, or a pod beyond it.
+#[derive(Debug, Clone)]
+pub struct Replica<'a> {
+    /// Its role.
+    pub role: &'a Role,
+    /// Its index.
+    pub index: u32,
+    /// The name of its pod.
+    pub name: String,
+    /// Its pod, if there is one.
+    pub pod: Option<&'a Arc<Pod>>,
+}
+
+/// How a job stands against its plan.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    /// Wanted replicas of pod-backed roles, in the plan's order.
+    pub replicas: Vec<Replica<'a>>,
+    /// Pods of the plan's roles beyond their replicas.
+    pub surplus: Vec<Replica<'a>>,
+}
+
+impl<'a> Standing<'a> {
+    /// Compares. Nothing is wanted of pod-backed roles while the job is suspended.
+    #[must_use]
+    pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
+        let job_name = &snapshot.job.name;
+        let mut pods: BTreeMap<(usize, u32), &Arc<Pod>> = BTreeMap::new();
+        for pod in snapshot.own_pods() {
+            if let Some(place) = names::role_of_pod(plan, job_name, &pod.name) {
+                pods.insert(place, pod);
+            }
+        }
+        let mut replicas = Vec::new();
+        for (place, role) in plan.roles.iter().enumerate().filter(|(_, role)| role.backing == Backing::Pods) {
+            replicas.extend((0..role.replicas).map(|index| Replica {
+                role,
+                index,
+                name: names::of_replica(role, job_name, index),
+                pod: pods.remove(&(place, index)),
+            }));
+        }
+        let surplus = pods
+            .into_iter()
+            .filter_map(|((place, index), pod)| {
+                Some(Replica { role: plan.roles.get(place)?, index, name: pod.name.clone(), pod: Some(pod) })
+            })
+            .collect();
+        Self { snapshot, plan, replicas, surplus }
+    }
+
+    /// All gates of this list are open.
+    #[must_use]
+    pub fn open(&self, gates: &[Gate]) -> bool {
+        gates.iter().all(|gate| self.count(gate) >= self.want(gate))
+    }
+
+    /// What closed gates wait for, all gates of a kind in one.
+    #[must_use]
+    pub fn closed(&self, gates: &[Gate]) -> Option<Waiting> {
+        let first = gates.iter().find(|gate| self.count(gate) < self.want(gate))?;
+        let alike = gates.iter().filter(|gate| gate.reached == first.reached);
+        let (have, want) = alike.fold((0, 0), |(have, want), gate| (have + self.count(gate), want + self.want(gate)));
+        Some(Waiting::Pods { reached: first.reached, have, want })
+    }
+
+    /// The keys of `bound` objects that `bind` should be asked for: gates open, and missing or kept up to date.
+    #[must_use]
+    pub fn bodies_wanted(&self) -> Vec<String> {
+        let bound = self.plan.objects.iter().filter(|object| object.body == crate::plan::Body::Bound);
+        bound.filter(|object| self.open(&object.after)).map(|object| object.key.clone()).collect()
+    }
+
+    /// The replicas an object is made for: those of its role, or one.
+    #[must_use]
+    pub fn indices(&self, object: &Object) -> std::ops::Range<u32> {
+        match names::role_of_object(self.plan, object) {
+            Some(role) => 0..role.replicas,
+            None => 0..1,
+        }
+    }
+
+    /// The first thing that the plan as a whole waits for.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Waiting> {
+        if self.snapshot.suspended() {
+            return None;
+        }
+        let roles = self.plan.roles.iter().filter(|role| !self.is_made(role)).map(|role| &role.after);
+        let objects = self.plan.objects.iter().filter(|object| !self.exists(object)).map(|object| &object.after);
+        roles.chain(objects).find_map(|gates| self.closed(gates))
+    }
+
+    /// The replica has succeeded, by its pod or by the ledger.
+    #[must_use]
+    pub fn has_succeeded(&self, replica: &Replica<'_>) -> bool {
+        let by_pod = replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
+        by_pod || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
+    }
+
+    fn is_made(&self, role: &Role) -> bool {
+        match role.backing {
+            Backing::Job(_) => self.snapshot.child("Job", &names::of_replica(role, &self.snapshot.job.name, 0)).is_some(),
+            Backing::Pods => self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some()),
+        }
+    }
+
+    fn exists(&self, object: &Object) -> bool {
+        let job_name = &self.snapshot.job.name;
+        self.indices(object)
+            .all(|index| self.snapshot.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some())
+    }
+
+    fn want(&self, gate: &Gate) -> u32 {
+        let role = self.plan.roles.iter().find(|role| role.name == gate.role);
+        role.map_or(0, |role| role.replicas)
+    }
+
+    fn count(&self, gate: &Gate) -> u32 {
+        let of_role = self.replicas.iter().filter(|replica| replica.role.name == gate.role);
+        let reached = of_role.filter(|replica| match replica.pod {
+            Some(pod) if !pod.terminating => has_reached(pod, gate.reached),
+            _ => self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index),
+        });
+        u32::try_from(reached.count()).unwrap_or(u32::MAX)
+    }
+}
+
+fn has_reached(pod: &Pod, reached: Reached) -> bool {
+    match reached {
+        Reached::Exists => true,
+        Reached::Ip => !pod.ips.is_empty(),
+        Reached::Running => pod.phase == PodPhase::Running || pod.phase.is_terminal(),
+        Reached::Ready => pod.ready,
+    }
+}

@@ -1,0 +1,199 @@
+//! What is written to a job's status, and when: a headline at once, counts folded, the host's own conditions first.
+
+use crate::{
+    Snapshot,
+    decision::{Report, Trouble},
+    ledger::Ledger,
+    plan::Event,
+    waiting::Waiting,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+/// The types of the host's own conditions. They stand first in the list, since printer columns read the last one.
+pub const HOST_CONDITIONS: [&str; 3] = ["Waiting", "Rejected", "PluginFaulted"];
+
+/// Counts alone are written at most this often, and never sooner than this after a headline.
+const FOLD: SignedDuration = SignedDuration::from_secs(1);
+
+/// What this process last wrote to a job's status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// When.
+    pub at: Timestamp,
+    /// The status that was sent.
+    pub wanted: Value,
+    /// The status that the API server made of it; an older CRD prunes fields.
+    pub stored: Value,
+}
+
+/// What to do about the status.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Publication {
+    /// It says what it should.
+    Nothing,
+    /// Write it at this time.
+    Later(Timestamp),
+    /// Write it now.
+    Now {
+        /// A merge patch for the status subresource, with its precondition.
+        patch: Value,
+        /// The whole status, to be remembered.
+        wanted: Value,
+        /// To be told once it is written.
+        events: Vec<Event>,
+    },
+}
+
+/// What to write now, given what was decided, what came of it, and what was written before.
+#[must_use]
+pub fn publication(
+    snapshot: &Snapshot,
+    report: &Report,
+    made: &[String],
+    waiting: Option<&Waiting>,
+    before: Option<&Published>,
+) -> Publication {
+    let (mut wanted, mut ledger, headline, events) = match report {
+        Report::Unchanged => return Publication::Nothing,
+        Report::Verdict { status, headline, ledger, events } => {
+            (status.clone(), Ledger::clone(ledger), Some(headline), events.clone())
+        }
+        Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, told(trouble)),
+    };
+    ledger.made.extend(made.iter().cloned());
+    if ledger.digest.is_empty() {
+        ledger.digest.clone_from(&snapshot.digest);
+    }
+    let trouble = if let Report::Trouble(trouble) = report { Some(trouble) } else { None };
+    set_conditions(&mut wanted, &own_conditions(snapshot, trouble, waiting));
+    wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
+
+    let current = &snapshot.job.status;
+    let pruned_but_said = before.is_some_and(|before| before.wanted == wanted && before.stored == *current);
+    if *current == wanted || pruned_but_said {
+        return Publication::Nothing;
+    }
+    let urgent = match (headline, trouble) {
+        (Some(headline), _) => *headline != snapshot.ledger.headline || snapshot.ledger.headline.is_empty(),
+        (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
+    };
+    let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
+    match not_before {
+        Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
+        _ => {
+            let events = if trouble.is_some() && !urgent { vec![] } else { events };
+            let mut patch = json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
+            patch["status"] = merge_patch(current, &wanted);
+            Publication::Now { patch, wanted, events }
+        }
+    }
+}
+
+/// A status without what the host adds to it.
+#[must_use]
+pub fn of_framework(status: &Value) -> Value {
+    let mut status = status.clone();
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("troupe");
+        if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
+            conditions.retain(|condition| !is_own(condition));
+            if conditions.is_empty() {
+                fields.remove("conditions");
+            }
+        }
+    }
+    status
+}
+
+/// The merge patch (RFC 7386) that makes `to` of `from`.
+#[must_use]
+pub fn merge_patch(from: &Value, to: &Value) -> Value {
+    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
+    let mut patch = Map::new();
+    for (key, want) in to {
+        match from.get(key) {
+            Some(have) if have == want => {}
+            Some(have) => {
+                patch.insert(key.clone(), merge_patch(have, want));
+            }
+            None => {
+                patch.insert(key.clone(), want.clone());
+            }
+        }
+    }
+    patch.extend(from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
+    Value::Object(patch)
+}
+
+/// A time as `metav1.Time` writes it.
+#[must_use]
+pub fn rfc3339(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn own_conditions(snapshot: &Snapshot, trouble: Option<&Trouble>, waiting: Option<&Waiting>) -> Vec<Value> {
+    let waiting = waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), false));
+    let trouble = trouble
+        .map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
+    let own = [waiting, trouble].into_iter().flatten();
+    own.map(|(kind, reason, message, exact)| {
+        let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
+        match old {
+            Some(old) if !exact || old["message"] == message.as_str() => old.clone(),
+            old => {
+                let since = old.map_or_else(|| json!(rfc3339(snapshot.now)), |old| old["lastTransitionTime"].clone());
+                json!({ "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since })
+            }
+        }
+    })
+    .collect()
+}
+
+fn set_conditions(status: &mut Value, own: &[Value]) {
+    if !status.is_object() {
+        *status = json!({});
+    }
+    let theirs = status["conditions"].as_array().cloned().unwrap_or_default();
+    let all: Vec<_> = own.iter().cloned().chain(theirs).collect();
+    if all.is_empty() {
+        status.as_object_mut().map(|fields| fields.remove("conditions"));
+    } else {
+        status["conditions"] = json!(all);
+    }
+}
+
+fn told(trouble: &Trouble) -> Vec<Event> {
+    vec![Event { warning: true, reason: trouble.reason.clone(), message: trouble.message.clone() }]
+}
+
+fn is_told(status: &Value, trouble: &Trouble) -> bool {
+    current(status, &trouble.condition)
+        .is_some_and(|old| old["reason"] == trouble.reason.as_str() && old["message"] == trouble.message.as_str())
+}
+
+fn current<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+fn is_own(condition: &Value) -> bool {
+    condition["type"].as_str().is_some_and(|kind| HOST_CONDITIONS.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_makes_the_one_of_the_other() {
+        let from = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "gone": true });
+        let to = json!({ "a": 1, "b": { "c": 4, "d": 3 }, "new": [1] });
+        assert_eq!(merge_patch(&from, &to), json!({ "b": { "c": 4 }, "gone": null, "new": [1] }));
+    }
+
+    #[test]
+    fn the_frameworks_status_is_told_from_the_hosts() {
+        let status = json!({ "phase": "Running", "troupe": {}, "conditions": [{ "type": "Waiting" }] });
+        assert_eq!(of_framework(&status), json!({ "phase": "Running" }));
+    }
+}

@@ -1,0 +1,37 @@
+//! What a suspended job gives up: pods by its clean-pod rule, and objects that live only while it runs.
+
+use crate::{
+    Snapshot,
+    cleanup::{delete_child, delete_pod, removes},
+    decision::Action,
+    names,
+    plan::{Moment, Plan},
+    snapshot::PodPhase,
+};
+
+/// The deletions of a suspended job; none for one that is not. A pod that has succeeded stays until the ledger holds
+/// its success.
+pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+    if !snapshot.suspended() {
+        return vec![];
+    }
+    let job_name = &snapshot.job.name;
+    let noted = |name: &str| {
+        let place = names::role_of_pod(plan, job_name, name);
+        place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
+            index >= role.replicas || snapshot.ledger.has_succeeded(&role.name, index)
+        })
+    };
+    let pods = snapshot
+        .own_pods()
+        .filter(|pod| removes(plan.policy.clean_on_suspend, pod))
+        .filter(|pod| pod.phase != PodPhase::Succeeded || noted(&pod.name))
+        .map(|pod| delete_pod(pod));
+    let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {
+        let going = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::Suspended));
+        going
+            .filter(|object| object.kind == child.kind)
+            .any(|object| names::index_of_object(plan, object, job_name, &child.name).is_some())
+    });
+    pods.chain(objects.map(|child| delete_child(child))).collect()
+}

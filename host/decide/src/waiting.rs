@@ -1,0 +1,83 @@
+//! Why nothing, or no more, was done.
+
+use crate::plan::Reached;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A reason for inaction. Its `Display` feeds the condition's message, `explain`, the log and the scenarios.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waiting {
+    /// Pods of the plan's roles have not come as far as something needs.
+    Pods {
+        /// How far.
+        reached: Reached,
+        /// How many have.
+        have: u32,
+        /// How many must.
+        want: u32,
+    },
+    /// An object of this name exists and is not the job's.
+    NameTaken {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// The object that had the name before is still being deleted.
+    Terminating {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// A write was refused; it is tried again.
+    WriteFailed {
+        /// What was tried: `create pod/x`.
+        attempt: String,
+        /// What the API server said.
+        why: String,
+    },
+}
+
+impl Waiting {
+    /// One CamelCase word per kind of waiting. A condition is rewritten only when this changes.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Pods { reached: Reached::Exists, .. } => "Pods",
+            Self::Pods { reached: Reached::Ip, .. } => "PodAddresses",
+            Self::Pods { reached: Reached::Running, .. } => "PodsRunning",
+            Self::Pods { reached: Reached::Ready, .. } => "PodsReady",
+            Self::NameTaken { .. } => "NameTaken",
+            Self::Terminating { .. } => "Terminating",
+            Self::WriteFailed { .. } => "WriteFailed",
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods { reached, have, want } => {
+                let what = match reached {
+                    Reached::Exists => "pods",
+                    Reached::Ip => "pod addresses",
+                    Reached::Running => "running pods",
+                    Reached::Ready => "ready pods",
+                };
+                write!(f, "{what} ({have} of {want})")
+            }
+            Self::NameTaken { kind, name } => {
+                write!(f, "{} exists and is not this job's; delete or rename it", object(kind, name))
+            }
+            Self::Terminating { kind, name } => write!(f, "an earlier {} to be gone", object(kind, name)),
+            Self::WriteFailed { attempt, why } => write!(f, "failed to {attempt}: {why}"),
+        }
+    }
+}
+
+/// `pod/name`, as kubectl says it.
+#[must_use]
+pub fn object(kind: &str, name: &str) -> String {
+    format!("{}/{name}", kind.to_lowercase())
+}
