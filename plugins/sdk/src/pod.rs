@@ -113,6 +113,13 @@ impl Container<'_> {
         self.0.insert(field.to_owned(), value.into());
     }
 
+    /// A variable of this name stands in the template.
+    #[must_use]
+    pub fn has_env(&self, name: &str) -> bool {
+        let env = self.0.get("env").and_then(Value::as_array);
+        env.is_some_and(|env| env.iter().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name)))
+    }
+
     /// Appends a variable; a later duplicate wins in Kubernetes.
     pub fn env(&mut self, name: &str, value: &str) {
         self.push("env", json!({ "name": name, "value": value }));

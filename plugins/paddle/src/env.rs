@@ -1,0 +1,87 @@
+//! What a Paddle container's environment contains.
+
+use crate::{
+    Job,
+    spec::{Intranet, Role},
+};
+use serde_json::json;
+use troupe_plugin::{Container, PodTemplate, index, pod_name, types::Piece};
+
+/// The first port that Paddle's processes listen on, and the first of the 20 that every Service of a job has.
+pub(crate) const PORT: u32 = 36_000;
+
+/// Adds what every replica of the role has in common.
+pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate) {
+    let policy = restart_policy(job, role, template);
+    template.set("restartPolicy", policy);
+    if !job.config.init_image.is_empty() {
+        template.push("initContainers", coordinator(job, role));
+    }
+    let mut container = template.first_container();
+    // Placeholders where `per_replica` says the value: the order is the original's.
+    match job.spec.intranet() {
+        Intranet::Service => container.env("POD_IP", ""),
+        Intranet::PodIp | Intranet::Host => container.env_from_field("POD_IP", "status.podIP"),
+    }
+    container.env("PADDLE_TRAINER_ID", "");
+    container.env("TRAINING_ROLE", role.training_role);
+    container.env("PADDLE_TRAINING_ROLE", role.training_role);
+    if job.spec.elastic.is_some() {
+        elastic(job, &mut container);
+    } else {
+        container.push("envFrom", json!({ "configMapRef": { "name": job.name() } }));
+    }
+    if job.spec.intranet() == Intranet::Service {
+        container.push("ports", json!({ "containerPort": PORT }));
+    }
+}
+
+/// The variables whose value differs from replica to replica.
+pub(crate) fn per_replica(job: &Job) -> Vec<(String, Vec<Piece>)> {
+    let mut env = vec![("PADDLE_TRAINER_ID".to_owned(), vec![index()])];
+    if job.spec.intranet() == Intranet::Service {
+        env.push(("POD_IP".to_owned(), vec![pod_name()]));
+    }
+    env
+}
+
+fn elastic(job: &Job, container: &mut Container<'_>) {
+    let Some(worker) = &job.spec.worker else { return };
+    // Better: the original never says a range, although Paddle reads one.
+    let np = match (worker.requests, worker.limits) {
+        (Some(least), Some(most)) => format!("{least}:{most}"),
+        _ => worker.replicas.to_string(),
+    };
+    container.env("PADDLE_ELASTIC_JOB_ID", &format!("{}-{}", job.namespace(), job.name()));
+    container.env("PADDLE_ELASTIC_NP", &np);
+    container.env("PADDLE_ELASTIC_TIMEOUT", "60");
+}
+
+fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate) -> String {
+    let users = template.get("restartPolicy").and_then(|policy| policy.as_str()).filter(|policy| !policy.is_empty());
+    match users {
+        _ if job.spec.elastic.is_some() => "OnFailure".into(),
+        Some(policy) => policy.into(),
+        None if role.name == "worker" && job.spec.intranet() == Intranet::Service => "OnFailure".into(),
+        None => "Never".into(),
+    }
+}
+
+/// Waits until the names of all pods of its role resolve; the names are counted up so that the template does not
+/// grow with the replicas.
+fn coordinator(job: &Job, role: &Role<'_>) -> serde_json::Value {
+    let script = format!(
+        "i=0; while [ $i -lt {replicas} ]; do n=0; until nslookup {job}-{role}-$i >/dev/null 2>&1; do n=$((n+1)); \
+         if [ $n -ge 1000 ]; then echo {job}-{role}-$i does not resolve; exit 1; fi; sleep 1; done; i=$((i+1)); done; sleep 2",
+        replicas = role.replicas(),
+        job = job.name(),
+        role = role.name,
+    );
+    json!({
+        "name": "coord-paddle",
+        "image": job.config.init_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "resources": { "requests": { "cpu": "10m", "memory": "10Mi" } },
+    })
+}

@@ -1,0 +1,38 @@
+//! The headless Service of each pod.
+
+use crate::env::PORT;
+use serde_json::json;
+use troupe_plugin::{
+    pod_name,
+    types::{Body, Moment, Object, Upkeep},
+};
+
+/// How many ports a Service has; Paddle is told the same number.
+pub(crate) const PORTS: u32 = 20;
+
+/// One Service for each pod of a role, named like it.
+pub(crate) fn service(role: &str) -> Object {
+    let ports: Vec<_> = (0..PORTS)
+        .map(|n| json!({ "name": format!("p-{n}"), "port": PORT + n, "targetPort": PORT + n, "protocol": "TCP" }))
+        .collect();
+    let body = json!({
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": true,
+            "selector": { "paddle-res-name": "" },
+            "ports": ports,
+        }
+    });
+    Object {
+        key: format!("service-{role}"),
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        name: vec![pod_name()],
+        per_pod_of: Some(role.into()),
+        body: Body::Fixed((body.to_string(), vec![("/spec/selector/paddle-res-name".into(), vec![pod_name()])])),
+        upkeep: Upkeep::CreateOnly,
+        after: vec![],
+        // Better: the original leaves the Service of a pod that was scaled away.
+        remove_when: vec![Moment::Cleaned, Moment::ReplicaGone],
+    }
+}

@@ -1,0 +1,213 @@
+//! What should exist for a PaddleJob, or which fields of it are wrong.
+
+use crate::{Job, env, objects, rendezvous, spec::Intranet};
+use troupe_plugin::{
+    PodTemplate, index, job_name, pod_name, text,
+    types::{
+        Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
+    },
+    unsupported,
+};
+
+pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
+    let wrong = wrong(job);
+    if !wrong.is_empty() {
+        return Err(Refusal::Invalid(wrong));
+    }
+    if job.spec.intranet() == Intranet::Host {
+        return Err(unsupported("intranet Host: host ports are not allocated by this version; use PodIP or Service"));
+    }
+    let roles = job.spec.roles().map(|role| {
+        let mut template =
+            PodTemplate::from_user(role.spec.template.as_ref(), &format!("spec.{}.template", role.name))?;
+        template.label("paddle-res-type", role.name);
+        template.annotation("paddle-resource", role.name);
+        env::edit(job, &role, &mut template);
+        Ok(PlannedRole {
+            name: role.name.into(),
+            replicas: role.replicas(),
+            backing: Backing::Pods,
+            pod_name: vec![job_name(), text(format!("-{}-", role.name)), index()],
+            hostname: Some(vec![pod_name()]),
+            subdomain: Some(vec![pod_name()]),
+            template: template.into_json(),
+            env: env::per_replica(job)
+                .into_iter()
+                .map(|(name, value)| EnvEntry { container: String::new(), name, value })
+                .collect(),
+            labels: vec![("paddle-res-name".into(), vec![pod_name()])],
+            after: vec![],
+        })
+    });
+    let roles = roles.collect::<Result<Vec<_>, Refusal>>()?;
+    let mut objects: Vec<_> = job.spec.roles().map(|role| objects::service(role.name)).collect();
+    objects.push(rendezvous::object(addresses(job)));
+    Ok(JobPlan { roles, objects, secrets: vec![], policy: policy(job), warnings: vec![] })
+}
+
+/// Every pod of the job has an address.
+fn addresses(job: &Job) -> Vec<Gate> {
+    let roles = job.spec.roles().filter(|role| role.replicas() > 0);
+    roles.map(|role| Gate { role: role.name.into(), reached: Reached::Ip }).collect()
+}
+
+/// The clean-pod matrix; text that is none of the four values means Never.
+fn policy(job: &Job) -> Policy {
+    let (on_success, on_failure) = match job.spec.clean_pod_policy.as_deref() {
+        None | Some("" | "OnCompletion") => (Clean::All, Clean::Keep),
+        Some("Always") => (Clean::All, Clean::All),
+        Some("OnFailure") => (Clean::Keep, Clean::All),
+        Some(_) => (Clean::Keep, Clean::Keep),
+    };
+    Policy { clean_on_success: on_success, clean_on_failure: on_failure, clean_on_suspend: Clean::Keep }
+}
+
+fn wrong(job: &Job) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    let mut say = |path: String, message: String| wrong.push(FieldError { path, message });
+    if job.spec.roles().next().is_none() {
+        say("spec".into(), "needs at least one of ps, worker and heter".into());
+    }
+    for role in job.spec.roles() {
+        if role.spec.replicas < 0 {
+            say(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
+        }
+        let last = format!("{}-{}-{}", job.name(), role.name, role.replicas().saturating_sub(1));
+        if last.len() > 63 || job.name().contains('.') {
+            let message = format!(
+                "its pods would be called {last}, which must be at most 63 characters of a-z, 0-9 and '-': choose a name of at most {} characters without dots",
+                63 - (last.len() - job.name().len())
+            );
+            say("metadata.name".into(), message);
+        }
+    }
+    if job.spec.elastic.is_some() && job.spec.worker.is_none() {
+        say("spec.worker".into(), "is required by spec.elastic".into());
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Paddle;
+    use serde_json::{Value, json};
+    use troupe_plugin::{Framework, testkit};
+
+    fn role(replicas: i64) -> Value {
+        json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "paddle", "image": "x" }] } } })
+    }
+
+    fn plan_of(spec: &Value) -> Result<JobPlan, Refusal> {
+        Paddle::plan(&Job::parse(testkit::job("PaddleJob", "wide", spec))?)
+    }
+
+    fn paths(refused: Result<JobPlan, Refusal>) -> Vec<String> {
+        match refused {
+            Err(Refusal::Invalid(errors)) => errors.into_iter().map(|error| error.path).collect(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    // A1: objects, labels, env order, restart policy.
+    #[test]
+    fn a_parameter_server_job_becomes_pods_with_paddles_environment() {
+        let plan = plan_of(&json!({ "withGloo": 1, "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) })).unwrap();
+        let ps: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        assert_eq!((plan.roles[0].replicas, plan.roles[1].replicas), (2, 2));
+        assert_eq!(ps["metadata"]["labels"]["paddle-res-type"], "ps");
+        assert_eq!(ps["metadata"]["annotations"]["paddle-resource"], "ps");
+        assert_eq!(ps["spec"]["restartPolicy"], "Never");
+        assert_eq!(ps["spec"]["initContainers"][0]["name"], "coord-paddle");
+        let container = &ps["spec"]["containers"][0];
+        let names: Vec<_> = container["env"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["POD_IP", "PADDLE_TRAINER_ID", "TRAINING_ROLE", "PADDLE_TRAINING_ROLE"]);
+        assert_eq!(container["env"][0]["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+        assert_eq!(container["env"][2]["value"], "PSERVER");
+        assert_eq!(container["envFrom"], json!([{ "configMapRef": { "name": "wide" } }]));
+        assert_eq!(plan.policy.clean_on_success, Clean::Keep);
+        let keys: Vec<_> = plan.objects.iter().map(|object| object.key.as_str()).collect();
+        assert_eq!(keys, ["service-ps", "service-worker", "rendezvous"]);
+    }
+
+    // A6: the clean-up matrix.
+    #[test]
+    fn the_clean_pod_policy_is_the_originals_matrix() {
+        use Clean::{All, Keep};
+        let rows = [
+            (json!(null), (All, Keep)),
+            (json!(""), (All, Keep)),
+            (json!("Always"), (All, All)),
+            (json!("OnCompletion"), (All, Keep)),
+            (json!("OnFailure"), (Keep, All)),
+            (json!("Never"), (Keep, Keep)),
+            (json!("OnFailed"), (Keep, Keep)),
+        ];
+        for (text, expected) in rows {
+            let plan = plan_of(&json!({ "cleanPodPolicy": text, "worker": role(1) })).unwrap();
+            assert_eq!((plan.policy.clean_on_success, plan.policy.clean_on_failure), expected, "{text}");
+        }
+    }
+
+    // A10: restart policy and precedence.
+    #[test]
+    fn what_the_user_put_in_the_template_is_kept() {
+        let spec = json!({ "intranet": "Service", "worker": { "replicas": 1, "template": {
+            "metadata": { "labels": { "team": "x" }, "annotations": { "k": "v" } },
+            "spec": { "restartPolicy": "Always", "initContainers": [{ "name": "a" }], "containers": [
+                { "name": "paddle", "env": [{ "name": "POD_IP", "value": "x" }] }, { "name": "side" }] } } } });
+        let plan = plan_of(&spec).unwrap();
+        let pod: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        assert_eq!(pod["spec"]["restartPolicy"], "Always");
+        let inits: Vec<_> = pod["spec"]["initContainers"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
+        assert_eq!(inits, ["a", "coord-paddle"]);
+        assert_eq!((&pod["metadata"]["labels"]["team"], &pod["metadata"]["annotations"]["k"]), (&json!("x"), &json!("v")));
+        let env = &pod["spec"]["containers"][0]["env"];
+        assert_eq!((&env[0]["value"], &env[1]["value"]), (&json!("x"), &json!("")), "the host fills the second in");
+        assert_eq!(pod["spec"]["containers"][0]["ports"], json!([{ "containerPort": 36000 }]));
+        assert_eq!(pod["spec"]["containers"][1], json!({ "name": "side" }));
+    }
+
+    // A9: Service mode restarts workers, not servers.
+    #[test]
+    fn service_mode_restarts_workers_by_default() {
+        let plan = plan_of(&json!({ "intranet": "Service", "ps": role(1), "worker": role(1) })).unwrap();
+        let policies: Vec<Value> = plan
+            .roles
+            .iter()
+            .map(|role| serde_json::from_str::<Value>(&role.template).unwrap()["spec"]["restartPolicy"].clone())
+            .collect();
+        assert_eq!(policies, ["Never", "OnFailure"]);
+    }
+
+    // A13: elastic variables instead of the ConfigMap.
+    #[test]
+    fn an_elastic_job_gets_its_variables_and_no_config_map() {
+        let mut worker = role(3);
+        (worker["requests"], worker["limits"]) = (json!(2), json!(4));
+        let plan = plan_of(&json!({ "elastic": 0, "worker": worker })).unwrap();
+        let pod: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        let container = &pod["spec"]["containers"][0];
+        let last: Vec<_> = container["env"].as_array().unwrap()[4..].iter().map(|e| (&e["name"], &e["value"])).collect();
+        let expected = [("PADDLE_ELASTIC_JOB_ID", "ns-wide"), ("PADDLE_ELASTIC_NP", "2:4"), ("PADDLE_ELASTIC_TIMEOUT", "60")];
+        assert_eq!(last.len(), expected.len());
+        for ((name, value), (want_name, want_value)) in last.into_iter().zip(expected) {
+            assert_eq!((name.as_str(), value.as_str()), (Some(want_name), Some(want_value)));
+        }
+        assert_eq!((&container["envFrom"], &pod["spec"]["restartPolicy"]), (&Value::Null, &json!("OnFailure")));
+    }
+
+    // A19: what crashed or hung the original is refused with the field's path.
+    #[test]
+    fn a_job_that_cannot_work_is_refused_by_its_field() {
+        assert_eq!(paths(plan_of(&json!({}))), ["spec"]);
+        assert_eq!(paths(plan_of(&json!({ "worker": { "replicas": 1 } }))), ["spec.worker.template"]);
+        let empty = json!({ "worker": { "replicas": 1, "template": { "spec": { "containers": [] } } } });
+        assert_eq!(paths(plan_of(&empty)), ["spec.worker.template.spec.containers"]);
+        assert_eq!(paths(plan_of(&json!({ "worker": role(-1) }))), ["spec.worker.replicas"]);
+        assert_eq!(paths(plan_of(&json!({ "elastic": 1, "ps": role(1) }))), ["spec.worker"]);
+        assert_eq!(paths(plan_of(&json!({ "worker": { "replicas": "two" } }))), ["spec.worker.replicas"]);
+        let long = Paddle::plan(&Job::parse(testkit::job("PaddleJob", &"a".repeat(55), &json!({ "worker": role(1) }))).unwrap());
+        assert_eq!(paths(long), ["metadata.name"]);
+    }
+}

@@ -1,0 +1,200 @@
+//! The ConfigMap through which pods learn each other's addresses: when it may appear, and what is in it.
+
+use crate::{
+    Job,
+    env::PORT,
+    objects::PORTS,
+    spec::{Intranet, Role},
+};
+use serde_json::{Map, Value, json};
+use troupe_plugin::{
+    ChildExt, ObservationExt, PodExt, job_name,
+    types::{Body, Gate, Object, Observation, Upkeep},
+};
+
+/// The key of the ConfigMap in the plan.
+pub(crate) const KEY: &str = "rendezvous";
+
+/// The gloo rendezvous listens this far above the job's port, where no endpoint is.
+const GLOO_OFFSET: u32 = 18;
+
+/// Gloo over HTTP.
+const GLOO_HTTP: &str = "3";
+
+/// The ConfigMap in the plan; its content is known once every pod has an address.
+pub(crate) fn object(addresses: Vec<Gate>) -> Object {
+    Object {
+        key: KEY.into(),
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: vec![job_name()],
+        per_pod_of: None,
+        body: Body::Bound,
+        upkeep: Upkeep::Follow(vec!["/data".into()]),
+        after: addresses,
+        remove_when: vec![],
+    }
+}
+
+/// The ConfigMap, or None to leave it as it is: not all addresses are known, or the one that is there says the same
+/// endpoints (one made by the original operator stays byte for byte).
+pub(crate) fn body(job: &Job, seen: &Observation) -> Option<Value> {
+    let there = seen.child(KEY).and_then(|child| child.field("/data"));
+    let port = port(job, there.as_ref());
+    let data = data(job, seen, port)?;
+    let agrees = |key: &str| there.as_ref().map(|there| &there[key]) == Some(data.get(key).unwrap_or(&Value::Null));
+    let endpoints =
+        ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
+    if there.is_some() && endpoints.into_iter().all(agrees) {
+        return None;
+    }
+    Some(json!({ "metadata": { "labels": { "paddle-res-name": job.name() } }, "data": data }))
+}
+
+/// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the Service's.
+///
+/// Better: the original draws it from 36000 to 55999, which overlaps the ephemeral range, and in Service mode draws one
+/// that its endpoint lists contradict.
+fn port(job: &Job, there: Option<&Value>) -> u32 {
+    let kept = there.and_then(|data| data["PADDLE_PORT"].as_str()).and_then(|port| port.parse().ok());
+    match job.spec.intranet() {
+        Intranet::Service => PORT,
+        Intranet::PodIp | Intranet::Host => kept.unwrap_or(PORT),
+    }
+}
+
+fn data(job: &Job, seen: &Observation, port: u32) -> Option<Map<String, Value>> {
+    let hosts = |role: &Role<'_>| -> Option<Vec<String>> {
+        let hosts = (0..role.replicas()).map(|index| host(job, seen, role, index));
+        hosts.collect()
+    };
+    let mut data = Map::new();
+    let mut set = |key: &str, value: String| data.insert(key.to_owned(), Value::String(value));
+    set("TRAINER_PORTS_NUM", PORTS.to_string());
+    set("PADDLE_PORT", port.to_string());
+    for role in job.spec.roles().filter(|role| role.replicas() > 0) {
+        let hosts = hosts(&role)?;
+        let endpoints = hosts.iter().map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
+        match role.name {
+            "ps" => {
+                set("PADDLE_PSERVERS_IP_PORT_LIST", endpoints);
+                if let (Some(gloo @ 1..), Some(first)) = (job.spec.with_gloo, hosts.first()) {
+                    set("PADDLE_WITH_GLOO", gloo.to_string());
+                    set("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
+                    set("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", port + GLOO_OFFSET));
+                }
+            }
+            "worker" => {
+                set("PADDLE_TRAINER_ENDPOINTS", endpoints);
+                set("PADDLE_TRAINERS", hosts.join(","));
+                set("PADDLE_TRAINERS_NUM", hosts.len().to_string());
+            }
+            _ => {
+                // Better: Paddle reads the second name, the original writes only the first.
+                set("PADDLE_HETER_TRAINER_IP_PORT_LIST", endpoints.clone());
+                set("PADDLE_HETER_ENDPOINTS", endpoints);
+            }
+        }
+    }
+    Some(data)
+}
+
+/// What peers call a replica: its pod's name in Service mode, else its address.
+fn host(job: &Job, seen: &Observation, role: &Role<'_>, index: u32) -> Option<String> {
+    if job.spec.intranet() == Intranet::Service {
+        return Some(format!("{}-{}-{index}", job.name(), role.name));
+    }
+    let ip = seen.live(role.name).find(|pod| pod.index == Some(index))?.ip()?;
+    Some(if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use troupe_plugin::testkit::{self, PodIs, pod};
+
+    fn role(replicas: u32) -> Value {
+        json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "paddle" }] } } })
+    }
+
+    fn job(spec: &Value) -> Job {
+        Job::parse(testkit::job("PaddleJob", "wide", spec)).unwrap()
+    }
+
+    fn four_pods() -> Observation {
+        testkit::seen(vec![
+            pod("ps", 0, "wide-ps-0").with_ip("10.0.0.10"),
+            pod("ps", 1, "wide-ps-1").with_ip("10.0.0.11"),
+            pod("worker", 0, "wide-worker-0").with_ip("10.0.0.20"),
+            pod("worker", 1, "wide-worker-1").with_ip("10.0.0.21"),
+        ])
+    }
+
+    // A2: exact keys and values; the gloo port is free (X).
+    #[test]
+    fn the_config_map_lists_every_endpoint_by_index() {
+        let job = job(&json!({ "withGloo": 1, "ps": role(2), "worker": role(2) }));
+        let body = body(&job, &four_pods()).unwrap();
+        assert_eq!(body["metadata"]["labels"], json!({ "paddle-res-name": "wide" }));
+        assert_eq!(
+            body["data"],
+            json!({
+                "TRAINER_PORTS_NUM": "20", "PADDLE_PORT": "36000",
+                "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.10:36000,10.0.0.11:36000",
+                "PADDLE_TRAINER_ENDPOINTS": "10.0.0.20:36000,10.0.0.21:36000",
+                "PADDLE_TRAINERS": "10.0.0.20,10.0.0.21", "PADDLE_TRAINERS_NUM": "2",
+                "PADDLE_WITH_GLOO": "1", "PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "10.0.0.10:36018",
+            })
+        );
+    }
+
+    // A2: nothing before every pod has an address.
+    #[test]
+    fn there_is_no_config_map_before_every_pod_has_an_address() {
+        let job = job(&json!({ "ps": role(2), "worker": role(2) }));
+        let mut seen = four_pods();
+        seen.pods[3].ips.clear();
+        assert_eq!(body(&job, &seen), None);
+    }
+
+    // A8: modes and their keys.
+    #[test]
+    fn a_job_without_servers_has_neither_server_nor_gloo_keys() {
+        let seen = testkit::seen(vec![pod("worker", 0, "wide-worker-0").with_ip("10.0.0.20")]);
+        let body = body(&job(&json!({ "withGloo": 1, "worker": role(1) })), &seen).unwrap();
+        let keys: Vec<_> = body["data"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["PADDLE_PORT", "PADDLE_TRAINERS", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS", "TRAINER_PORTS_NUM"]);
+    }
+
+    // A9: names instead of addresses, and a port that agrees with the lists (X).
+    #[test]
+    fn service_mode_lists_names() {
+        let job = job(&json!({ "intranet": "Service", "withGloo": 2, "ps": role(2), "worker": role(2) }));
+        let data = &body(&job, &four_pods()).unwrap()["data"];
+        assert_eq!(data["PADDLE_PSERVERS_IP_PORT_LIST"], "wide-ps-0:36000,wide-ps-1:36000");
+        assert_eq!(data["PADDLE_TRAINERS"], "wide-worker-0,wide-worker-1");
+        assert_eq!((&data["PADDLE_PORT"], &data["PADDLE_GLOO_HTTP_ENDPOINT"]), (&json!("36000"), &json!("wide-ps-0:36018")));
+    }
+
+    // A12: heterogeneous workers, under both names (X).
+    #[test]
+    fn heterogeneous_workers_are_listed_under_the_name_paddle_reads() {
+        let seen = testkit::seen(vec![pod("heter", 0, "wide-heter-0").with_ip("10.0.0.30"), pod("heter", 1, "wide-heter-1").with_ip("10.0.0.31")]);
+        let data = &body(&job(&json!({ "heter": role(2) })), &seen).unwrap()["data"];
+        assert_eq!(data["PADDLE_HETER_ENDPOINTS"], "10.0.0.30:36000,10.0.0.31:36000");
+        assert_eq!(data["PADDLE_HETER_TRAINER_IP_PORT_LIST"], data["PADDLE_HETER_ENDPOINTS"]);
+    }
+
+    // A23: the original's ConfigMap stays byte for byte, and keeps its port when a pod is replaced.
+    #[test]
+    fn the_originals_config_map_stays_until_a_pod_moves() {
+        let job = job(&json!({ "worker": role(2) }));
+        let theirs = json!({ "PADDLE_PORT": "54081", "TRAINER_PORTS_NUM": "20", "PADDLE_TRAINERS": "10.0.0.20,10.0.0.21",
+            "PADDLE_TRAINERS_NUM": "2", "PADDLE_TRAINER_ENDPOINTS": "10.0.0.20:54081,10.0.0.21:54081" });
+        let mut seen = testkit::seen(four_pods().pods.split_off(2));
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", theirs)])];
+        assert_eq!(body(&job, &seen), None);
+        seen.pods[1].ips = vec!["10.0.0.99".into()];
+        assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:54081,10.0.0.99:54081");
+    }
+}

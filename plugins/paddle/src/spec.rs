@@ -1,0 +1,159 @@
+//! A PaddleJob's spec, and the plugin's config.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// `spec` of a PaddleJob. Enumerations are plain text, since the original accepts any value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    all(feature = "crd", not(target_family = "wasm")),
+    derive(schemars::JsonSchema, kube::CustomResource),
+    kube(
+        group = "batch.paddlepaddle.org",
+        version = "v1",
+        kind = "PaddleJob",
+        plural = "paddlejobs",
+        singular = "paddlejob",
+        shortname = "pdj",
+        namespaced,
+        status = "crate::crd::PaddleJobStatus",
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "Mode", type_ = "string", json_path = ".status.mode"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    )
+)]
+pub struct PaddleJobSpec {
+    /// Which pods are deleted when: Always, Never, OnFailure, OnCompletion. Absent is OnCompletion, other text Never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clean_pod_policy: Option<String>,
+    /// How pods address each other: PodIP, Service, Host. Absent or other text is PodIP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intranet: Option<String>,
+    /// More than 0 adds the gloo variables to a job with parameter servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_gloo: Option<i64>,
+    /// Present, with any value, makes the job elastic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<i64>,
+    /// Tuning of the PodGroup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling_policy: Option<SchedulingPolicy>,
+    /// Parameter servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ps: Option<ResourceSpec>,
+    /// Trainers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<ResourceSpec>,
+    /// Heterogeneous workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heter: Option<ResourceSpec>,
+}
+
+/// One role of a PaddleJob.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
+pub struct ResourceSpec {
+    /// Number of pods.
+    pub replicas: i64,
+    /// Least number of pods of an elastic job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<i64>,
+    /// Greatest number of pods of an elastic job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<i64>,
+    /// The pods' template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(schema_with = "troupe_plugin::crd::pod_template")
+    )]
+    pub template: Option<Value>,
+}
+
+/// Tuning of the PodGroup.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
+pub struct SchedulingPolicy {
+    /// Least number of pods that start together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_available: Option<i32>,
+    /// Queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Priority class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class: Option<String>,
+    /// Least resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(schema_with = "troupe_plugin::crd::quantities")
+    )]
+    pub min_resources: Option<BTreeMap<String, Value>>,
+}
+
+/// How pods address each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intranet {
+    PodIp,
+    Service,
+    Host,
+}
+
+/// A role by the original's name, with what Paddle calls it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Role<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) training_role: &'static str,
+    pub(crate) spec: &'a ResourceSpec,
+}
+
+impl Role<'_> {
+    /// Number of pods; 0 for a negative number, which `plan` refuses.
+    pub(crate) fn replicas(&self) -> u32 {
+        u32::try_from(self.spec.replicas).unwrap_or(0)
+    }
+}
+
+impl PaddleJobSpec {
+    /// The roles that the spec has, in the original's order.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = Role<'_>> {
+        [("ps", "PSERVER", &self.ps), ("worker", "TRAINER", &self.worker), ("heter", "HETER", &self.heter)]
+            .into_iter()
+            .filter_map(|(name, training_role, spec)| Some(Role { name, training_role, spec: spec.as_ref()? }))
+    }
+
+    pub(crate) fn intranet(&self) -> Intranet {
+        match self.intranet.as_deref() {
+            Some("Service") => Intranet::Service,
+            Some("Host") => Intranet::Host,
+            _ => Intranet::PodIp,
+        }
+    }
+}
+
+/// The cluster operator's settings; process flags of the original are keys here.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Config {
+    /// Image of the init container that waits for the names of its role (`--initImage`); "" leaves it out.
+    pub init_image: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { init_image: "docker.io/library/alpine:3.10".into() }
+    }
+}
+
+pub(crate) fn config_schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "initImage": { "type": "string" } },
+    })
+}
