@@ -1,0 +1,182 @@
+//! The list of conditions and its rules: what replaces what, which times stay, what a new one is worth.
+
+use serde_json::{Map, Value};
+
+/// The condition types of an MPIJob. A condition of another type is not ours and not repeated: the host keeps its own.
+const TYPES: [&str; 6] = ["Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"];
+
+/// One condition as it stands in the status. Times, reason and message are optional there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Condition {
+    pub(crate) kind: String,
+    pub(crate) status: String,
+    pub(crate) last_update_time: Option<String>,
+    pub(crate) last_transition_time: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) message: Option<String>,
+}
+
+impl Condition {
+    fn read(json: &Value) -> Option<Self> {
+        let text = |field: &str| json.get(field).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            kind: text("type")?,
+            status: text("status")?,
+            last_update_time: text("lastUpdateTime"),
+            last_transition_time: text("lastTransitionTime"),
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let fields = [
+            ("type", Some(&self.kind)),
+            ("status", Some(&self.status)),
+            ("lastUpdateTime", self.last_update_time.as_ref()),
+            ("lastTransitionTime", self.last_transition_time.as_ref()),
+            ("reason", self.reason.as_ref()),
+            ("message", self.message.as_ref()),
+        ];
+        let mut json = Map::new();
+        for (field, value) in fields {
+            if let Some(value) = value {
+                json.insert(field.to_owned(), value.as_str().into());
+            }
+        }
+        json.into()
+    }
+}
+
+/// Whether setting a condition changed the list, and so is worth an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    New,
+    Known,
+}
+
+/// The conditions of one job, oldest step first.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Those of ours in a published status; what does not read as a condition is dropped.
+    pub(crate) fn of(status: &Value) -> Self {
+        let listed = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+        let read = listed.filter_map(Condition::read);
+        Self(read.filter(|condition| TYPES.contains(&condition.kind.as_str())).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, kind: &str) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.kind == kind)
+    }
+
+    pub(crate) fn is_true(&self, kind: &str) -> bool {
+        self.get(kind).is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Succeeded or Failed.
+    pub(crate) fn finished(&self) -> bool {
+        self.is_true("Succeeded") || self.is_true("Failed")
+    }
+
+    /// Sets a condition. The same status for the same reason changes nothing, whatever the message. Otherwise it
+    /// becomes the last of the list, and keeps its transition time while its status stays.
+    pub(crate) fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str, now: &str) -> Step {
+        let status = if status { "True" } else { "False" };
+        let old = self.get(kind);
+        if old.is_some_and(|old| old.status == status && old.reason.as_deref() == Some(reason)) {
+            return Step::Known;
+        }
+        let kept = old.filter(|old| old.status == status).and_then(|old| old.last_transition_time.clone());
+        self.0.retain(|condition| condition.kind != kind);
+        self.0.push(Condition {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            last_update_time: Some(now.to_owned()),
+            last_transition_time: Some(kept.unwrap_or_else(|| now.to_owned())),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+        });
+        Step::New
+    }
+
+    /// Sets Succeeded or Failed to True. Running, and a failure that is not the last word, become False in place: with
+    /// the reason, the message and the times they had.
+    pub(crate) fn finish(&mut self, kind: &str, reason: &str, message: &str, now: &str) -> Step {
+        let step = self.set(kind, true, reason, message, now);
+        if step == Step::New {
+            let over = self.0.iter_mut().filter(|c| c.kind != kind && (c.kind == "Running" || c.kind == "Failed"));
+            over.for_each(|condition| condition.status = "False".to_owned());
+        }
+        step
+    }
+
+    /// Type, status and reason of each: what a user sees as a step.
+    pub(crate) fn headline(&self) -> String {
+        let step = |c: &Condition| format!("{}={}/{}", c.kind, c.status, c.reason.as_deref().unwrap_or_default());
+        self.0.iter().map(step).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        self.0.iter().map(Condition::to_json).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn set(conditions: &mut Conditions, kind: &str, status: bool, reason: &str, now: &str) -> Step {
+        conditions.set(kind, status, reason, "words", now)
+    }
+
+    #[test]
+    fn the_same_status_for_the_same_reason_changes_nothing() {
+        let mut conditions = Conditions(vec![]);
+        assert_eq!(set(&mut conditions, "Failed", true, "A", "1"), Step::New);
+        let before = conditions.clone();
+        assert_eq!(conditions.set("Failed", true, "A", "other words", "2"), Step::Known);
+        assert_eq!(conditions, before);
+    }
+
+    #[test]
+    fn another_reason_moves_it_to_the_end_and_keeps_its_transition_time() {
+        let mut conditions = Conditions(vec![]);
+        set(&mut conditions, "Failed", true, "A", "1");
+        set(&mut conditions, "Running", false, "R", "1");
+        assert_eq!(set(&mut conditions, "Failed", true, "B", "2"), Step::New);
+        let last = conditions.0.last().unwrap();
+        assert_eq!((&*last.kind, last.last_transition_time.as_deref()), ("Failed", Some("1")));
+        assert_eq!(last.last_update_time.as_deref(), Some("2"));
+        set(&mut conditions, "Failed", false, "B", "3");
+        assert_eq!(conditions.get("Failed").unwrap().last_transition_time.as_deref(), Some("3"));
+    }
+
+    #[test]
+    fn an_earlier_failure_is_taken_back_by_a_success() {
+        let mut conditions = Conditions(vec![]);
+        set(&mut conditions, "Failed", true, "MPIJobEvicted", "1");
+        conditions.finish("Succeeded", "MPIJobSucceeded", "done", "2");
+        assert_eq!(conditions.headline(), "Failed=False/MPIJobEvicted Succeeded=True/MPIJobSucceeded");
+        assert_eq!(conditions.get("Failed").unwrap().last_update_time.as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn conditions_of_the_host_and_malformed_ones_are_not_repeated() {
+        let status = json!({ "conditions": [
+            { "type": "Waiting", "status": "True", "reason": "PodAddresses" },
+            { "status": "True" },
+            7,
+            { "type": "Created", "status": "True", "reason": "MPIJobCreated", "lastUpdateTime": null },
+        ] });
+        assert_eq!(Conditions::of(&status).headline(), "Created=True/MPIJobCreated");
+        assert!(Conditions::of(&json!({ "conditions": null })).is_empty());
+        assert!(Conditions::of(&json!(null)).is_empty());
+    }
+}

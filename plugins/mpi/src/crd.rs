@@ -1,0 +1,196 @@
+//! The CRD of MPIJob: accepts what the original accepts, with its defaults.
+
+use crate::spec::ReplicaSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub use crate::spec::MPIJob;
+
+/// The CRD to install.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    troupe_plugin::crd::without_required_spec(&MPIJob::crd())
+}
+
+/// What is known of the job.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MpiJobStatus {
+    /// The steps the job has taken, the last one last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "troupe_plugin::crd::conditions")]
+    pub conditions: Option<Vec<Value>>,
+    /// Pods by phase, for Launcher and Worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "replica_statuses")]
+    pub replica_statuses: Option<Value>,
+    /// When the job was first seen, or resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "time")]
+    pub start_time: Option<String>,
+    /// When the job was finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "time")]
+    pub completion_time: Option<String>,
+    /// Never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "time")]
+    pub last_reconcile_time: Option<String>,
+    /// What Troupe remembers of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "troupe_plugin::crd::opaque")]
+    pub troupe: Option<Value>,
+}
+
+/// How a gang scheduler sees the job.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SchedulingPolicy {
+    /// The least number of pods to start with. Defaults to all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_available: Option<i32>,
+    /// The queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The least resources to start with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "troupe_plugin::crd::quantities")]
+    pub min_resources: Option<BTreeMap<String, Value>>,
+    /// The priority class of the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_class: Option<String>,
+    /// How long the group may wait to be scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_timeout_seconds: Option<i32>,
+}
+
+// A field with a default is not nullable: the API server drops a null there and fills in the default.
+
+pub(crate) fn slots_per_worker(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int32", "default": 1 })
+}
+
+pub(crate) fn off(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "boolean", "default": false })
+}
+
+pub(crate) fn ssh_auth_mount_path(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "default": crate::spec::ROOT_SSH })
+}
+
+/// Without an enum: the original accepts any text.
+pub(crate) fn launcher_creation_policy(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "default": "AtStartup" })
+}
+
+pub(crate) fn mpi_implementation(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["OpenMPI", "Intel", "MPICH"], "default": "OpenMPI" })
+}
+
+/// Any keys, as in the original: others than Launcher and Worker have no effect.
+pub(crate) fn replica_specs(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<ReplicaSpec>() })
+}
+
+fn replica_statuses(_: &mut SchemaGenerator) -> Schema {
+    let count = serde_json::json!({ "type": "integer", "format": "int32" });
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {
+                "active": count.clone(),
+                "succeeded": count.clone(),
+                "failed": count,
+                "selector": { "type": "string" },
+                "labelSelector": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+            },
+        },
+    })
+}
+
+fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn version() -> Value {
+        serde_json::to_value(crd()).unwrap()["spec"]["versions"][0].clone()
+    }
+
+    fn spec(pointer: &str) -> Value {
+        let at = format!("/schema/openAPIV3Schema/properties/spec{pointer}");
+        version().pointer(&at).cloned().unwrap_or_else(|| panic!("nothing at {at}"))
+    }
+
+    #[test]
+    fn the_names_are_the_originals() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        assert_eq!(crd["metadata"]["name"], "mpijobs.kubeflow.org");
+        assert_eq!(crd["spec"]["scope"], "Namespaced");
+        let names = &crd["spec"]["names"];
+        assert_eq!((&names["kind"], &names["plural"], &names["singular"]), (&json!("MPIJob"), &json!("mpijobs"), &json!("mpijob")));
+        assert_eq!(version()["name"], "v2beta1");
+        assert_eq!(version()["subresources"], json!({ "status": {} }));
+    }
+
+    #[test]
+    fn the_defaults_are_the_originals_and_survive_a_null() {
+        let defaults = [
+            ("/properties/slotsPerWorker", json!(1)),
+            ("/properties/runLauncherAsWorker", json!(false)),
+            ("/properties/sshAuthMountPath", json!("/root/.ssh")),
+            ("/properties/launcherCreationPolicy", json!("AtStartup")),
+            ("/properties/mpiImplementation", json!("OpenMPI")),
+            ("/properties/runPolicy/properties/suspend", json!(false)),
+        ];
+        for (pointer, default) in defaults {
+            let field = spec(pointer);
+            assert_eq!(field["default"], default, "{pointer}");
+            assert_ne!(field["nullable"], json!(true), "{pointer}");
+        }
+        assert_eq!(spec("/properties/mpiImplementation/enum"), json!(["OpenMPI", "Intel", "MPICH"]));
+        assert!(spec("/properties/launcherCreationPolicy").get("enum").is_none());
+    }
+
+    #[test]
+    fn only_the_replica_specs_are_required_and_only_inside_a_spec() {
+        assert_eq!(spec("/required"), json!(["mpiReplicaSpecs"]));
+        assert!(version().pointer("/schema/openAPIV3Schema/required").is_none());
+        assert!(spec("/properties/mpiReplicaSpecs/additionalProperties").get("required").is_none());
+        assert!(spec("/properties/runPolicy").get("required").is_none());
+    }
+
+    #[test]
+    fn a_pod_template_passes_whatever_kubernetes_it_is_from() {
+        let template = spec("/properties/mpiReplicaSpecs/additionalProperties/properties/template");
+        assert_eq!(template.pointer("/properties/spec/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
+    }
+
+    #[test]
+    fn the_schema_is_small_and_the_status_keeps_the_ledger() {
+        assert!(serde_json::to_string(&crd()).unwrap().len() < 200 * 1024);
+        let status = version().pointer("/schema/openAPIV3Schema/properties/status").cloned().unwrap();
+        let fields: Vec<_> = status["properties"].as_object().unwrap().keys().cloned().collect();
+        let expected =
+            ["completionTime", "conditions", "lastReconcileTime", "replicaStatuses", "startTime", "troupe"];
+        assert_eq!(fields, expected);
+        assert_eq!(status.pointer("/properties/troupe/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
+    }
+
+    #[test]
+    fn kubectl_get_shows_the_last_step() {
+        let columns = version()["additionalPrinterColumns"].clone();
+        assert_eq!(columns[0]["jsonPath"], ".status.conditions[-1:].type");
+        assert_eq!(columns[1]["jsonPath"], ".metadata.creationTimestamp");
+    }
+
+}

@@ -1,0 +1,193 @@
+//! The MPI hostfile and the host discovery script: who takes part, under which name.
+
+use crate::MpiJob;
+use crate::validate::{Implementation, validate};
+use serde_json::json;
+use std::collections::BTreeSet;
+use troupe_plugin::ObservationExt;
+use troupe_plugin::types::{Observation, PodPhase, Refusal};
+
+/// The ConfigMap's key in the plan.
+pub(crate) const KEY: &str = "config";
+pub(crate) const HOSTFILE: &str = "hostfile";
+pub(crate) const DISCOVER_HOSTS: &str = "discover_hosts.sh";
+/// What the host takes as a body, less what surrounds the host names.
+const MAX_BYTES: usize = 250 * 1024;
+
+/// The ConfigMap's name.
+pub(crate) fn name(job: &MpiJob) -> String {
+    format!("{}-config", job.name())
+}
+
+/// The ConfigMap with the hosts as they are wanted, and those that are there.
+pub(crate) fn config_map(job: &MpiJob, seen: &Observation) -> Result<String, Refusal> {
+    let valid = validate(job)?;
+    let data = json!({
+        HOSTFILE: hostfile(job, valid.implementation),
+        DISCOVER_HOSTS: discover_hosts(job, seen),
+    });
+    Ok(json!({ "metadata": { "labels": { "app": job.name() } }, "data": data }).to_string())
+}
+
+/// How large the two files become once all workers run, and whether that is too large to be kept in one object.
+pub(crate) fn too_large(job: &MpiJob) -> Option<usize> {
+    let last = job.spec.workers().max(1) - 1;
+    let longest_host = host(job, &format!("worker-{last}")).len();
+    // Both files name every host, each with a few characters around it, of which JSON doubles the line end.
+    let line = 2 * longest_host + "echo ".len() + " slots=".len() + job.spec.slots().to_string().len() + 4;
+    let bytes = line.saturating_mul(usize::try_from(job.spec.workers()).unwrap_or(usize::MAX));
+    (bytes > MAX_BYTES).then_some(bytes)
+}
+
+/// One line per host, the launcher first if it is one, whatever state the pods are in.
+fn hostfile(job: &MpiJob, implementation: Implementation) -> String {
+    let slots = job.spec.slots();
+    let launcher = job.spec.launcher_is_a_host().then(|| "launcher".to_owned());
+    let workers = (0..job.spec.workers()).map(|index| format!("worker-{index}"));
+    let hosts = launcher.into_iter().chain(workers).map(|pod| host(job, &pod));
+    let line = |host: String| match implementation {
+        Implementation::OpenMpi => format!("{host} slots={slots}\n"),
+        Implementation::Intel | Implementation::Mpich => format!("{host}:{slots}\n"),
+    };
+    hosts.map(line).collect()
+}
+
+/// A script that prints the hosts that can be used now, for Elastic Horovod: the workers that run, by name as text.
+fn discover_hosts(job: &MpiJob, seen: &Observation) -> String {
+    let mut script = "#!/bin/sh\n".to_owned();
+    if job.spec.launcher_is_a_host() {
+        script += &format!("echo {}\n", host(job, "launcher"));
+    }
+    let running = seen.pods_of("worker").filter(|pod| pod.phase == PodPhase::Running);
+    let mut names = BTreeSet::new();
+    names.extend(running.map(|pod| pod.name.as_str()));
+    let suffix = host_suffix(job);
+    script.extend(names.iter().map(|pod| format!("echo {pod}{suffix}\n")));
+    script
+}
+
+/// The name under which a pod of the job is found: through the job's headless Service.
+fn host(job: &MpiJob, pod: &str) -> String {
+    format!("{}-{pod}{}", job.name(), host_suffix(job))
+}
+
+fn host_suffix(job: &MpiJob) -> String {
+    let domain = &job.config.cluster_domain;
+    let dot = if domain.is_empty() { "" } else { "." };
+    format!(".{}.{}.svc{dot}{domain}", job.name(), job.namespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{foo, job, parsed, pi, with_domain, worker, workers};
+    use serde_json::Value;
+    use troupe_plugin::testkit::{PodIs, seen};
+    use troupe_plugin::types::PodRow;
+
+    fn files(job: &MpiJob, pods: Vec<PodRow>) -> (String, String) {
+        let map = parsed(&config_map(job, &seen(pods)).unwrap());
+        assert_eq!(map["metadata"]["labels"], json!({ "app": job.name() }));
+        let file = |key: &str| map["data"][key].as_str().unwrap().to_owned();
+        (file(HOSTFILE), file(DISCOVER_HOSTS))
+    }
+
+    fn foo_in_bar(spec: &Value) -> MpiJob {
+        let mut job = foo(spec);
+        job.view.namespace = "bar".into();
+        job
+    }
+
+    // M01
+    #[test]
+    fn all_wanted_workers_are_in_the_hostfile_before_any_of_them_runs() {
+        let (hostfile, discover) = files(&job("pi", &pi()), vec![]);
+        assert_eq!(hostfile, "pi-worker-0.pi.default.svc slots=1\npi-worker-1.pi.default.svc slots=1\n");
+        assert_eq!(discover, "#!/bin/sh\n");
+    }
+
+    // M02
+    #[test]
+    fn the_hosts_are_named_by_job_and_namespace() {
+        assert_eq!(files(&foo_in_bar(&json!({})), vec![]).0, "foo-worker-0.foo.bar.svc slots=1\n");
+    }
+
+    // M03; a pod that is going and still runs is listed, one that only exists is not
+    #[test]
+    fn only_running_workers_are_discovered() {
+        let pi = job("pi", &pi());
+        let (_, discover) = files(&pi, workers("pi", 2, PodIs::running_unready));
+        assert_eq!(discover, "#!/bin/sh\necho pi-worker-0.pi.default.svc\necho pi-worker-1.pi.default.svc\n");
+        let (_, discover) = files(&pi, vec![worker("pi", 0), worker("pi", 1).running().going()]);
+        assert_eq!(discover, "#!/bin/sh\necho pi-worker-1.pi.default.svc\n");
+    }
+
+    // M12
+    #[test]
+    fn a_launcher_that_works_too_is_the_first_host_always() {
+        let mut job = foo_in_bar(&json!({ "runLauncherAsWorker": true }));
+        let entry = job.spec.mpi_replica_specs.as_mut().unwrap();
+        entry.get_mut("Worker").unwrap().as_mut().unwrap().replicas = Some(2);
+        let (hostfile, discover) = files(&job, vec![]);
+        let expected =
+            "foo-launcher.foo.bar.svc slots=1\nfoo-worker-0.foo.bar.svc slots=1\nfoo-worker-1.foo.bar.svc slots=1\n";
+        assert_eq!(hostfile, expected);
+        assert_eq!(discover, "#!/bin/sh\necho foo-launcher.foo.bar.svc\n");
+        job.spec.mpi_replica_specs.as_mut().unwrap().remove("Worker");
+        assert_eq!(files(&job, vec![]).0, "foo-launcher.foo.bar.svc slots=1\n");
+    }
+
+    #[test]
+    fn without_workers_and_with_a_launcher_that_only_launches_nobody_is_a_host() {
+        let mut job = foo(&json!({}));
+        job.spec.mpi_replica_specs.as_mut().unwrap().remove("Worker");
+        assert_eq!(files(&job, vec![]), (String::new(), "#!/bin/sh\n".to_owned()));
+    }
+
+    // M13
+    #[test]
+    fn intel_and_mpich_write_the_slots_after_a_colon() {
+        for implementation in ["Intel", "MPICH"] {
+            let mut spec = pi();
+            spec["mpiImplementation"] = json!(implementation);
+            spec["slotsPerWorker"] = json!(5);
+            let mut job = job("pi", &spec);
+            job.view.namespace = "foo".into();
+            assert_eq!(files(&job, vec![]).0, "pi-worker-0.pi.foo.svc:5\npi-worker-1.pi.foo.svc:5\n");
+        }
+    }
+
+    // M14
+    #[test]
+    fn the_clusters_domain_ends_every_host_name() {
+        let (hostfile, discover) = files(&with_domain("cluster.local", &pi()), workers("pi", 1, PodIs::running));
+        assert!(hostfile.starts_with("pi-worker-0.pi.default.svc.cluster.local slots=1\n"));
+        assert_eq!(discover, "#!/bin/sh\necho pi-worker-0.pi.default.svc.cluster.local\n");
+    }
+
+    // M15: eleven workers in the order of their names as text; scaled to 2, the hostfile shrinks at once, the others
+    // are discovered until they are gone
+    #[test]
+    fn an_elastic_job_discovers_what_runs_and_lists_what_is_wanted() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(11);
+        let eleven = workers("pi", 11, PodIs::running);
+        let (hostfile, discover) = files(&job("pi", &spec), eleven.clone());
+        let order: Vec<_> = discover.lines().skip(1).map(|line| line.split(['-', '.']).nth(2).unwrap()).collect();
+        assert_eq!(order, ["0", "1", "10", "2", "3", "4", "5", "6", "7", "8", "9"]);
+        assert!(hostfile.lines().nth(2).unwrap().starts_with("pi-worker-2."));
+        let (hostfile, discover) = files(&job("pi", &pi()), eleven);
+        assert_eq!((hostfile.lines().count(), discover.lines().count()), (2, 12));
+    }
+
+    #[test]
+    fn what_is_said_to_fit_does_fit() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(3000);
+        let large = job("pi", &spec);
+        let body = config_map(&large, &seen(workers("pi", 3000, PodIs::running))).unwrap();
+        assert!(too_large(&large).is_none() && body.len() < 256 * 1024, "{}", body.len());
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(i32::MAX);
+        assert!(too_large(&job("pi", &spec)).is_some());
+    }
+}

@@ -1,0 +1,314 @@
+//! What should exist for an MPIJob: workers, the launcher's Job, the Service, the ConfigMap and the SSH keys.
+
+use crate::validate::{CleanPods, Replicas, Valid, validate};
+use crate::{MpiJob, hostfile, launcher, pods};
+use serde_json::{Value, json};
+use troupe_plugin::types::{
+    Algorithm, Backing, Body, Clean, Event, Gate, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
+    Upkeep,
+};
+use troupe_plugin::{job_name, pod_name, text, unsupported};
+
+/// The workers' role.
+const WORKER: &str = "worker";
+
+/// The plan, or what is wrong with the job.
+pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
+    let valid = validate(job)?;
+    if let Some(bytes) = hostfile::too_large(job) {
+        return Err(unsupported(format!(
+            "{} workers: their hostfile and discover_hosts.sh would be {bytes} bytes, more than one object may hold",
+            job.spec.workers(),
+        )));
+    }
+    let workers = valid.worker.as_ref().map(|worker| worker_role(job, worker)).transpose()?;
+    Ok(JobPlan {
+        roles: workers.into_iter().chain([launcher_role(job, &valid)?]).collect(),
+        objects: vec![service(job), config_map()],
+        secrets: vec![ssh_keys(job)],
+        policy: policy(valid.clean_pods),
+        warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),
+    })
+}
+
+fn worker_role(job: &MpiJob, worker: &Replicas<'_>) -> Result<Role, Refusal> {
+    let first = i32::from(job.spec.launcher_is_a_host());
+    Ok(Role {
+        name: WORKER.into(),
+        replicas: worker.replicas,
+        backing: Backing::Pods,
+        pod_name: vec![job_name(), text("-worker-"), Piece::Index(0)],
+        hostname: Some(vec![pod_name()]),
+        subdomain: Some(vec![job_name()]),
+        template: pods::worker(job, worker)?,
+        env: vec![],
+        labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
+        after: vec![],
+    })
+}
+
+fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
+    let waits = job.spec.launcher_waits_for_workers() && valid.worker.is_some();
+    Ok(Role {
+        name: launcher::ROLE.into(),
+        replicas: 1,
+        backing: Backing::Job(launcher::job_body(job)),
+        pod_name: vec![job_name(), text("-launcher")],
+        hostname: Some(vec![job_name(), text("-launcher")]),
+        subdomain: Some(vec![job_name()]),
+        template: pods::launcher(job, valid)?,
+        env: vec![],
+        labels: vec![],
+        after: waits.then(|| Gate { role: WORKER.into(), reached: Reached::Ready }).into_iter().collect(),
+    })
+}
+
+/// Gives every pod of the job a name. A launcher that is a host must be found before it is ready: mpirun runs in it.
+fn service(job: &MpiJob) -> Object {
+    let body = json!({
+        "metadata": { "labels": { "app": job.name() } },
+        "spec": {
+            "clusterIP": "None",
+            "selector": { pods::OPERATOR_NAME: pods::MPI_OPERATOR, pods::JOB_NAME: job.name() },
+            "publishNotReadyAddresses": job.spec.launcher_is_a_host(),
+        },
+    });
+    Object {
+        key: "service".into(),
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        name: vec![job_name()],
+        per_pod_of: None,
+        body: Body::Fixed((body.to_string(), vec![])),
+        upkeep: Upkeep::CreateOnly,
+        after: vec![],
+        remove_when: vec![],
+    }
+}
+
+fn config_map() -> Object {
+    Object {
+        key: hostfile::KEY.into(),
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: vec![job_name(), text("-config")],
+        per_pod_of: None,
+        body: Body::Bound,
+        upkeep: Upkeep::Follow(vec!["/data".into()]),
+        after: vec![],
+        remove_when: vec![],
+    }
+}
+
+fn ssh_keys(job: &MpiJob) -> SecretRecipe {
+    SecretRecipe {
+        key: "ssh".into(),
+        name: vec![job_name(), text("-ssh")],
+        secret_type: "kubernetes.io/ssh-auth".into(),
+        labels: vec![("app".into(), job.name().into())],
+        private_key: "ssh-privatekey".into(),
+        public_key: "ssh-publickey".into(),
+        algorithm: Algorithm::EcdsaP521,
+    }
+}
+
+/// A suspended job keeps no pod, whatever the rule for a finished one: a worker that failed would never run again and
+/// block the job once it is resumed.
+fn policy(clean: CleanPods) -> Policy {
+    let finished = match clean {
+        CleanPods::None => Clean::Keep,
+        CleanPods::Running => Clean::Active,
+        CleanPods::All => Clean::All,
+    };
+    Policy { clean_on_success: finished, clean_on_failure: finished, clean_on_suspend: Clean::All }
+}
+
+fn overridden_restart_policy(launcher: &Value) -> Option<Event> {
+    let policy = launcher.pointer("/spec/restartPolicy").and_then(Value::as_str)?;
+    (!policy.is_empty()).then(|| Event {
+        warning: true,
+        reason: "SetPodTemplateRestartPolicy".into(),
+        message: "Restart policy in pod template overridden by restart policy in replica spec".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{foo, job, parsed, pi};
+
+    fn planned(spec: &Value) -> JobPlan {
+        plan(&job("pi", spec)).unwrap()
+    }
+
+    fn role<'a>(plan: &'a JobPlan, name: &str) -> &'a Role {
+        plan.roles.iter().find(|role| role.name == name).unwrap()
+    }
+
+    /// A text as the host fills it in for this replica of pi.
+    fn filled(pieces: &[Piece], index: i32) -> String {
+        let fill = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Index(plus) => (index + plus).to_string(),
+            Piece::JobName => "pi".into(),
+            Piece::PodName => format!("pi-worker-{index}"),
+        };
+        pieces.iter().map(fill).collect()
+    }
+
+    fn replica_index(plan: &JobPlan, index: i32) -> String {
+        let (label, value) = &role(plan, "worker").labels[0];
+        assert_eq!(label, "training.kubeflow.org/replica-index");
+        filled(value, index)
+    }
+
+    // M01
+    #[test]
+    fn the_workers_of_pi_are_pods_and_its_launcher_is_a_job() {
+        let plan = planned(&pi());
+        let names: Vec<_> = plan.roles.iter().map(|role| role.name.as_str()).collect();
+        assert_eq!(names, ["worker", "launcher"]);
+        let worker = role(&plan, "worker");
+        assert_eq!((worker.replicas, &worker.backing), (2, &Backing::Pods));
+        assert_eq!(filled(&worker.pod_name, 1), "pi-worker-1");
+        assert_eq!(filled(worker.hostname.as_ref().unwrap(), 1), "pi-worker-1");
+        assert_eq!(filled(worker.subdomain.as_ref().unwrap(), 1), "pi");
+        assert_eq!([replica_index(&plan, 0), replica_index(&plan, 1)], ["0", "1"]);
+        let launcher = role(&plan, "launcher");
+        assert_eq!((launcher.replicas, filled(&launcher.pod_name, 0)), (1, "pi-launcher".into()));
+        assert_eq!(filled(launcher.hostname.as_ref().unwrap(), 0), "pi-launcher");
+        assert_eq!(filled(launcher.subdomain.as_ref().unwrap(), 0), "pi");
+        let Backing::Job(body) = &launcher.backing else { panic!("not a Job") };
+        assert_eq!(parsed(body)["metadata"]["labels"], json!({ "app": "pi" }));
+        assert!(launcher.after.is_empty() && launcher.labels.is_empty());
+        assert!(plan.warnings.is_empty());
+    }
+
+    // M01
+    #[test]
+    fn the_service_of_pi_finds_all_its_pods() {
+        let plan = planned(&pi());
+        let service = &plan.objects[0];
+        assert_eq!((&*service.kind, filled(&service.name, 0)), ("Service", "pi".into()));
+        let Body::Fixed((body, fill)) = &service.body else { panic!("not fixed") };
+        let expected = json!({
+            "metadata": { "labels": { "app": "pi" } },
+            "spec": {
+                "clusterIP": "None",
+                "selector": {
+                    "training.kubeflow.org/operator-name": "mpi-operator",
+                    "training.kubeflow.org/job-name": "pi",
+                },
+                "publishNotReadyAddresses": false,
+            },
+        });
+        assert_eq!((parsed(body), fill.len()), (expected, 0));
+    }
+
+    // M01
+    #[test]
+    fn the_config_map_follows_its_data_and_the_keys_are_made_once() {
+        let plan = planned(&pi());
+        let config = &plan.objects[1];
+        assert_eq!((&*config.key, filled(&config.name, 0), &config.body), ("config", "pi-config".into(), &Body::Bound));
+        assert_eq!(config.upkeep, Upkeep::Follow(vec!["/data".into()]));
+        let [keys] = &plan.secrets[..] else { panic!("not one secret") };
+        assert_eq!((&*keys.key, filled(&keys.name, 0), &*keys.secret_type), ("ssh", "pi-ssh".into(), "kubernetes.io/ssh-auth"));
+        assert_eq!((&*keys.private_key, &*keys.public_key), ("ssh-privatekey", "ssh-publickey"));
+        assert_eq!(keys.labels, [("app".to_owned(), "pi".to_owned())]);
+    }
+
+    // M07 for a finished job, M10 and its Better for a suspended one
+    #[test]
+    fn the_clean_pod_policy_is_for_finished_jobs_and_suspension_takes_all_pods() {
+        let cases = [
+            (json!({}), Clean::Keep),
+            (json!({ "cleanPodPolicy": "None" }), Clean::Keep),
+            (json!({ "cleanPodPolicy": null }), Clean::Keep),
+            (json!({ "cleanPodPolicy": "Running" }), Clean::Active),
+            (json!({ "cleanPodPolicy": "All" }), Clean::All),
+        ];
+        for (run_policy, finished) in cases {
+            let policy = plan(&foo(&json!({ "runPolicy": run_policy }))).unwrap().policy;
+            assert_eq!((policy.clean_on_success, policy.clean_on_failure), (finished, finished), "{run_policy}");
+            assert_eq!(policy.clean_on_suspend, Clean::All);
+        }
+    }
+
+    // M08: the host suspends; the plan of a suspended job is the plan it has when it is resumed
+    #[test]
+    fn suspension_does_not_change_the_plan() {
+        let mut spec = pi();
+        spec["runPolicy"]["suspend"] = json!(true);
+        assert_eq!(planned(&spec), planned(&pi()));
+    }
+
+    // M11
+    #[test]
+    fn any_policy_but_at_startup_holds_the_launcher_until_the_workers_are_ready() {
+        let gate = Gate { role: "worker".into(), reached: Reached::Ready };
+        for (policy, expected) in
+            [("AtStartup", vec![]), ("", vec![]), ("WaitForWorkersReady", vec![gate.clone()]), ("Whatever", vec![gate])]
+        {
+            let mut spec = pi();
+            spec["launcherCreationPolicy"] = json!(policy);
+            assert_eq!(role(&planned(&spec), "launcher").after, expected, "{policy}");
+        }
+        let mut spec = pi();
+        spec["launcherCreationPolicy"] = json!("WaitForWorkersReady");
+        spec["mpiReplicaSpecs"]["Worker"] = json!(null);
+        let plan = planned(&spec);
+        assert!(plan.roles.len() == 1 && plan.roles[0].after.is_empty());
+    }
+
+    // M12; its Better, which pods leave, follows from replicas and pod-name: the label plays no part
+    #[test]
+    fn beside_a_launcher_that_works_too_the_workers_count_from_one() {
+        let mut spec = pi();
+        spec["runLauncherAsWorker"] = json!(true);
+        let plan = planned(&spec);
+        assert_eq!([replica_index(&plan, 0), replica_index(&plan, 1)], ["1", "2"]);
+        assert_eq!(filled(&role(&plan, "worker").pod_name, 0), "pi-worker-0");
+        let Body::Fixed((body, _)) = &plan.objects[0].body else { panic!("not fixed") };
+        assert_eq!(parsed(body)["spec"]["publishNotReadyAddresses"], true);
+        spec["mpiReplicaSpecs"]["Worker"] = json!(null);
+        assert_eq!(planned(&spec).roles.len(), 1);
+    }
+
+    // M17
+    #[test]
+    fn a_wrong_job_has_no_plan() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(0);
+        assert!(matches!(plan(&job("pi", &spec)), Err(Refusal::Invalid(errors)) if errors.len() == 1));
+    }
+
+    #[test]
+    fn more_workers_than_a_hostfile_can_hold_are_refused_without_writing_one() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(i32::MAX);
+        assert!(matches!(plan(&job("pi", &spec)), Err(Refusal::Unsupported(_))));
+    }
+
+    #[test]
+    fn a_restart_policy_in_the_launchers_template_is_overridden_with_a_warning() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["restartPolicy"] = json!("Always");
+        spec["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = json!("Never");
+        let plan = planned(&spec);
+        assert_eq!(plan.warnings[0].reason, "SetPodTemplateRestartPolicy");
+        assert!(plan.warnings[0].warning);
+        assert_eq!(parsed(&role(&plan, "launcher").template)["spec"]["restartPolicy"], "Never");
+        spec = pi();
+        spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["restartPolicy"] = json!("Always");
+        assert!(planned(&spec).warnings.is_empty());
+    }
+
+    // schedulingPolicy is accepted and, without a gang scheduler, changes nothing
+    #[test]
+    fn a_scheduling_policy_without_a_gang_scheduler_has_no_effect() {
+        let mut spec = pi();
+        spec["runPolicy"]["schedulingPolicy"] = json!({ "minAvailable": 2, "minResources": { "cpu": 1, "memory": "1Gi" } });
+        assert_eq!(planned(&spec), planned(&pi()));
+    }
+}

@@ -1,0 +1,159 @@
+//! The spec of an MPIJob and the plugin's config, as they stand in JSON, with the defaults of what is left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+use crate::crd;
+
+/// The value of `runPolicy.managedBy` that means this operator.
+pub(crate) const OWN_MANAGER: &str = "kubeflow.org/mpi-operator";
+/// Where the SSH keys are mounted by default; sshd wants mode 0600 there, since the directory is root's own.
+pub(crate) const ROOT_SSH: &str = "/root/.ssh";
+
+/// The cluster operator's settings for this plugin.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Config {
+    /// Domain of the cluster; empty leaves host names at `.svc`.
+    pub cluster_domain: String,
+}
+
+/// MPIJob describes an MPI application: one launcher that runs mpirun, and workers it reaches by SSH.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(
+    all(feature = "crd", not(target_family = "wasm")),
+    derive(schemars::JsonSchema, kube::CustomResource),
+    kube(
+        group = "kubeflow.org",
+        version = "v2beta1",
+        kind = "MPIJob",
+        plural = "mpijobs",
+        singular = "mpijob",
+        namespaced,
+        status = "crate::crd::MpiJobStatus",
+        doc = "MPIJob runs an MPI application: one launcher that runs mpirun, and workers it reaches by SSH.",
+        printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MpiJobSpec {
+    /// Slots per host in the hostfile. Defaults to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::slots_per_worker"))]
+    pub slots_per_worker: Option<i32>,
+    /// The launcher is an MPI host too, the first one of the hostfile. Defaults to false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::off"))]
+    pub run_launcher_as_worker: Option<bool>,
+    /// Where the SSH keys are mounted in the first container of launcher and workers. Defaults to /root/.ssh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::ssh_auth_mount_path"))]
+    pub ssh_auth_mount_path: Option<String>,
+    /// AtStartup makes the launcher together with the workers, anything else when all workers are ready. Defaults to AtStartup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::launcher_creation_policy"))]
+    pub launcher_creation_policy: Option<String>,
+    /// OpenMPI, Intel or MPICH: the form of the hostfile and the launcher's environment. Defaults to OpenMPI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::mpi_implementation"))]
+    pub mpi_implementation: Option<String>,
+    /// The entries `Launcher` (required) and `Worker`; others have no effect.
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(required, schema_with = "crd::replica_specs")
+    )]
+    pub mpi_replica_specs: Option<BTreeMap<String, Option<ReplicaSpec>>>,
+    /// What happens when the job is finished, suspended or takes too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_policy: Option<RunPolicy>,
+}
+
+/// The launcher, or the workers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaSpec {
+    /// How many pods: exactly 1 launcher (the default), at least 1 worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// Never or OnFailure; replaces the one in the template. Defaults to OnFailure for the launcher, Never for workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_policy: Option<String>,
+    /// The pod; its first container takes part in MPI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(schema_with = "troupe_plugin::crd::pod_template")
+    )]
+    pub template: Option<Value>,
+}
+
+/// What happens when the job is finished, suspended or takes too long.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunPolicy {
+    /// Which worker pods are removed once the job is finished: None, Running or All. Defaults to None.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_pod_policy: Option<String>,
+    /// When the launcher's Job is removed after it finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// How long the launcher's Job may be active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_deadline_seconds: Option<i64>,
+    /// How often the launcher is tried again. Defaults to 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff_limit: Option<i32>,
+    /// Keeps the job without pods. Defaults to false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::off"))]
+    pub suspend: Option<bool>,
+    /// Who runs the job: kubeflow.org/mpi-operator (the default) or kueue.x-k8s.io/multikueue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
+    /// How a gang scheduler sees the job; without one it has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(with = "Option<crd::SchedulingPolicy>")
+    )]
+    pub scheduling_policy: Option<Value>,
+}
+
+impl MpiJobSpec {
+    /// The entry of this name, if it is there.
+    pub(crate) fn replica_spec(&self, name: &str) -> Option<&ReplicaSpec> {
+        self.mpi_replica_specs.as_ref()?.get(name)?.as_ref()
+    }
+
+    /// How many workers are wanted; 0 without a Worker entry.
+    pub(crate) fn workers(&self) -> u32 {
+        let replicas = self.replica_spec("Worker").and_then(|worker| worker.replicas).unwrap_or(0);
+        u32::try_from(replicas).unwrap_or(0)
+    }
+
+    pub(crate) fn launcher_is_a_host(&self) -> bool {
+        self.run_launcher_as_worker == Some(true)
+    }
+
+    pub(crate) fn launcher_waits_for_workers(&self) -> bool {
+        given(self.launcher_creation_policy.as_ref()).is_some_and(|policy| policy != "AtStartup")
+    }
+
+    pub(crate) fn ssh_path(&self) -> &str {
+        given(self.ssh_auth_mount_path.as_ref()).unwrap_or(ROOT_SSH)
+    }
+
+    pub(crate) fn slots(&self) -> i32 {
+        self.slots_per_worker.unwrap_or(1)
+    }
+}
+
+/// A text that was given: an empty one counts as left out, as in the original's types.
+pub(crate) fn given(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,284 @@
+//! What an MPIJob must be before anything is made of it: all mistakes at once, each with its field.
+
+use crate::MpiJob;
+use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
+use serde_json::Value;
+use troupe_plugin::types::{FieldError, Refusal};
+
+/// A job that is as it must be, with the defaults filled in.
+#[derive(Debug)]
+pub(crate) struct Valid<'a> {
+    pub(crate) launcher: Replicas<'a>,
+    /// None without a Worker entry.
+    pub(crate) worker: Option<Replicas<'a>>,
+    pub(crate) implementation: Implementation,
+    pub(crate) clean_pods: CleanPods,
+}
+
+/// The launcher, or the workers.
+#[derive(Debug)]
+pub(crate) struct Replicas<'a> {
+    /// The entry's field, for errors that only show later.
+    pub(crate) path: String,
+    pub(crate) replicas: u32,
+    pub(crate) restart_policy: &'a str,
+    pub(crate) template: &'a Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Implementation {
+    OpenMpi,
+    Intel,
+    Mpich,
+}
+
+/// `runPolicy.cleanPodPolicy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CleanPods {
+    None,
+    Running,
+    All,
+}
+
+/// The job with its defaults, or everything that is wrong with it.
+pub(crate) fn validate(job: &MpiJob) -> Result<Valid<'_>, Refusal> {
+    let mut wrong = Mistakes(vec![]);
+    let spec = &job.spec;
+    wrong.name(job);
+    let replica_specs = spec.mpi_replica_specs.is_some();
+    if !replica_specs {
+        wrong.add("spec.mpiReplicaSpecs", "must have replica specs");
+    }
+    let launcher = spec.replica_spec("Launcher").and_then(|launcher| wrong.launcher(launcher));
+    if replica_specs && spec.replica_spec("Launcher").is_none() {
+        wrong.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
+    }
+    let worker = spec.replica_spec("Worker").and_then(|worker| wrong.worker(worker));
+    wrong.not_negative("spec.slotsPerWorker", spec.slots_per_worker.map(i64::from));
+    let no_policy = RunPolicy::default();
+    let clean_pods = wrong.run_policy(spec.run_policy.as_ref().unwrap_or(&no_policy));
+    let implementation = wrong.implementation(given(spec.mpi_implementation.as_ref()));
+    match (launcher, implementation, clean_pods) {
+        (Some(launcher), Some(implementation), Some(clean_pods)) if wrong.0.is_empty() => {
+            Ok(Valid { launcher, worker, implementation, clean_pods })
+        }
+        _ => Err(Refusal::Invalid(wrong.0)),
+    }
+}
+
+struct Mistakes(Vec<FieldError>);
+
+impl Mistakes {
+    fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError { path: path.into(), message: message.into() });
+    }
+
+    /// The longest name made of the job's name is the last worker's, and it is a host name.
+    fn name(&mut self, job: &MpiJob) {
+        let last = job.spec.workers().max(1) - 1;
+        let label = format!("{}-worker-{last}", job.name());
+        if let Some(problem) = dns_label_problem(&label) {
+            let message = format!("will not able to create pod and service with invalid DNS label {label:?}: {problem}");
+            self.add("metadata.name", message);
+        }
+    }
+
+    fn launcher<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
+        let path = "spec.mpiReplicaSpecs[Launcher]";
+        if spec.replicas.unwrap_or(1) != 1 {
+            self.add(format!("{path}.replicas"), "must be 1");
+        }
+        self.replicas(path, spec, 1, "OnFailure")
+    }
+
+    fn worker<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
+        let path = "spec.mpiReplicaSpecs[Worker]";
+        let replicas = u32::try_from(spec.replicas.unwrap_or(0)).unwrap_or(0);
+        if replicas < 1 {
+            self.add(format!("{path}.replicas"), "must be greater than or equal to 1");
+        }
+        self.replicas(path, spec, replicas, "Never")
+    }
+
+    fn replicas<'a>(&mut self, path: &str, spec: &'a ReplicaSpec, replicas: u32, restart: &'a str) -> Option<Replicas<'a>> {
+        let restart_policy = given(spec.restart_policy.as_ref()).unwrap_or(restart);
+        self.one_of(format!("{path}.restartPolicy"), restart_policy, &["Never", "OnFailure"]);
+        let template = spec.template.as_ref().filter(|template| has_containers(template));
+        if template.is_none() {
+            self.add(format!("{path}.template.spec.containers"), "must define at least one container");
+        }
+        Some(Replicas { path: path.to_owned(), replicas, restart_policy, template: template? })
+    }
+
+    fn run_policy(&mut self, policy: &RunPolicy) -> Option<CleanPods> {
+        let clean = policy.clean_pod_policy.as_deref().unwrap_or("None");
+        self.one_of("spec.runPolicy.cleanPodPolicy", clean, &["All", "None", "Running"]);
+        let ttl = policy.ttl_seconds_after_finished.map(i64::from);
+        self.not_negative("spec.runPolicy.ttlSecondsAfterFinished", ttl);
+        self.not_negative("spec.runPolicy.activeDeadlineSeconds", policy.active_deadline_seconds);
+        self.not_negative("spec.runPolicy.backoffLimit", policy.backoff_limit.map(i64::from));
+        if let Some(manager) = &policy.managed_by {
+            self.one_of("spec.runPolicy.managedBy", manager, &[OWN_MANAGER, "kueue.x-k8s.io/multikueue"]);
+        }
+        match clean {
+            "None" => Some(CleanPods::None),
+            "Running" => Some(CleanPods::Running),
+            "All" => Some(CleanPods::All),
+            _ => None,
+        }
+    }
+
+    fn implementation(&mut self, name: Option<&str>) -> Option<Implementation> {
+        match name.unwrap_or("OpenMPI") {
+            "OpenMPI" => Some(Implementation::OpenMpi),
+            "Intel" => Some(Implementation::Intel),
+            "MPICH" => Some(Implementation::Mpich),
+            other => {
+                self.one_of("spec.mpiImplementation", other, &["Intel", "MPICH", "OpenMPI"]);
+                None
+            }
+        }
+    }
+
+    fn one_of(&mut self, path: impl Into<String>, value: &str, allowed: &[&str]) {
+        if !allowed.contains(&value) {
+            let allowed = allowed.join(", ");
+            self.add(path, format!("{value:?} is not supported; supported values: {allowed}"));
+        }
+    }
+
+    fn not_negative(&mut self, path: &str, value: Option<i64>) {
+        if value.is_some_and(|value| value < 0) {
+            self.add(path, "must be greater than or equal to 0");
+        }
+    }
+}
+
+fn has_containers(template: &Value) -> bool {
+    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
+    containers.is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object))
+}
+
+/// Why this is not a label of RFC 1035, or None if it is one.
+fn dns_label_problem(label: &str) -> Option<&'static str> {
+    let letter = |byte: &u8| byte.is_ascii_lowercase();
+    let letter_or_digit = |byte: &u8| letter(byte) || byte.is_ascii_digit();
+    let bytes = label.as_bytes();
+    if !bytes.first().is_some_and(letter) {
+        return Some("it must start with a lower case letter");
+    }
+    if !bytes.iter().all(|byte| letter_or_digit(byte) || *byte == b'-') {
+        return Some("it may only have lower case letters, digits and '-'");
+    }
+    if !bytes.last().is_some_and(letter_or_digit) {
+        return Some("it must end with a lower case letter or a digit");
+    }
+    (bytes.len() > 63).then_some("it must be no more than 63 characters")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{job, pi};
+    use serde_json::json;
+
+    fn mistakes(job: &MpiJob) -> Vec<(String, String)> {
+        match validate(job) {
+            Err(Refusal::Invalid(errors)) => errors.into_iter().map(|e| (e.path, e.message)).collect(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    fn only_mistake(job: &MpiJob) -> (String, String) {
+        let all = mistakes(job);
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0].clone()
+    }
+
+    /// pi with one field of the spec changed; null removes it.
+    fn pi_with(pointer: &str, value: serde_json::Value) -> MpiJob {
+        let mut spec = pi();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        spec.pointer_mut(parent).unwrap()[field] = value;
+        job("pi", &spec)
+    }
+
+    // M17
+    #[test]
+    fn a_name_that_cannot_be_a_host_name_is_refused() {
+        for (name, why) in [("1-foo", "start"), ("my.job", "only"), (&*"a".repeat(60), "63")] {
+            let (path, message) = only_mistake(&job(name, &pi()));
+            assert_eq!(path, "metadata.name");
+            let begin = format!("will not able to create pod and service with invalid DNS label \"{name}-worker-1\": ");
+            assert!(message.starts_with(&begin) && message.contains(why), "{message}");
+        }
+    }
+
+    // M17: each field that the original refuses, by its path
+    #[test]
+    fn each_wrong_field_is_named() {
+        let cases = [
+            ("/mpiReplicaSpecs/Launcher", json!(null), "spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec"),
+            ("/mpiReplicaSpecs/Launcher/replicas", json!(2), "spec.mpiReplicaSpecs[Launcher].replicas", "must be 1"),
+            ("/mpiReplicaSpecs/Worker/replicas", json!(null), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
+            ("/mpiReplicaSpecs/Worker/replicas", json!(0), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
+            ("/mpiReplicaSpecs/Worker/replicas", json!(-3), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
+            ("/mpiReplicaSpecs/Worker/restartPolicy", json!("Always"), "spec.mpiReplicaSpecs[Worker].restartPolicy", "\"Always\" is not supported; supported values: Never, OnFailure"),
+            ("/mpiReplicaSpecs/Worker/template/spec/containers", json!([]), "spec.mpiReplicaSpecs[Worker].template.spec.containers", "must define at least one container"),
+            ("/mpiReplicaSpecs/Launcher/template", json!(null), "spec.mpiReplicaSpecs[Launcher].template.spec.containers", "must define at least one container"),
+            ("/mpiReplicaSpecs", json!(null), "spec.mpiReplicaSpecs", "must have replica specs"),
+            ("/runPolicy/cleanPodPolicy", json!("Foo"), "spec.runPolicy.cleanPodPolicy", "\"Foo\" is not supported; supported values: All, None, Running"),
+            ("/runPolicy/backoffLimit", json!(-1), "spec.runPolicy.backoffLimit", "must be greater than or equal to 0"),
+            ("/runPolicy/activeDeadlineSeconds", json!(-1), "spec.runPolicy.activeDeadlineSeconds", "must be greater than or equal to 0"),
+            ("/runPolicy/ttlSecondsAfterFinished", json!(-1), "spec.runPolicy.ttlSecondsAfterFinished", "must be greater than or equal to 0"),
+            ("/slotsPerWorker", json!(-1), "spec.slotsPerWorker", "must be greater than or equal to 0"),
+            ("/mpiImplementation", json!("Foo"), "spec.mpiImplementation", "\"Foo\" is not supported; supported values: Intel, MPICH, OpenMPI"),
+        ];
+        for (pointer, value, path, message) in cases {
+            assert_eq!(only_mistake(&pi_with(pointer, value)), (path.into(), message.into()), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let spec = json!({ "mpiReplicaSpecs": { "Worker": {} }, "runPolicy": { "cleanPodPolicy": "" } });
+        let paths: Vec<_> = mistakes(&job("1", &spec)).into_iter().map(|(path, _)| path).collect();
+        let expected = [
+            "metadata.name",
+            "spec.mpiReplicaSpecs[Launcher]",
+            "spec.mpiReplicaSpecs[Worker].replicas",
+            "spec.mpiReplicaSpecs[Worker].template.spec.containers",
+            "spec.runPolicy.cleanPodPolicy",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn a_job_without_a_spec_is_told_so_and_nothing_panics() {
+        assert_eq!(only_mistake(&job("pi", &json!({}))).0, "spec.mpiReplicaSpecs");
+        assert_eq!(mistakes(&job("", &json!({}))).len(), 2);
+    }
+
+    #[test]
+    fn the_last_worker_of_a_large_job_decides_about_the_name() {
+        let name = "a".repeat(54);
+        let mut spec = pi();
+        assert!(validate(&job(&name, &spec)).is_ok());
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(11);
+        assert_eq!(only_mistake(&job(&name, &spec)).0, "metadata.name");
+    }
+
+    #[test]
+    fn other_entries_and_empty_texts_are_as_good_as_left_out() {
+        let mut spec = pi();
+        spec["mpiReplicaSpecs"]["launcher"] = json!({ "replicas": 7, "restartPolicy": "Always" });
+        spec["mpiImplementation"] = json!("");
+        spec["sshAuthMountPath"] = json!("");
+        spec["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = json!("");
+        let job = job("pi", &spec);
+        let valid = validate(&job).unwrap();
+        assert_eq!(valid.implementation, Implementation::OpenMpi);
+        assert_eq!(valid.worker.unwrap().restart_policy, "Never");
+        assert_eq!(job.spec.ssh_path(), "/root/.ssh");
+    }
+}
