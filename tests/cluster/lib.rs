@@ -1,1 +1,63 @@
-//! TBD.
+//! A real Kubernetes control plane, with fake nodes or a real one, for tests that must not believe a simulator.
+//!
+//! # How to run
+//!
+//! ```text
+//! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
+//! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
+//! ```
+//!
+//! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
+//!   The first build takes some minutes of Go compilation; the binaries are then kept under `target/cluster/bin`.
+//! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt.
+//!
+//! Everything a run writes is under `target/cluster/run/<unique>`: configurations, data, the audit log, and one log file a process.
+//! The folder is removed when the run ends; it stays, and its path is printed, when the test panics or `TROUPE_KEEP=1`.
+//!
+//! # What a test looks like
+//!
+//! ```no_run
+//! use cluster::{ControlPlane, Need, Options, require};
+//!
+//! # async fn test() -> anyhow::Result<()> {
+//! if require::missing(Need::Cluster) {
+//!     return Ok(());
+//! }
+//! let control_plane = ControlPlane::start(Options::default().fake_nodes(2)).await?;
+//! let client = control_plane.client("user").await?;
+//! # drop(client);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Good to know
+//!
+//! - API time stamps have whole seconds; for anything finer use the [`audit`] log, which has microseconds.
+//! - The garbage collector notices kinds that were created after it started only every 30 s:
+//!   give CRDs to [`Options::crds`], and they are there before it.
+//! - Processes of a test that was killed are ended by their guards (see `process.rs`); what they left on disk or in the network
+//!   is removed by the next run.
+
+pub mod audit;
+pub mod binaries;
+mod control_plane;
+mod credentials;
+pub mod images;
+mod kwok;
+mod node;
+mod oci;
+mod options;
+mod packages;
+mod poll;
+mod ports;
+mod process;
+pub mod require;
+mod run_dir;
+
+pub use binaries::{Binaries, Tool};
+pub use control_plane::ControlPlane;
+pub use kwok::{EXIT_CODE, RUN_FOR};
+pub use node::Node;
+pub use options::Options;
+pub use poll::until;
+pub use require::Need;

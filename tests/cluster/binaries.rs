@@ -1,0 +1,226 @@
+//! Builds the programs of a cluster from Go modules, once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::oci::hex;
+use crate::run_dir::{cluster_dir, locked, workspace};
+
+const VERSION: &str = "v1.36.3";
+
+/// A program of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The store.
+    Etcd,
+    /// The API server.
+    ApiServer,
+    /// Garbage collection, Jobs, EndpointSlices, namespaces and the rest.
+    ControllerManager,
+    /// The default scheduler.
+    Scheduler,
+    /// Fake nodes.
+    Kwok,
+    /// A real node's agent.
+    Kubelet,
+    /// The cluster's name server.
+    CoreDns,
+    /// The command line.
+    Kubectl,
+}
+
+impl Tool {
+    /// The program's own name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.source().1
+    }
+
+    /// Module folder, binary name, package.
+    fn source(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Tool::Etcd => ("kubernetes", "etcd", "go.etcd.io/etcd/server/v3"),
+            Tool::ApiServer => (
+                "kubernetes",
+                "kube-apiserver",
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+            ),
+            Tool::ControllerManager => (
+                "kubernetes",
+                "kube-controller-manager",
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            Tool::Scheduler => (
+                "kubernetes",
+                "kube-scheduler",
+                "k8s.io/kubernetes/cmd/kube-scheduler",
+            ),
+            Tool::Kubelet => ("kubernetes", "kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+            Tool::Kubectl => ("kubernetes", "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+            Tool::Kwok => ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+            Tool::CoreDns => ("coredns", "coredns", "github.com/coredns/coredns"),
+        }
+    }
+}
+
+/// Programs that are built and stay so.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    built: Vec<(Tool, PathBuf)>,
+}
+
+impl Binaries {
+    /// All programs.
+    pub fn build() -> Result<Binaries> {
+        use Tool::{
+            ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Scheduler,
+        };
+        Self::of(&[
+            Etcd,
+            ApiServer,
+            ControllerManager,
+            Scheduler,
+            Kwok,
+            Kubelet,
+            CoreDns,
+            Kubectl,
+        ])
+    }
+
+    /// What a control plane with fake nodes needs.
+    pub fn control_plane() -> Result<Binaries> {
+        Self::of(&[
+            Tool::Etcd,
+            Tool::ApiServer,
+            Tool::ControllerManager,
+            Tool::Scheduler,
+            Tool::Kwok,
+        ])
+    }
+
+    /// What a real node needs.
+    pub fn node() -> Result<Binaries> {
+        Self::of(&[Tool::Kubelet, Tool::CoreDns])
+    }
+
+    /// These programs, built now if `target/cluster/bin` lacks them or their `go.mod` or `go.sum` has changed.
+    /// Of processes that want to build at the same time one does, and the others wait for it.
+    pub fn of(tools: &[Tool]) -> Result<Binaries> {
+        let bin = cluster_dir().join("bin");
+        let wanted = tools
+            .iter()
+            .map(|tool| Ok((*tool, place(&bin, *tool)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let lacking = |(_, path): &&(Tool, PathBuf)| !path.exists();
+        if wanted.iter().any(|one| lacking(&one)) {
+            let _lock = locked(&bin.join(".lock"))?;
+            let lacking: Vec<_> = wanted.iter().filter(lacking).collect();
+            for (done, (tool, path)) in lacking.iter().enumerate() {
+                eprintln!(
+                    "cluster: building {} ({} of {}), which takes up to some minutes the first time",
+                    tool.name(),
+                    done + 1,
+                    lacking.len()
+                );
+                go_build(*tool, path)?;
+            }
+        }
+        Ok(Binaries { built: wanted })
+    }
+
+    /// The file of a program that was asked for.
+    pub fn path(&self, tool: Tool) -> Result<&Path> {
+        let found = self.built.iter().find(|(built, _)| *built == tool);
+        found
+            .map(|(_, path)| path.as_path())
+            .with_context(|| format!("{} was not built: it was not asked for", tool.name()))
+    }
+}
+
+/// `<bin>/<module>-<hash>/<name>`: another module file, another folder.
+fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
+    let (module, name, _) = tool.source();
+    let mut hash = Sha256::new();
+    for file in ["go.mod", "go.sum"] {
+        let path = source_dir(tool).join(file);
+        hash.update(fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?);
+    }
+    hash.update(flags());
+    let key = hex(&hash.finalize()[..6]);
+    Ok(bin.join(format!("{module}-{key}")).join(name))
+}
+
+fn source_dir(tool: Tool) -> PathBuf {
+    workspace().join("tests/cluster").join(tool.source().0)
+}
+
+fn flags() -> String {
+    let version = "k8s.io/component-base/version";
+    format!(
+        "-s -w -X {version}.gitVersion={VERSION} -X {version}.gitMajor=1 -X {version}.gitMinor=36"
+    )
+}
+
+fn go_build(tool: Tool, path: &Path) -> Result<()> {
+    let (_, name, package) = tool.source();
+    let begun = Instant::now();
+    let part = path.with_extension("part");
+    fs::create_dir_all(path.parent().context("a binary is in a folder")?)?;
+    let status = Command::new("go")
+        .args([
+            "build",
+            "-trimpath",
+            "-buildvcs=false",
+            "-ldflags",
+            &flags(),
+            "-o",
+        ])
+        .arg(&part)
+        .arg(package)
+        .current_dir(source_dir(tool))
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .status()
+        .context("failed to start go")?;
+    if !status.success() {
+        bail!("failed to build {name}: go build {package} ended with {status}");
+    }
+    fs::rename(&part, path).with_context(|| format!("failed to put {name} in its place"))?;
+    let megabytes = fs::metadata(path)?.len() / 1_000_000;
+    eprintln!(
+        "cluster: built {name}, {megabytes} MB, in {:.0?}",
+        begun.elapsed()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_one_module_share_a_folder_named_by_its_content() {
+        let bin = Path::new("bin");
+        let (etcd, kubelet, kwok) = (
+            place(bin, Tool::Etcd).unwrap(),
+            place(bin, Tool::Kubelet).unwrap(),
+            place(bin, Tool::Kwok).unwrap(),
+        );
+        assert_eq!(etcd.parent(), kubelet.parent());
+        assert_ne!(etcd.parent(), kwok.parent());
+    }
+
+    #[test]
+    fn a_program_that_was_not_asked_for_has_no_path() {
+        let none = Binaries { built: vec![] };
+        assert_eq!(
+            none.path(Tool::Kwok).unwrap_err().to_string(),
+            "kwok was not built: it was not asked for"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! What a control plane is started with.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// What a control plane is started with; the default is etcd, the API server and the controller manager, without scheduler and nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) scheduler: bool,
+    pub(crate) fake_nodes: usize,
+    pub(crate) limited: Vec<String>,
+    pub(crate) actors: Vec<String>,
+    pub(crate) crds: Vec<CustomResourceDefinition>,
+    pub(crate) api_server_flags: Vec<String>,
+}
+
+impl Options {
+    /// With kube-scheduler, which a real node needs and fake nodes bring along.
+    #[must_use]
+    pub fn scheduler(mut self) -> Self {
+        self.scheduler = true;
+        self
+    }
+
+    /// With this many fake nodes, played by kwok: pods on them run and end by annotation, without any process
+    /// (see [`RUN_FOR`](crate::RUN_FOR) and [`EXIT_CODE`](crate::EXIT_CODE)).
+    #[must_use]
+    pub fn fake_nodes(mut self, count: usize) -> Self {
+        self.fake_nodes = count;
+        self.scheduler |= count > 0;
+        self
+    }
+
+    /// With one more user besides `admin`, `troupe` and `user`.
+    #[must_use]
+    pub fn actor(mut self, user: &str) -> Self {
+        self.actors.push(user.to_owned());
+        self
+    }
+
+    /// With this user having no right but what the test's own RBAC objects give it. All other users may do everything.
+    #[must_use]
+    pub fn limited(mut self, user: &str) -> Self {
+        self.limited.push(user.to_owned());
+        self
+    }
+
+    /// With these CRDs established before the controllers start, so that their objects are garbage-collected from the beginning.
+    #[must_use]
+    pub fn crds(mut self, crds: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
+        self.crds.extend(crds);
+        self
+    }
+
+    /// With one more flag for kube-apiserver, such as `--goaway-chance=0.01`.
+    #[must_use]
+    pub fn api_server_flag(mut self, flag: &str) -> Self {
+        self.api_server_flags.push(flag.to_owned());
+        self
+    }
+
+    /// Every user that can log in.
+    pub(crate) fn users(&self) -> impl Iterator<Item = &str> {
+        ["admin", "troupe", "user"]
+            .into_iter()
+            .chain(self.actors.iter().map(String::as_str))
+    }
+}

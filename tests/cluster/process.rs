@@ -1,0 +1,241 @@
+//! Child processes that end when their test does, however it ends.
+//!
+//! Each process is the leader of its own process group and has a guard: a shell that waits for one line on a pipe of ours.
+//! An orderly stop writes that line. If this process dies without it, the pipe closes, and the guard kills the group.
+
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::future::Future;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::poll::until;
+
+/// A running child process, ended with the value.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    guard: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with its output going to `<logs>/<name>.log`.
+    pub(crate) fn start(name: &str, logs: &Path, mut command: Command) -> Result<Process> {
+        let log = logs.join(format!("{name}.log"));
+        let out = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("failed to open {}", log.display()))?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("failed to start {name} as {:?}", command.get_program()))?;
+        match guard(child.id()) {
+            Ok(guard) => Ok(Process {
+                name: name.to_owned(),
+                child,
+                guard,
+                log,
+            }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error.context(format!("failed to guard {name}")))
+            }
+        }
+    }
+
+    /// An error with the last lines of its log if it has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(());
+        };
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(15).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        bail!(
+            "{} ended with {status}; the end of {}:\n{}",
+            self.name,
+            self.log.display(),
+            last.join("\n")
+        )
+    }
+
+    fn signal(&self, signal: &str) {
+        let _ = signal_group(self.child.id(), signal);
+    }
+
+    fn ended_within(&mut self, deadline: Instant) -> bool {
+        loop {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        stop_all(std::slice::from_mut(self), Duration::from_secs(1));
+        if let Some(mut line) = self.guard.stdin.take() {
+            let _ = line.write_all(b"done\n");
+        }
+        let _ = self.guard.wait();
+    }
+}
+
+/// Ends the processes together: asks all, and kills those that are still there after `patience`.
+pub(crate) fn stop_all(processes: &mut [Process], patience: Duration) {
+    let running = |process: &mut Process| matches!(process.child.try_wait(), Ok(None));
+    for process in processes
+        .iter_mut()
+        .filter_map(|process| running(process).then_some(process))
+    {
+        process.signal("TERM");
+    }
+    let deadline = Instant::now() + patience;
+    for process in processes {
+        if !process.ended_within(deadline) {
+            process.signal("KILL");
+            let _ = process.child.wait();
+        }
+    }
+}
+
+/// As [`until`], but over at once if one of the processes has ended.
+pub(crate) async fn until_alive<T, F, Fut>(
+    processes: &mut [Process],
+    deadline: Duration,
+    what: impl Display,
+    mut look: F,
+) -> Result<T>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<Option<T>>>,
+{
+    until(deadline, what, || {
+        let look = processes
+            .iter_mut()
+            .try_for_each(Process::check)
+            .map(|()| look());
+        async move {
+            match look {
+                Ok(look) => Ok(look.await?.map(Ok)),
+                Err(ended) => Ok(Some(Err(ended))),
+            }
+        }
+    })
+    .await?
+}
+
+/// Sends a signal to the process group of a child that has not been waited for.
+fn signal_group(leader: u32, signal: &str) -> Result<()> {
+    let status = Command::new("sh")
+        .args([
+            "-c",
+            "kill -s \"$1\" -- \"-$2\"",
+            "kill",
+            signal,
+            &leader.to_string(),
+        ])
+        .stderr(Stdio::null())
+        .status()?;
+    if !status.success() {
+        bail!("failed to send {signal} to process group {leader}: {status}");
+    }
+    Ok(())
+}
+
+fn guard(leader: u32) -> Result<Child> {
+    let guard = Command::new("sh")
+        .args([
+            "-c",
+            "read -r line || kill -s KILL -- \"-$1\"",
+            "guard",
+            &leader.to_string(),
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok(guard)
+}
+
+/// The standard output of a command that succeeds; otherwise an error with what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let done = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("failed to run {:?}", command.get_program()))?;
+    if !done.status.success() {
+        bail!(
+            "{command:?} ended with {}: {}{}",
+            done.status,
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_dir::RunDir;
+
+    fn state(pid: u32) -> Option<String> {
+        fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+    }
+
+    fn sleeper() -> (Process, RunDir) {
+        let dir = RunDir::create("process").unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        (Process::start("sleeper", dir.path(), command).unwrap(), dir)
+    }
+
+    #[test]
+    fn a_dropped_process_and_its_guard_are_gone() {
+        let (process, _dir) = sleeper();
+        let (child, guard) = (process.child.id(), process.guard.id());
+        drop(process);
+        assert_eq!((state(child), state(guard)), (None, None));
+    }
+
+    #[test]
+    fn a_process_whose_owner_died_is_killed_by_its_guard() {
+        let (mut process, _dir) = sleeper();
+        drop(process.guard.stdin.take()); // as the kernel does when this process dies
+        assert!(process.ended_within(Instant::now() + Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_process_that_ended_is_told_with_its_last_words() {
+        let dir = RunDir::create("process").unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo no such flag; exit 3"]);
+        let mut process = Process::start("speaker", dir.path(), command).unwrap();
+        assert!(process.ended_within(Instant::now() + Duration::from_secs(5)));
+        let error = process.check().unwrap_err().to_string();
+        assert!(
+            error.contains("speaker ended with exit status: 3") && error.ends_with("no such flag"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! Which tests this machine can run, and which it must.
+
+use std::process::Command;
+
+/// What a test needs of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A control plane: Go and openssl.
+    Cluster,
+    /// A real node: what a control plane needs, and root on a machine with apt that lets it make namespaces.
+    Node,
+}
+
+impl Need {
+    fn name(self) -> &'static str {
+        match self {
+            Need::Cluster => "cluster",
+            Need::Node => "node",
+        }
+    }
+}
+
+/// True if the test has to be left out, which is said in one loud line.
+///
+/// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster` and
+/// `node`) names this need: in CI, what cannot run has failed.
+#[must_use]
+pub fn missing(need: Need) -> bool {
+    let Err(reason) = available(need) else {
+        return false;
+    };
+    let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
+    assert!(
+        !named(&required, need),
+        "TROUPE_REQUIRE={required}, but a {} is not possible here: {reason}",
+        need.name()
+    );
+    eprintln!(
+        "\n>>>>>> TEST LEFT OUT: no {} here: {reason} (TROUPE_REQUIRE={} makes this a failure) <<<<<<\n",
+        need.name(),
+        need.name()
+    );
+    true
+}
+
+/// Whether this machine can have it, or why not.
+pub fn available(need: Need) -> Result<(), String> {
+    runs("go", &["version"])?;
+    runs("openssl", &["version"])?;
+    if need == Need::Node {
+        runs("apt-get", &["--version"])?;
+        let uid = runs("id", &["-u"])?;
+        if uid.trim() != "0" {
+            return Err(format!("a node needs root, this is user {}", uid.trim()));
+        }
+        // Root of a container may lack this.
+        runs(
+            "unshare",
+            &["--mount", "--pid", "--fork", "--mount-proc", "true"],
+        )?;
+    }
+    Ok(())
+}
+
+fn named(required: &str, need: Need) -> bool {
+    required.split(',').any(|name| name.trim() == need.name())
+}
+
+fn runs(program: &str, arguments: &[&str]) -> Result<String, String> {
+    match Command::new(program).args(arguments).output() {
+        Ok(done) if done.status.success() => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        Ok(done) => Err(format!("{program} does not work: {}", done.status)),
+        Err(error) => Err(format!("{program} does not start: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_is_a_comma_list() {
+        assert!(named("cluster, node", Need::Node));
+        assert!(!named("cluster", Need::Node));
+        assert!(!named("", Need::Cluster));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_reason() {
+        assert!(
+            runs("no-such-program", &[])
+                .unwrap_err()
+                .starts_with("no-such-program does not start")
+        );
+    }
+}
