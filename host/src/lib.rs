@@ -1,1 +1,26 @@
-//! TBD.
+//! Troupe's host: it owns the reconcile loop and all API I/O; what a job of a framework becomes is said by plugins.
+//!
+//! Start reading at [`reconcile`], then `ARCHITECTURE.md` beside this package.
+#![forbid(unsafe_code)]
+
+pub mod admin;
+pub mod apply;
+pub mod args;
+pub mod campaign;
+pub mod cli;
+pub mod clock;
+pub mod crds;
+mod keys;
+pub mod metrics;
+pub mod operator;
+pub mod passes;
+pub mod plugin;
+pub mod plugin_resource;
+pub mod publish;
+pub mod queue;
+pub mod reconcile;
+pub mod resource;
+pub mod stores;
+pub mod telemetry;
+pub mod watch;
+mod wire;

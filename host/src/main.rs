@@ -1,2 +1,20 @@
-//! Entry point.
-fn main() {}
+//! The `troupe` binary: installs the TLS provider, reads the command line, runs the command.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use std::process::ExitCode;
+use troupe::{args::Args, cli};
+
+fn main() -> ExitCode {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        eprintln!("troupe: another TLS provider is installed already");
+        return ExitCode::FAILURE;
+    }
+    match cli::run(Args::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("troupe: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -58,7 +58,9 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
         let name = names::of_replica(role, &snapshot.job.name, 0);
         let action = |write| Action { api_version: "batch/v1".into(), kind: "Job".into(), name: name.clone(), write };
         if let Some(child) = snapshot.child("Job", &name) {
-            actions.extend(suspend_switch(snapshot, child).map(action));
+            let held = !standing.open(&role.after);
+            actions.extend(suspend_switch(snapshot, child, held).map(action));
+            waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
         } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
             waiting.push(Waiting::NameTaken { kind: "Job".into(), name });
         } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
@@ -121,11 +123,16 @@ fn follow(object: &Object, child: &Child, body: &Value) -> Option<Action> {
     })
 }
 
-fn suspend_switch(snapshot: &Snapshot, child: &Child) -> Option<Write> {
-    let is = child.fields.get("/spec/suspend").and_then(Value::as_bool).unwrap_or(false);
-    let wanted = snapshot.suspended();
+/// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better).
+fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool) -> Option<Write> {
+    let is = is_suspended(child);
+    let wanted = snapshot.suspended() || (is && held);
     (is != wanted && !child.terminating && !job_is_over(child))
         .then(|| Write::Patch(versioned(child, json!({ "spec": { "suspend": wanted } }))))
+}
+
+fn is_suspended(child: &Child) -> bool {
+    child.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
 }
 
 fn job_is_over(child: &Child) -> bool {

@@ -1,0 +1,172 @@
+//! What is remembered of a run: every request, the hash over everything, and the writes that tests are told of.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::store::{Store, key};
+
+/// One request as the API server saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Who asked: the name given to [`crate::Sim::client`].
+    pub actor: String,
+    /// `get`, `list`, `watch`, `create`, `patch`, `update`, `delete` or `deletecollection`.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural, or the path of a request that names no resource.
+    pub resource: String,
+    /// The subresource, mostly `status`; empty for none.
+    pub subresource: String,
+    /// The namespace; empty for none.
+    pub namespace: String,
+    /// The name; empty for collections, and for creations refused before they had one.
+    pub name: String,
+    /// The HTTP status answered; 0 when there was no answer (a crash).
+    pub code: u16,
+    /// Whether the answer was lost on the way although the request was applied.
+    pub reply_lost: bool,
+    /// The virtual time of the answer.
+    pub at: Timestamp,
+}
+
+impl RequestRecord {
+    /// Whether it asked for a change.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+
+    /// `create pods`, `patch paddlejobs/status`: for counting.
+    pub fn what(&self) -> String {
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)
+    }
+}
+
+/// One change of a stored object, whoever made it.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// A client's name, or `kubelet`, `scheduler`, `job-controller`, `garbage-collector`, `test`, ...
+    pub actor: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty for none.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The object before; `None` when it was created.
+    pub before: Option<Arc<Value>>,
+    /// The object after; `None` when it is gone.
+    pub after: Option<Arc<Value>>,
+    /// The resource version of the change.
+    pub version: u64,
+    /// The virtual time.
+    pub at: Timestamp,
+}
+
+impl Write {
+    /// Whether it created the object.
+    pub fn created(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Whether it removed the object.
+    pub fn removed(&self) -> bool {
+        self.after.is_none()
+    }
+}
+
+/// The stored objects at the instant of a [`Write`], after it.
+pub struct View<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl View<'_> {
+    /// One object; an empty namespace for cluster-scoped kinds.
+    pub fn get(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Value> {
+        let kind = self.store.kind_of(api_version, kind)?;
+        Some(
+            self.store
+                .tables
+                .get(&kind.table())?
+                .objects
+                .get(&key(namespace, name))?,
+        )
+    }
+
+    /// The objects of a kind in a namespace, or (with an empty one) everywhere.
+    pub fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Vec<&Value> {
+        let Some(kind) = self.store.kind_of(api_version, kind) else {
+            return Vec::new();
+        };
+        self.store
+            .list(&kind.table(), namespace)
+            .map(|object| &**object)
+            .collect()
+    }
+
+    /// One object by uid.
+    pub fn by_uid(&self, uid: &str) -> Option<&Value> {
+        self.store.find_uid(uid).map(|(_, object)| &**object)
+    }
+
+    /// The objects that name this uid as an owner.
+    pub fn owned_by(&self, uid: &str) -> Vec<&Value> {
+        self.store
+            .owned(uid)
+            .iter()
+            .filter_map(|place| self.store.get(place))
+            .map(|object| &**object)
+            .collect()
+    }
+}
+
+/// FNV-1a, 64 bits: a hash that is the same on every platform and in every release.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hash(pub(crate) u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Adds a field, delimited, so that `("ab", "c")` and `("a", "bc")` differ.
+    pub(crate) fn field(&mut self, text: &str) {
+        self.add(text.as_bytes());
+        self.add(&[0xff]);
+    }
+
+    pub(crate) fn object(&mut self, object: &Value) {
+        // Writing into a hash cannot fail, and every `Value` is valid JSON.
+        let _ = serde_json::to_writer(&mut *self, object);
+    }
+}
+
+impl std::io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,493 @@
+//! Objects by kind and key, their uids and owners, and the history of changes that watches replay.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+/// A kind the simulated API server serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind, for example `Pod`.
+    pub kind: String,
+    /// The plural by which it is addressed, for example `pods`.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether it has the status subresource.
+    pub status: bool,
+}
+
+impl Kind {
+    /// A kind; `api_version` is `group/version`, or `v1` for the core group.
+    pub fn new(
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+        namespaced: bool,
+        status: bool,
+    ) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            namespaced,
+            status,
+        }
+    }
+
+    /// A namespaced custom resource with a status subresource, the usual shape of a job.
+    pub fn custom(api_version: &str, kind: &str, plural: &str) -> Self {
+        Self::new(api_version, kind, plural, true, true)
+    }
+
+    /// `group/version`, or `v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `plural.group`, as error messages name a resource.
+    pub(crate) fn resource(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    pub(crate) fn details(&self, kind: &str, name: &str) -> Value {
+        let mut details = json!({ "kind": kind });
+        if !name.is_empty() {
+            details["name"] = json!(name);
+        }
+        if !self.group.is_empty() {
+            details["group"] = json!(self.group);
+        }
+        details
+    }
+
+    /// Whether it is compiled into kube-apiserver rather than defined by a CustomResourceDefinition.
+    pub(crate) fn builtin(&self) -> bool {
+        matches!(
+            self.group.as_str(),
+            "" | "batch" | "coordination.k8s.io" | "events.k8s.io" | "apiextensions.k8s.io"
+        )
+    }
+
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        self.builtin() && self.kind == kind
+    }
+
+    /// Whether its objects count spec changes in `metadata.generation`.
+    pub(crate) fn generations(&self) -> bool {
+        !self.builtin()
+            || matches!(
+                self.kind.as_str(),
+                "Pod" | "Job" | "CustomResourceDefinition"
+            )
+    }
+
+    pub(crate) fn unconditional_update(&self) -> bool {
+        self.builtin() && !matches!(self.kind.as_str(), "Lease" | "CustomResourceDefinition")
+    }
+
+    pub(crate) fn create_on_update(&self) -> bool {
+        self.is("Lease") || self.is("Event") || self.is("Service")
+    }
+
+    /// Whether a delete answers with the object instead of a `Status`.
+    pub(crate) fn delete_returns_object(&self) -> bool {
+        self.is("Pod") || self.is("Service") || self.is("Namespace")
+    }
+
+    pub(crate) fn selectable(&self, field: &str) -> bool {
+        if field == "metadata.name"
+            || (field == "metadata.namespace" && (self.namespaced || !self.builtin()))
+        {
+            return true;
+        }
+        match self.kind.as_str() {
+            _ if !self.builtin() => false,
+            "Pod" => matches!(
+                field,
+                "spec.nodeName"
+                    | "spec.restartPolicy"
+                    | "spec.schedulerName"
+                    | "spec.serviceAccountName"
+                    | "spec.hostNetwork"
+                    | "status.phase"
+                    | "status.podIP"
+                    | "status.podIPs"
+                    | "status.nominatedNodeName"
+            ),
+            "Event" => {
+                field.starts_with("involvedObject.")
+                    || field.starts_with("regarding.")
+                    || matches!(
+                        field,
+                        "reason" | "type" | "source" | "reportingComponent" | "reportingController"
+                    )
+            }
+            "Secret" => field == "type",
+            "Node" => field == "spec.unschedulable",
+            "Namespace" => field == "status.phase",
+            "Job" => field == "status.successful",
+            "Service" => matches!(field, "spec.clusterIP" | "spec.type"),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn table(&self) -> String {
+        table(&self.group, &self.plural)
+    }
+
+    /// The key in etcd, which messages of failed preconditions show.
+    pub(crate) fn etcd_key(&self, key: &str) -> String {
+        match self.kind.as_str() {
+            "Service" if self.builtin() => format!("/registry/services/specs/{key}"),
+            "Lease" if self.builtin() => format!("/registry/leases/{key}"),
+            "Node" if self.builtin() => format!("/registry/minions/{key}"),
+            _ if self.group.is_empty() || self.group == "batch" => {
+                format!("/registry/{}/{key}", self.plural)
+            }
+            _ => format!("/registry/{}/{}/{key}", self.group, self.plural),
+        }
+    }
+}
+
+/// The kinds that are always served.
+pub(crate) fn builtins() -> Vec<Kind> {
+    vec![
+        Kind::new("v1", "Pod", "pods", true, true),
+        Kind::new("v1", "Service", "services", true, true),
+        Kind::new("v1", "ConfigMap", "configmaps", true, false),
+        Kind::new("v1", "Secret", "secrets", true, false),
+        Kind::new("v1", "Event", "events", true, false),
+        Kind::new("v1", "Namespace", "namespaces", false, true),
+        Kind::new("v1", "Node", "nodes", false, true),
+        Kind::new("v1", "ServiceAccount", "serviceaccounts", true, false),
+        Kind::new("batch/v1", "Job", "jobs", true, true),
+        Kind::new("coordination.k8s.io/v1", "Lease", "leases", true, false),
+        Kind::new("events.k8s.io/v1", "Event", "events", true, false),
+        Kind::new(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+            true,
+        ),
+        Kind::new(
+            "scheduling.volcano.sh/v1beta1",
+            "PodGroup",
+            "podgroups",
+            true,
+            true,
+        ),
+    ]
+}
+
+/// The address of one object in the store: its table, and its key as in etcd (`namespace/name` or `name`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) table: String,
+    pub(crate) key: String,
+}
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One change, as watches see it; `object` of a deletion carries the version of the deletion.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) version: u64,
+    pub(crate) change: Change,
+    pub(crate) place: Place,
+    pub(crate) object: Arc<Value>,
+    pub(crate) before: Option<Arc<Value>>,
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) objects: BTreeMap<String, Arc<Value>>,
+}
+
+/// The stored state; no rule of the API lives here.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) tables: BTreeMap<String, Table>,
+    by_uid: BTreeMap<String, Place>,
+    by_owner: BTreeMap<String, BTreeSet<Place>>,
+    history: VecDeque<Arc<Event>>,
+    /// The version of the last change.
+    pub(crate) version: u64,
+    /// Changes up to this version are forgotten.
+    pub(crate) compacted: u64,
+    pub(crate) window: usize,
+}
+
+impl Store {
+    pub(crate) fn add_kind(&mut self, kind: Kind) {
+        let table = self.tables.entry(kind.table());
+        let kind = Arc::new(kind);
+        table
+            .and_modify(|table| table.kind = kind.clone())
+            .or_insert_with(|| Table {
+                kind: kind.clone(),
+                objects: BTreeMap::new(),
+            });
+    }
+
+    pub(crate) fn remove_kind(&mut self, table: &str) {
+        self.tables.remove(table);
+    }
+
+    pub(crate) fn kind(&self, table: &str) -> Option<Arc<Kind>> {
+        self.tables.get(table).map(|table| table.kind.clone())
+    }
+
+    /// The kind named by apiVersion and kind, as in an owner reference.
+    pub(crate) fn kind_of(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        self.tables
+            .values()
+            .map(|table| &table.kind)
+            .find(|have| have.group == group && have.kind == kind)
+            .cloned()
+    }
+
+    pub(crate) fn get(&self, place: &Place) -> Option<&Arc<Value>> {
+        self.tables.get(&place.table)?.objects.get(&place.key)
+    }
+
+    pub(crate) fn find_uid(&self, uid: &str) -> Option<(&Place, &Arc<Value>)> {
+        let place = self.by_uid.get(uid)?;
+        Some((place, self.get(place)?))
+    }
+
+    /// Everything that names `uid` in its owner references.
+    pub(crate) fn owned(&self, uid: &str) -> Vec<Place> {
+        self.by_owner
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    /// The objects of a table, of one namespace or (with an empty one) all, in etcd's order.
+    pub(crate) fn list<'a>(
+        &'a self,
+        table: &str,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a Arc<Value>> + use<'a> {
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+        let from = prefix.clone();
+        self.tables
+            .get(table)
+            .into_iter()
+            .flat_map(move |table| table.objects.range(from.clone()..))
+            .take_while(move |(key, _)| key.starts_with(&prefix))
+            .map(|(_, object)| object)
+    }
+
+    /// The objects of a table as they were at `version`; nothing if that is forgotten.
+    pub(crate) fn list_at(
+        &self,
+        table: &str,
+        version: u64,
+    ) -> Option<BTreeMap<String, Arc<Value>>> {
+        if version < self.compacted {
+            return None;
+        }
+        let mut objects = self.tables.get(table)?.objects.clone();
+        for event in self
+            .history
+            .iter()
+            .rev()
+            .take_while(|event| event.version > version)
+        {
+            if event.place.table != table {
+                continue;
+            }
+            match &event.before {
+                Some(before) => objects.insert(event.place.key.clone(), before.clone()),
+                None => objects.remove(&event.place.key),
+            };
+        }
+        Some(objects)
+    }
+
+    /// The changes of a table after `version`; nothing if some of them are forgotten.
+    pub(crate) fn since(&self, table: &str, version: u64) -> Option<Vec<Arc<Event>>> {
+        if version < self.compacted {
+            return None;
+        }
+        Some(
+            self.history
+                .iter()
+                .skip_while(|event| event.version <= version)
+                .filter(|event| event.place.table == table)
+                .cloned()
+                .collect(),
+        )
+    }
+
+    /// Forgets all changes so far, so that older watches and continue tokens are refused with 410.
+    pub(crate) fn compact(&mut self) {
+        self.history.clear();
+        self.compacted = self.version;
+    }
+
+    /// Stores (or with `None` removes) an object under the next version, and returns the change.
+    pub(crate) fn write(&mut self, place: Place, after: Option<Value>) -> Arc<Event> {
+        self.version += 1;
+        let before = self.get(&place).cloned();
+        let change = match (&before, &after) {
+            (None, _) => Change::Added,
+            (_, Some(_)) => Change::Modified,
+            (_, None) => Change::Deleted,
+        };
+        let gone = after.is_none();
+        let mut object = after.unwrap_or_else(|| before.as_deref().cloned().unwrap_or(Value::Null));
+        object["metadata"]["resourceVersion"] = Value::String(self.version.to_string());
+        let object = Arc::new(object);
+        if let Some(before) = &before {
+            self.unindex(&place, before);
+        }
+        if let Some(table) = self.tables.get_mut(&place.table) {
+            if gone {
+                table.objects.remove(&place.key);
+            } else {
+                table.objects.insert(place.key.clone(), object.clone());
+            }
+        }
+        if !gone {
+            self.index(&place, &object);
+        }
+        let event = Arc::new(Event {
+            version: self.version,
+            change,
+            place,
+            object,
+            before,
+        });
+        self.history.push_back(event.clone());
+        while self.history.len() > self.window {
+            if let Some(old) = self.history.pop_front() {
+                self.compacted = old.version;
+            }
+        }
+        event
+    }
+
+    fn index(&mut self, place: &Place, object: &Value) {
+        self.by_uid.insert(uid(object).to_owned(), place.clone());
+        for owner in owners(object) {
+            self.by_owner
+                .entry(uid_of(owner).to_owned())
+                .or_default()
+                .insert(place.clone());
+        }
+    }
+
+    fn unindex(&mut self, place: &Place, object: &Value) {
+        self.by_uid.remove(uid(object));
+        for owner in owners(object) {
+            if let Some(owned) = self.by_owner.get_mut(uid_of(owner)) {
+                owned.remove(place);
+                if owned.is_empty() {
+                    self.by_owner.remove(uid_of(owner));
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn table(group: &str, plural: &str) -> String {
+    format!("{group}/{plural}")
+}
+
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(&object["metadata"]["name"])
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(&object["metadata"]["namespace"])
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(&object["metadata"]["uid"])
+}
+
+fn uid_of(owner: &Value) -> &str {
+    text(&owner["uid"])
+}
+
+pub(crate) fn owners(object: &Value) -> &[Value] {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The owner reference with `controller: true`.
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    owners(object)
+        .iter()
+        .find(|owner| owner["controller"] == true)
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<String> {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
+        .collect()
+}
+
+pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| list.iter().any(|have| have == finalizer))
+}
+
+pub(crate) fn deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["annotations"].get(key)?.as_str()
+}

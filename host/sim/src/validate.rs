@@ -1,0 +1,439 @@
+//! Which objects are refused as invalid: names, labels, owners, finalizers, and the specs a job operator writes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::error::Fault;
+use crate::store::{Kind, deleting, finalizers, name, owners, text};
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+
+/// The faults of an object about to be created.
+pub(crate) fn new_object(kind: &Kind, object: &Value) -> Vec<Fault> {
+    let mut faults = metadata(kind, object);
+    match kind.kind.as_str() {
+        _ if !kind.builtin() => {}
+        "Pod" => pod_spec(&object["spec"], "spec", &mut faults),
+        "Job" => job(object, &mut faults),
+        _ => {}
+    }
+    faults
+}
+
+/// The faults of an update.
+pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
+    let mut faults = metadata(kind, new);
+    if deleting(old) {
+        let had = finalizers(old);
+        let extra: BTreeSet<String> = finalizers(new).into_iter().filter(|name| !had.contains(name)).collect();
+        if !extra.is_empty() {
+            let extra: Vec<String> = extra.iter().map(|name| format!("{name:?}")).collect();
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                extra.join(", ")
+            );
+            faults.push(Fault::forbidden("metadata.finalizers", &why));
+        }
+    }
+    for field in ["uid", "deletionTimestamp"] {
+        let (before, after) = (&old["metadata"][field], &new["metadata"][field]);
+        if before != after {
+            faults.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
+        }
+    }
+    // The real server checks the metadata in general and again for the kind, and tells both.
+    faults.extend(faults.clone());
+    match kind.kind.as_str() {
+        _ if !kind.builtin() => {}
+        "Pod" => pod_update(&old["spec"], &new["spec"], &mut faults),
+        "Job" => job_update(old, new, &mut faults),
+        "Service" => {
+            let (before, after) = (&old["spec"]["clusterIP"], &new["spec"]["clusterIP"]);
+            if before.is_string() && before != after && old["spec"]["type"] != "ExternalName" {
+                faults.push(Fault::invalid(
+                    "spec.clusterIPs[0]",
+                    &json!([after]),
+                    "may not change once set",
+                ));
+            }
+        }
+        _ => {}
+    }
+    faults
+}
+
+fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let meta = &object["metadata"];
+    let check: fn(&str) -> Vec<String> = match kind.kind.as_str() {
+        "Service" | "Namespace" if kind.builtin() => label_name,
+        _ => subdomain,
+    };
+    let generate = text(&meta["generateName"]);
+    if !generate.is_empty() {
+        let base = generate.strip_suffix('-').unwrap_or(generate);
+        let base = if base.is_empty() { "a" } else { base };
+        faults.extend(
+            check(base)
+                .iter()
+                .map(|why| Fault::invalid("metadata.generateName", &json!(generate), why)),
+        );
+    }
+    if name(object).is_empty() {
+        faults.push(Fault::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        faults.extend(
+            check(name(object))
+                .iter()
+                .map(|why| Fault::invalid("metadata.name", &meta["name"], why)),
+        );
+    }
+    labels(&meta["labels"], "metadata.labels", &mut faults);
+    for key in meta["annotations"]
+        .as_object()
+        .into_iter()
+        .flat_map(|all| all.keys())
+    {
+        faults.extend(
+            qualified(&key.to_lowercase())
+                .iter()
+                .map(|why| Fault::invalid("metadata.annotations", &json!(key), why)),
+        );
+    }
+    let mut boss: Option<String> = None;
+    for owner in owners(object) {
+        let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
+        let field = |field: &str| format!("metadata.ownerReferences.{field}");
+        if api_version.is_empty() {
+            faults.push(Fault::invalid(
+                field("apiVersion"),
+                &json!(api_version),
+                "version must not be empty",
+            ));
+        }
+        for (key, value) in [
+            ("kind", kind),
+            ("name", text(&owner["name"])),
+            ("uid", text(&owner["uid"])),
+        ] {
+            if value.is_empty() {
+                faults.push(Fault::invalid(
+                    field(key),
+                    &json!(value),
+                    "must not be empty",
+                ));
+            }
+        }
+        if owner["controller"] == true {
+            let this = format!("{kind}/{}", text(&owner["name"]));
+            if let Some(first) = &boss {
+                let why = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                );
+                faults.push(Fault::invalid(
+                    "metadata.ownerReferences",
+                    &meta["ownerReferences"],
+                    &why,
+                ));
+            } else {
+                boss = Some(this);
+            }
+        }
+    }
+    for finalizer in finalizers(object) {
+        faults.extend(
+            qualified(&finalizer)
+                .iter()
+                .map(|why| Fault::invalid("metadata.finalizers", &json!(finalizer), why)),
+        );
+    }
+    faults
+}
+
+fn labels(labels: &Value, field: &str, faults: &mut Vec<Fault>) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        faults.extend(
+            qualified(key)
+                .iter()
+                .map(|why| Fault::invalid(field, &json!(key), why)),
+        );
+        faults.extend(
+            label_value(text(value))
+                .iter()
+                .map(|why| Fault::invalid(field, value, why)),
+        );
+    }
+}
+
+fn pod_spec(spec: &Value, at: &str, faults: &mut Vec<Fault>) {
+    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    if containers.is_empty() {
+        faults.push(Fault::required(format!("{at}.containers"), ""));
+    }
+    let mut names = BTreeSet::new();
+    for (list, containers) in [
+        ("containers", containers),
+        (
+            "initContainers",
+            spec["initContainers"]
+                .as_array()
+                .map_or(&[][..], Vec::as_slice),
+        ),
+    ] {
+        for (index, container) in containers.iter().enumerate() {
+            let field = format!("{at}.{list}[{index}]");
+            let name = text(&container["name"]);
+            if name.is_empty() {
+                faults.push(Fault::required(format!("{field}.name"), ""));
+            } else {
+                let whys = label_name(name);
+                faults.extend(whys.iter().map(|why| Fault::invalid(format!("{field}.name"), &json!(name), why)));
+            }
+            if text(&container["image"]).is_empty() {
+                faults.push(Fault::required(format!("{field}.image"), ""));
+            }
+            mounts(spec, container, &field, faults);
+            if !name.is_empty() && !names.insert(name) {
+                faults.push(Fault::duplicate(format!("{field}.name"), &json!(name)));
+            }
+        }
+    }
+    let policy = text(&spec["restartPolicy"]);
+    if !matches!(policy, "Always" | "OnFailure" | "Never") {
+        faults.push(Fault::unsupported(
+            format!("{at}.restartPolicy"),
+            &json!(policy),
+            &["Always", "OnFailure", "Never"],
+        ));
+    }
+}
+
+fn mounts(spec: &Value, container: &Value, field: &str, faults: &mut Vec<Fault>) {
+    for (index, mount) in container["volumeMounts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let known = spec["volumes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|volume| volume["name"] == mount["name"]);
+        if !known {
+            faults.push(Fault {
+                reason: "FieldValueNotFound",
+                field: format!("{field}.volumeMounts[{index}].name"),
+                body: format!("Not found: {}", mount["name"]),
+            });
+        }
+    }
+}
+
+/// A pod's spec is immutable but for images, tolerations, gates and two durations.
+fn pod_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
+    let fixed = |spec: &Value| {
+        let mut spec = spec.clone();
+        for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+            crate::defaults::remove(&mut spec, field);
+        }
+        for list in ["containers", "initContainers"] {
+            for container in spec
+                .get_mut(list)
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
+                crate::defaults::remove(container, "image");
+            }
+        }
+        spec
+    };
+    if fixed(old) != fixed(new) {
+        faults.push(Fault::forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+             `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+             `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        ));
+    }
+}
+
+fn job(object: &Value, faults: &mut Vec<Fault>) {
+    let spec = &object["spec"];
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        faults.push(Fault::required(
+            "spec.completions",
+            "when completion mode is Indexed",
+        ));
+    }
+    pod_spec(&spec["template"]["spec"], "spec.template.spec", faults);
+    labels(
+        &spec["template"]["metadata"]["labels"],
+        "spec.template.metadata.labels",
+        faults,
+    );
+    if spec["template"]["spec"]["restartPolicy"] == "Always" {
+        let field = "spec.template.spec.restartPolicy";
+        faults.push(Fault::required(
+            field,
+            "valid values: \"OnFailure\", \"Never\"",
+        ));
+    }
+}
+
+fn job_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
+    let (before, after) = (&old["spec"], &new["spec"]);
+    let resting = before["suspend"] == true && old["status"]["active"].as_i64().unwrap_or(0) == 0;
+    let indexed = after["completionMode"] == "Indexed";
+    if before["completions"] != after["completions"]
+        && !(indexed && after["completions"] == after["parallelism"])
+    {
+        faults.push(Fault::invalid(
+            "spec.completions",
+            &after["completions"],
+            "field is immutable",
+        ));
+    }
+    for field in [
+        "selector",
+        "template",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
+        if before[field] != after[field] && !(field == "template" && resting) {
+            faults.push(Fault::invalid(
+                format!("spec.{field}"),
+                &after[field],
+                "field is immutable",
+            ));
+        }
+    }
+}
+
+fn too_long(most: usize) -> String {
+    format!("must be no more than {most} bytes")
+}
+
+fn alphanumeric_ends(value: &str, inner: impl Fn(u8) -> bool, end: impl Fn(u8) -> bool) -> bool {
+    let bytes = value.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return false;
+    };
+    end(*first) && end(*last) && bytes.iter().all(|byte| inner(*byte))
+}
+
+fn lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+fn is_label(value: &str) -> bool {
+    alphanumeric_ends(value, |byte| lower(byte) || byte == b'-', lower)
+}
+
+fn is_subdomain(value: &str) -> bool {
+    value.split('.').all(is_label)
+}
+
+fn subdomain(value: &str) -> Vec<String> {
+    let mut whys = Vec::new();
+    if value.len() > 253 {
+        whys.push(too_long(253));
+    }
+    if !is_subdomain(value) {
+        whys.push(format!(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '{LABEL}(\\.{LABEL})*')"
+        ));
+    }
+    whys
+}
+
+fn label_name(value: &str) -> Vec<String> {
+    let mut whys = Vec::new();
+    if value.len() > 63 {
+        whys.push(too_long(63));
+    }
+    if !is_label(value) {
+        whys.push(if is_subdomain(value) {
+            "must not contain dots".to_owned()
+        } else {
+            format!(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+                 and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+                 '{LABEL}')"
+            )
+        });
+    }
+    whys
+}
+
+fn is_key(value: &str) -> bool {
+    alphanumeric_ends(
+        value,
+        |byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte),
+        |byte| byte.is_ascii_alphanumeric(),
+    )
+}
+
+fn label_value(value: &str) -> Vec<String> {
+    let mut whys = Vec::new();
+    if value.len() > 63 {
+        whys.push(too_long(63));
+    }
+    if !value.is_empty() && !is_key(value) {
+        whys.push(format!(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
+             for validation is '({KEY})?')"
+        ));
+    }
+    whys
+}
+
+fn qualified(value: &str) -> Vec<String> {
+    let shape = format!(
+        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+         character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{KEY}')"
+    );
+    let mut whys = Vec::new();
+    let parts: Vec<&str> = value.split('/').collect();
+    let name = match parts[..] {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                whys.push("prefix part must be non-empty".to_owned());
+            } else {
+                whys.extend(
+                    subdomain(prefix)
+                        .iter()
+                        .map(|why| format!("prefix part {why}")),
+                );
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        whys.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        whys.push(format!("name part {}", too_long(63)));
+    }
+    if !is_key(name) {
+        whys.push(format!("name part {shape}"));
+    }
+    whys
+}

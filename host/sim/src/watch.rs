@@ -1,0 +1,283 @@
+//! Watches: replay, selection, bookmarks, time-outs, and the faults that delay, repeat or end them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+
+use crate::Sim;
+use crate::api::shown;
+use crate::error::ApiError;
+use crate::faults::{EventFate, WatchFate};
+use crate::selector::Selector;
+use crate::store::{Change, Event, Kind};
+use crate::world::World;
+
+/// How often a watch that allows bookmarks gets one.
+const BOOKMARK: Duration = Duration::from_secs(60);
+
+type Line = Result<Bytes, Error>;
+
+/// What one watch asked for.
+#[derive(Debug)]
+pub(crate) struct WatchPlan {
+    kind: Arc<Kind>,
+    namespace: String,
+    selector: Selector,
+    metadata_only: bool,
+    bookmarks: bool,
+    initial_events: bool,
+    timeout: Duration,
+    /// `None`: begin with what is there.
+    from: Option<u64>,
+}
+
+impl WatchPlan {
+    pub(crate) fn new(
+        kind: &Arc<Kind>,
+        namespace: &str,
+        query: &BTreeMap<String, String>,
+        metadata_only: bool,
+    ) -> Result<Self, ApiError> {
+        let param = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
+        let selector = Selector::parse(kind, param("labelSelector"), param("fieldSelector"))?;
+        let initial_events = param("sendInitialEvents") == "true";
+        let from = match param("resourceVersion") {
+            "" | "0" => None,
+            _ if initial_events => None,
+            version => Some(version.parse().map_err(|_| {
+                ApiError::bad_request(format!("invalid resourceVersion: {version:?}"))
+            })?),
+        };
+        Ok(Self {
+            kind: kind.clone(),
+            namespace: namespace.to_owned(),
+            selector,
+            metadata_only,
+            bookmarks: param("allowWatchBookmarks") == "true",
+            initial_events,
+            // The real server draws between 30 and 60 minutes when it is not told.
+            timeout: Duration::from_secs(param("timeoutSeconds").parse().unwrap_or(2700)),
+            from,
+        })
+    }
+
+    fn passes(&self, object: &Value) -> bool {
+        (self.namespace.is_empty() || crate::store::namespace(object) == self.namespace)
+            && self.selector.matches(object)
+    }
+
+    /// The line this watch gets for a change: a change of the labels may look like a creation or a deletion.
+    fn line(&self, event: &Event) -> Option<Bytes> {
+        let now = event.change != Change::Deleted && self.passes(&event.object);
+        let before = event
+            .before
+            .as_ref()
+            .is_some_and(|before| self.passes(before));
+        match (before, now) {
+            (false, true) => Some(self.encode("ADDED", &event.object)),
+            (true, true) => Some(self.encode("MODIFIED", &event.object)),
+            (true, false) => {
+                let mut object = event.before.as_deref().cloned().unwrap_or_default();
+                object["metadata"]["resourceVersion"] = json!(event.version.to_string());
+                Some(self.encode("DELETED", &object))
+            }
+            (false, false) => None,
+        }
+    }
+
+    fn encode(&self, change: &str, object: &Value) -> Bytes {
+        line(change, &shown(object, self.metadata_only))
+    }
+
+    fn bookmark(&self, version: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
+        if initial_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let object = json!({ "kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata });
+        line("BOOKMARK", &shown(&object, self.metadata_only))
+    }
+}
+
+/// `type` comes before `object`, as the real server writes it.
+fn line(change: &str, object: &Value) -> Bytes {
+    format!("{{\"type\":\"{change}\",\"object\":{object}}}\n").into()
+}
+
+fn gone(version: u64, oldest: u64) -> Bytes {
+    line(
+        "ERROR",
+        &ApiError::expired(format!("too old resource version: {version} ({oldest})")).body(),
+    )
+}
+
+/// Opens a watch: subscribes at once, and has a task feed the body from then on.
+pub(crate) fn open(
+    sim: &Sim,
+    world: &mut World,
+    actor: &str,
+    plan: WatchPlan,
+) -> UnboundedReceiver<Line> {
+    let (lines, body) = unbounded_channel();
+    let fate = world.watch_fate(actor);
+    let table = plan.kind.table();
+    let version = world.store.version;
+    let mut backlog = Vec::new();
+    match plan.from {
+        Some(from) if fate.gone => {
+            let _ = lines.send(Ok(gone(from, version)));
+            return body;
+        }
+        Some(from) => match world.store.since(&table, from) {
+            Some(events) => backlog = events,
+            None => {
+                let _ = lines.send(Ok(gone(from, world.store.compacted)));
+                return body;
+            }
+        },
+        None => {
+            for object in world
+                .store
+                .list(&table, &plan.namespace)
+                .filter(|object| plan.passes(object))
+            {
+                let _ = lines.send(Ok(plan.encode("ADDED", object)));
+            }
+            if plan.initial_events {
+                let _ = lines.send(Ok(plan.bookmark(version, true)));
+            }
+        }
+    }
+    let events = world.subscribe(&table);
+    let sent = plan.from.unwrap_or(version);
+    let watch = Watch {
+        sim: sim.clone(),
+        actor: actor.to_owned(),
+        plan,
+        fate,
+        lines,
+        sent,
+        queue: VecDeque::new(),
+    };
+    tokio::spawn(watch.run(backlog, events));
+    body
+}
+
+/// A watch under way.
+struct Watch {
+    sim: Sim,
+    actor: String,
+    plan: WatchPlan,
+    fate: WatchFate,
+    lines: UnboundedSender<Line>,
+    /// The version of the last event that is out.
+    sent: u64,
+    /// Events under way, each with the time it arrives.
+    queue: VecDeque<Queued>,
+}
+
+struct Queued {
+    due: Instant,
+    event: Arc<Event>,
+    fate: EventFate,
+}
+
+/// Whether a watch goes on.
+enum Then {
+    Goes,
+    Ends,
+}
+
+impl Watch {
+    async fn run(mut self, backlog: Vec<Arc<Event>>, mut events: UnboundedReceiver<Arc<Event>>) {
+        let start = Instant::now();
+        let end = start + self.plan.timeout;
+        let mut bookmark = start + BOOKMARK;
+        for event in backlog {
+            self.accept(event);
+        }
+        loop {
+            if let Then::Ends = self.deliver().await {
+                return;
+            }
+            let due = self.queue.front().map(|queued| queued.due);
+            tokio::select! {
+                biased;
+                () = self.lines.closed() => return,
+                event = events.recv() => match event {
+                    Some(event) => self.accept(event),
+                    None => return,
+                },
+                () = sleep_until(due.unwrap_or(end)), if due.is_some() => {}
+                () = sleep_until(bookmark), if self.plan.bookmarks => {
+                    bookmark += BOOKMARK;
+                    self.bookmark(&events);
+                }
+                () = sleep_until(end) => {
+                    if self.plan.bookmarks {
+                        self.bookmark(&events);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Queues an event behind those under way; none overtakes another of the same watch.
+    fn accept(&mut self, event: Arc<Event>) {
+        let fate = self.sim.world().event_fate(&self.actor, &mut self.fate);
+        let due = Instant::now() + fate.delay;
+        let due = self.queue.back().map_or(due, |queued| due.max(queued.due));
+        self.queue.push_back(Queued { due, event, fate });
+    }
+
+    /// Sends what is due.
+    async fn deliver(&mut self) -> Then {
+        while self
+            .queue
+            .front()
+            .is_some_and(|queued| queued.due <= Instant::now())
+        {
+            self.sim.thawed(&self.actor).await;
+            let Some(Queued { event, fate, .. }) = self.queue.pop_front() else {
+                break;
+            };
+            if let Some(line) = self.plan.line(&event) {
+                if fate.gone {
+                    let _ = self.lines.send(Ok(gone(self.sent, event.version)));
+                    return Then::Ends;
+                }
+                if fate.drop {
+                    if event.version % 2 == 0 {
+                        let _ = self.lines.send(Err(Error::new(
+                            ErrorKind::ConnectionReset,
+                            "connection reset by peer",
+                        )));
+                    }
+                    return Then::Ends;
+                }
+                if fate.twice {
+                    let _ = self.lines.send(Ok(line.clone()));
+                }
+                if self.lines.send(Ok(line)).is_err() {
+                    return Then::Ends;
+                }
+            }
+            self.sent = event.version;
+        }
+        Then::Goes
+    }
+
+    fn bookmark(&mut self, events: &UnboundedReceiver<Arc<Event>>) {
+        if self.queue.is_empty() && events.is_empty() {
+            self.sent = self.sent.max(self.sim.world().store.version);
+        }
+        let _ = self.lines.send(Ok(self.plan.bookmark(self.sent, false)));
+    }
+}

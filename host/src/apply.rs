@@ -1,0 +1,265 @@
+//! The order and pace of writes, and what becomes of each. Reads no store and makes no choices: the same actions make
+//! the same calls.
+
+use crate::{
+    keys,
+    resource::Resource,
+    stores::{Expected, JobKey, Stores},
+    watch::chain,
+    wire,
+};
+use decide::{
+    Action, Applied, Snapshot, Waiting, Write,
+    plan::{ChildKind, SecretRecipe},
+};
+use futures::future::join_all;
+use kube::{
+    Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+};
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+
+/// Who writes, in managed fields.
+pub const FIELD_MANAGER: &str = "troupe";
+
+/// Every request is answered within this, or counts as lost.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
+const IN_FLIGHT: usize = 32;
+
+/// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
+const SLOW_START: usize = 32;
+
+/// Back-off of a job whose pass failed: doubled with each failure in a row up to the most.
+const LEAST_BACK_OFF: Duration = Duration::from_millis(100);
+const MOST_BACK_OFF: Duration = Duration::from_secs(15);
+
+/// Why a write did not happen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// The reply did not come; the write may have happened.
+    #[error("no reply within {} s", DEADLINE.as_secs())]
+    NoReply,
+    /// The API server or the way to it.
+    #[error(transparent)]
+    Client(kube::Error),
+    /// The request cannot be formed.
+    #[error("cannot form the request")]
+    Request(#[from] kube::core::request::Error),
+    /// The object cannot be made.
+    #[error("cannot make the key pair")]
+    Keys(#[source] keys::KeyError),
+    /// An object of that name belongs to somebody else.
+    #[error("the name is taken")]
+    NameTaken,
+}
+
+impl WriteError {
+    pub(crate) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Client(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+}
+
+/// Makes the writes of decisions.
+pub struct Writer {
+    client: Client,
+    stores: Arc<Stores>,
+    in_flight: Semaphore,
+    random: Mutex<ChaCha20Rng>,
+}
+
+impl Writer {
+    /// A writer whose keys and jitter come from this seed.
+    #[must_use]
+    pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32]) -> Self {
+        let random = Mutex::new(ChaCha20Rng::from_seed(seed));
+        Self { client, stores, in_flight: Semaphore::new(IN_FLIGHT), random }
+    }
+
+    /// Makes the writes, in growing batches side by side, and remembers what the watches have to show before the job
+    /// is decided again. A batch in which something failed is the last of the pass.
+    pub async fn apply(&self, key: &JobKey, snapshot: &Snapshot, actions: &[Action]) -> Applied {
+        let mut applied = Applied::default();
+        let mut size = SLOW_START;
+        let mut rest = actions;
+        while !rest.is_empty() && applied.failures.is_empty() {
+            let (batch, later) = rest.split_at(size.min(rest.len()));
+            let results = join_all(batch.iter().map(|action| self.write(key, snapshot, action))).await;
+            for (action, result) in batch.iter().zip(results) {
+                match result {
+                    Ok(()) => {
+                        debug!(%action, "written");
+                        if let Write::CreateSecret { recipe, .. } = &action.write {
+                            applied.made.push(recipe.key.clone());
+                        }
+                    }
+                    Err(error) => {
+                        warn!(%action, error = chain(&error), "write failed");
+                        applied.failures.push(failure(action, &error));
+                    }
+                }
+            }
+            rest = later;
+            size *= 2;
+        }
+        applied
+    }
+
+    /// How long a job waits after this many failures in a row: doubled each time, with seeded jitter.
+    #[must_use]
+    pub fn back_off(&self, failures: u32) -> Duration {
+        let doubled = LEAST_BACK_OFF * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
+        let most = doubled.min(MOST_BACK_OFF);
+        let jitter = self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u32() % 256;
+        most * (256 + jitter) / 512
+    }
+
+    async fn write(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Result<(), WriteError> {
+        let _permit = self.in_flight.acquire().await;
+        let resource = self.resource(key, snapshot, action);
+        match &action.write {
+            Write::Create(object) => self.create(key, snapshot, &resource, action, object).await,
+            Write::CreateSecret { recipe, metadata } => {
+                let secret = self.secret(recipe, metadata)?;
+                self.create(key, snapshot, &resource, action, &secret).await
+            }
+            Write::Patch(patch) => self.patch(key, &resource, action, patch).await,
+            Write::Delete { uid } => self.delete(key, &resource, action, uid).await,
+        }
+    }
+
+    async fn create(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        resource: &Resource,
+        action: &Action,
+        object: &Value,
+    ) -> Result<(), WriteError> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        let body = serde_json::to_vec(object).unwrap_or_default();
+        let request = resource.requests(Some(&key.namespace)).create(&params, body)?;
+        match self.send(request).await {
+            Ok(created) => {
+                self.expect_version(key, action, &created);
+                Ok(())
+            }
+            Err(error) if error.code() == Some(409) => self.adopt(key, snapshot, resource, action).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A name that is there already: ours counts as made, another's is never touched.
+    async fn adopt(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        resource: &Resource,
+        action: &Action,
+    ) -> Result<(), WriteError> {
+        let request = resource.requests(Some(&key.namespace)).get_metadata(&action.name, &kube::api::GetParams::default())?;
+        let there = self.send(request).await?;
+        let owners = there.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
+        if controller.is_some_and(|owner| owner["uid"] == snapshot.job.uid.as_str()) {
+            self.expect_version(key, action, &there);
+            return Ok(());
+        }
+        Err(WriteError::NameTaken)
+    }
+
+    async fn patch(&self, key: &JobKey, resource: &Resource, action: &Action, patch: &Value) -> Result<(), WriteError> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let request = resource.requests(Some(&key.namespace)).patch(&action.name, &params, &Patch::Merge(patch))?;
+        let patched = self.send(request).await?;
+        self.expect_version(key, action, &patched);
+        Ok(())
+    }
+
+    /// Gone already, or another object of the name: both are what was wanted.
+    async fn delete(&self, key: &JobKey, resource: &Resource, action: &Action, uid: &str) -> Result<(), WriteError> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid.into()), resource_version: None }),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let request = resource.requests(Some(&key.namespace)).delete(&action.name, &params)?;
+        match self.send(request).await {
+            Err(error) if !matches!(error.code(), Some(404 | 409)) => Err(error),
+            _ => {
+                let expected = Expected::Going { name: action.name.clone(), uid: uid.into() };
+                self.stores.expect(key, &action.api_version, &action.kind, expected);
+                Ok(())
+            }
+        }
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, WriteError> {
+        send(&self.client, request).await
+    }
+
+    fn expect_version(&self, key: &JobKey, action: &Action, object: &Value) {
+        let expected = Expected::Version(wire::version_of(object));
+        self.stores.expect(key, &action.api_version, &action.kind, expected);
+    }
+
+    fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
+        let pair = {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            keys::pair(recipe.algorithm, &mut *random).map_err(WriteError::Keys)?
+        };
+        let mut metadata = metadata.clone();
+        metadata["labels"] = json!(recipe.labels);
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": recipe.secret_type,
+            "stringData": { &recipe.private_key: pair.private, &recipe.public_key: pair.public },
+        }))
+    }
+
+    fn resource(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Resource {
+        let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
+        let served = self.stores.kinds().get(key.kind);
+        match served.and_then(|served| served.framework.children.iter().find(of_action)) {
+            Some(child) => child.into(),
+            None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
+            None => Resource::new(&action.api_version, &action.kind, &format!("{}s", action.kind.to_lowercase())),
+        }
+    }
+}
+
+/// Sends a request under the deadline.
+pub(crate) async fn send(client: &Client, request: http::Request<Vec<u8>>) -> Result<Value, WriteError> {
+    match tokio::time::timeout(DEADLINE, client.request(request)).await {
+        Err(_) => Err(WriteError::NoReply),
+        Ok(Err(error)) => Err(WriteError::Client(error)),
+        Ok(Ok(value)) => Ok(value),
+    }
+}
+
+fn failure(action: &Action, error: &WriteError) -> Waiting {
+    match error {
+        WriteError::NameTaken => Waiting::NameTaken { kind: action.kind.clone(), name: action.name.clone() },
+        WriteError::Client(kube::Error::Api(status)) => {
+            let why = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
+            Waiting::WriteFailed { attempt: action.to_string(), why }
+        }
+        error => Waiting::WriteFailed { attempt: action.to_string(), why: chain(error) },
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+use std::{net::SocketAddr, path::PathBuf};
+
+/// One Kubernetes operator for every distributed-job framework.
+#[derive(Debug, Parser)]
+#[command(name = "troupe", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve jobs in the cluster that the kubeconfig or the service account names.
+    Operator(OperatorArgs),
+    /// Run jobs on an embedded cluster and show what plugins decide and what the host writes.
+    Demo(DemoArgs),
+    /// Print the CustomResourceDefinitions.
+    Crds,
+    /// Run jobs under seeded faults and check the invariants.
+    Sim(SimArgs),
+    /// Replay a pass from the admin port (`/jobs/...`) offline and tell what was decided and why.
+    Explain {
+        /// A file with the pass; - is standard input.
+        #[arg(default_value = "-")]
+        pass: PathBuf,
+    },
+}
+
+/// How to serve.
+#[derive(Debug, clap::Args)]
+pub struct OperatorArgs {
+    /// Serve only this namespace.
+    #[arg(long)]
+    pub namespace: Option<String>,
+    /// Apply the CustomResourceDefinitions first.
+    #[arg(long)]
+    pub install_crds: bool,
+    /// Where health, metrics and the last passes are served.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub admin_address: SocketAddr,
+    /// Write logs as JSON.
+    #[arg(long)]
+    pub log_json: bool,
+}
+
+/// What to show.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Manifests of jobs; without any, a PaddleJob and an MPIJob of our own.
+    pub manifests: Vec<PathBuf>,
+    /// Print the environment, host lists and ConfigMaps that pods get.
+    #[arg(long)]
+    pub explain: bool,
+    /// Give up after this many seconds.
+    #[arg(long, default_value_t = 60)]
+    pub patience: u64,
+}
+
+/// Which seeds.
+#[derive(Debug, clap::Args)]
+pub struct SimArgs {
+    /// How many seeds.
+    #[arg(long, default_value_t = 100)]
+    pub seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    pub first: u64,
+    /// Print every request of the last seed.
+    #[arg(long)]
+    pub trace: bool,
+}

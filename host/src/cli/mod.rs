@@ -1,0 +1,33 @@
+//! The commands.
+
+mod demo;
+mod explain;
+mod manifest;
+mod serve;
+mod simulate;
+mod timeline;
+
+use crate::{
+    args::{Args, Command},
+    crds,
+};
+use anyhow::Context;
+use std::process::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// What a person has to know to make it work.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Operator(args) => serve::serve(args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Crds => {
+            let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();
+            print!("{}", documents.context("a CRD as YAML")?.join("---\n"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Sim(args) => simulate::simulate(&args),
+        Command::Explain { pass } => explain::explain(&pass),
+    }
+}

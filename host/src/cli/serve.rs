@@ -1,0 +1,76 @@
+//! `troupe operator`: one host against a real API server.
+
+use crate::{
+    admin, apply,
+    args::OperatorArgs,
+    clock::Clock,
+    crds,
+    metrics::Metrics,
+    operator::{Operator, Options},
+    plugin::{Plugins, Seam},
+    telemetry,
+};
+use anyhow::Context;
+use kube::{Client, Config, client::ClientBuilder};
+use std::{process::ExitCode, sync::Arc};
+use tokio::{net::TcpListener, signal::unix};
+use tracing::{error, info};
+
+pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
+    telemetry::start(args.log_json, "troupe=info,warn");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(operate(args))
+}
+
+async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
+    let OperatorArgs { namespace, install_crds, admin_address, log_json: _ } = args;
+    let metrics = Metrics::default();
+    let client = client(&metrics).await?;
+    let listener = TcpListener::bind(admin_address)
+        .await
+        .with_context(|| format!("the admin port {admin_address} cannot be opened; choose another with --admin-address"))?;
+    if install_crds {
+        crds::install(&client).await?;
+    }
+    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?);
+    for (framework, digest) in plugins.frameworks() {
+        info!(plugin = framework.name, version = framework.version, digest, "serving");
+    }
+    let options = Options { namespace, clock: Clock::System, seed: seed()? };
+    let operator = Operator::new(client, plugins, options);
+    let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics));
+    operator.run(asked_to_stop()?).await;
+    admin.abort();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A client without hidden retries, whose requests are counted.
+async fn client(metrics: &Metrics) -> anyhow::Result<Client> {
+    let mut config = Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
+    config.default_retry = false;
+    config.read_timeout = None;
+    config.connect_timeout = Some(apply::DEADLINE);
+    let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
+    Ok(builder.with_layer(&metrics.layer()).build())
+}
+
+/// SIGTERM or SIGINT.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = unix::signal(unix::SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
+    let mut interrupt = unix::signal(unix::SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
+    Ok(async move {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Real randomness for real keys.
+fn seed() -> anyhow::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    let mut source = std::fs::File::open("/dev/urandom").context("no randomness")?;
+    std::io::Read::read_exact(&mut source, &mut seed).inspect_err(|error| error!(%error, "no randomness"))?;
+    Ok(seed)
+}

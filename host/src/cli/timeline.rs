@@ -1,0 +1,137 @@
+//! What happens on the embedded cluster, as lines that a person can follow.
+
+use serde_json::Value;
+use sim::Write;
+use std::{
+    collections::BTreeSet,
+    io::IsTerminal,
+    sync::mpsc::{Receiver, Sender, channel},
+    time::Duration,
+};
+
+/// The actor that the host writes as.
+pub(super) const HOST: &str = "troupe";
+
+/// The actor that submits.
+pub(super) const USER: &str = "user";
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub(super) struct Happening {
+    at: Duration,
+    label: &'static str,
+    what: String,
+}
+
+/// Lines in the order of what happened; those of a moment with the same label in one.
+pub(super) struct Timeline {
+    happenings: Receiver<Happening>,
+    sender: Sender<Happening>,
+    start: jiff::Timestamp,
+    colours: bool,
+}
+
+impl Timeline {
+    /// A timeline of everything that is written on this cluster from now on.
+    pub(super) fn of(sim: &sim::Sim, kinds: &[String]) -> Self {
+        let (sender, happenings) = channel();
+        let start = sim.now();
+        let (told, jobs) = (sender.clone(), kinds.iter().cloned().collect::<BTreeSet<_>>());
+        sim.on_write(move |write, _| {
+            if let Some((label, what)) = tell(write, &jobs) {
+                let at = Duration::try_from(write.at.duration_since(start)).unwrap_or_default();
+                // The printer may have gone already.
+                let _ = told.send(Happening { at, label, what });
+            }
+        });
+        Self { happenings, sender, start, colours: std::io::stdout().is_terminal() }
+    }
+
+    /// Something that is no write.
+    pub(super) fn note(&self, now: jiff::Timestamp, label: &'static str, what: String) {
+        let at = Duration::try_from(now.duration_since(self.start)).unwrap_or_default();
+        let _ = self.sender.send(Happening { at, label, what });
+    }
+
+    /// Prints what has happened since the last call.
+    pub(super) fn print(&self) {
+        let mut line: Option<(Happening, Vec<String>)> = None;
+        for next in self.happenings.try_iter() {
+            match &mut line {
+                Some((first, more)) if first.label == next.label => more.push(next.what),
+                _ => {
+                    if let Some((first, more)) = line.take() {
+                        self.line(&first, &more);
+                    }
+                    line = Some((next, vec![]));
+                }
+            }
+        }
+        if let Some((first, more)) = line {
+            self.line(&first, &more);
+        }
+    }
+
+    fn line(&self, first: &Happening, more: &[String]) {
+        let what = std::iter::once(&first.what).chain(more).cloned().collect::<Vec<_>>().join(" · ");
+        let (on, off) = match (self.colours, first.label) {
+            (false, _) => ("", ""),
+            (true, "pod") => ("\x1b[2m", "\x1b[0m"),
+            (true, "waiting") => ("\x1b[33m", "\x1b[0m"),
+            (true, "status") => ("\x1b[1;36m", "\x1b[0m"),
+            (true, _) => ("\x1b[32m", "\x1b[0m"),
+        };
+        println!("{:7.3}s  {on}{:<8}{off}{what}", first.at.as_secs_f64(), first.label);
+    }
+}
+
+fn tell(write: &Write, jobs: &BTreeSet<String>) -> Option<(&'static str, String)> {
+    let name = format!("{}/{}", write.kind.to_lowercase(), write.name);
+    match write.actor.as_str() {
+        USER => Some((if write.created() { "submit" } else { "change" }, name)),
+        HOST if write.kind == "Event" => {
+            let event = write.after.as_ref()?;
+            Some(("event", format!("{} {}", event["reason"].as_str()?, event["message"].as_str()?)))
+        }
+        HOST if jobs.contains(&write.kind) => {
+            let status = &write.after.as_ref()?["status"];
+            Some(("status", format!("{name} {}", phase(status))))
+        }
+        HOST if write.created() => Some(("create", name)),
+        HOST if write.removed() => Some(("delete", name)),
+        HOST => {
+            let going = !write.after.as_ref()?["metadata"]["deletionTimestamp"].is_null();
+            Some((if going { "delete" } else { "patch" }, name))
+        }
+        _ if write.kind == "Pod" => pod(write, name),
+        _ if write.kind == "Job" && write.after.is_some() => {
+            let conditions = |object: &Value| object["status"]["conditions"].as_array().map_or(0, Vec::len);
+            let (before, after) = (write.before.as_ref(), write.after.as_ref()?);
+            let is_new = before.is_some_and(|before| conditions(before) < conditions(after));
+            is_new.then(|| ("job", format!("{name} {}", phase(&after["status"]))))
+        }
+        _ => None,
+    }
+}
+
+fn pod(write: &Write, name: String) -> Option<(&'static str, String)> {
+    let (before, after) = (write.before.as_deref(), write.after.as_deref());
+    let Some(after) = after else { return Some(("pod", format!("{name} gone"))) };
+    let Some(before) = before else { return Some(("pod", format!("{name} created by {}", write.actor))) };
+    let ip = &after["status"]["podIP"];
+    if before["status"]["podIP"].is_null() && !ip.is_null() {
+        return Some(("pod", format!("{name} has {}", ip.as_str()?)));
+    }
+    let phase = &after["status"]["phase"];
+    (before["status"]["phase"] != *phase).then(|| ("pod", format!("{name} {}", phase.as_str().unwrap_or_default())))
+}
+
+/// What a status says in one word: its phase, or its last condition that is True.
+pub(super) fn phase(status: &Value) -> String {
+    if let Some(phase) = status["phase"].as_str() {
+        return phase.to_owned();
+    }
+    let conditions = status["conditions"].as_array();
+    let is = conditions.into_iter().flatten().rfind(|condition| condition["status"] == "True");
+    is.and_then(|condition| condition["type"].as_str()).unwrap_or("-").to_owned()
+}

@@ -1,0 +1,55 @@
+//! Fresh key pairs for Secrets that a plugin asks for by recipe.
+
+use decide::plan::Algorithm;
+use p521::pkcs8::LineEnding;
+use rand_chacha::rand_core::{CryptoRng, RngCore};
+use ssh_key::public::EcdsaPublicKey;
+
+/// A private key as PEM and its public key as an authorized_keys line.
+pub(crate) struct Pair {
+    pub(crate) private: String,
+    pub(crate) public: String,
+}
+
+/// A pair cannot be written down.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    /// As SEC1 PEM.
+    #[error("private key as PEM: {0}")]
+    Private(String),
+    /// As an authorized_keys line.
+    #[error("public key as an authorized_keys line")]
+    Public(#[source] ssh_key::Error),
+}
+
+/// A fresh pair.
+pub(crate) fn pair(algorithm: Algorithm, random: &mut (impl RngCore + CryptoRng)) -> Result<Pair, KeyError> {
+    match algorithm {
+        Algorithm::EcdsaP521 => {
+            let private = p521::SecretKey::random(random);
+            let pem = private.to_sec1_pem(LineEnding::LF).map_err(|error| KeyError::Private(error.to_string()))?;
+            let point = p521::EncodedPoint::from(private.public_key());
+            let line = ssh_key::PublicKey::from(EcdsaPublicKey::NistP521(point)).to_openssh().map_err(KeyError::Public)?;
+            Ok(Pair { private: pem.to_string(), public: format!("{}\n", line.trim_end()) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+    // M01: type, key names and the public line that matches the private key.
+    #[test]
+    fn the_public_line_matches_the_private_key() {
+        let mut random = ChaCha20Rng::seed_from_u64(7);
+        let made = pair(Algorithm::EcdsaP521, &mut random).unwrap();
+        assert!(made.private.starts_with("-----BEGIN EC PRIVATE KEY-----"), "{}", made.private);
+        assert!(made.public.starts_with("ecdsa-sha2-nistp521 ") && made.public.ends_with('\n'));
+        let private = p521::SecretKey::from_sec1_pem(&made.private).unwrap();
+        let public = ssh_key::PublicKey::from_openssh(&made.public).unwrap();
+        let Some(EcdsaPublicKey::NistP521(point)) = public.key_data().ecdsa() else { panic!("another algorithm") };
+        assert_eq!(*point, p521::EncodedPoint::from(private.public_key()));
+    }
+}

@@ -1,0 +1,161 @@
+//! What Prometheus may ask.
+
+use crate::reconcile::Context;
+use http::{Method, Request, Response};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+use std::{
+    sync::Arc,
+    task::{self, Poll},
+};
+use tower::{Layer, Service};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: &'static str,
+    resource: String,
+    code: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabels {
+    resource: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PluginLabels {
+    plugin: String,
+    function: String,
+}
+
+/// Counters and gauges of one host.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+}
+
+impl Metrics {
+    /// A layer for the client that counts each request by verb, resource and answer.
+    #[must_use]
+    pub fn layer(&self) -> CountRequests {
+        CountRequests(self.clone())
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn text(&self, context: &Context) -> String {
+        let mut registry = Registry::with_prefix("troupe");
+        registry.register("api_requests", "Requests to the API server", self.requests.clone());
+        let depth = Gauge::<i64>::default();
+        depth.set(i64::try_from(context.queue().depth()).unwrap_or(i64::MAX));
+        registry.register("queue_depth", "Jobs that are ready to be looked at", depth);
+        let objects = Family::<ResourceLabels, Gauge>::default();
+        for (watch, size) in context.stores().watches().iter().zip(context.stores().sizes()) {
+            let labels = ResourceLabels { resource: watch.resource.plural.clone() };
+            objects.get_or_create(&labels).inc_by(i64::try_from(size).unwrap_or(i64::MAX));
+        }
+        registry.register("watched_objects", "Objects that the watches hold", objects);
+        let calls = Family::<PluginLabels, Counter>::default();
+        let seconds = Family::<PluginLabels, Counter<f64, std::sync::atomic::AtomicU64>>::default();
+        for (plugin, function, stats) in context.plugins().calls() {
+            let labels = PluginLabels { plugin, function };
+            calls.get_or_create(&labels).inc_by(stats.count);
+            seconds.get_or_create(&labels).inc_by(stats.total.as_secs_f64());
+        }
+        registry.register("plugin_calls", "Calls of plugins", calls);
+        registry.register("plugin_call_seconds", "Time spent in calls of plugins", seconds);
+        let mut text = String::new();
+        if encode(&mut text, &registry).is_err() {
+            text.clear();
+        }
+        text
+    }
+
+    fn count(&self, verb: &'static str, resource: String, code: u16) {
+        self.requests.get_or_create(&RequestLabels { verb, resource, code }).inc();
+    }
+}
+
+/// See [`Metrics::layer`].
+#[derive(Debug, Clone)]
+pub struct CountRequests(Metrics);
+
+impl<S> Layer<S> for CountRequests {
+    type Service = Counting<S>;
+
+    fn layer(&self, inner: S) -> Counting<S> {
+        Counting { metrics: Arc::new(self.0.clone()), inner }
+    }
+}
+
+/// See [`Metrics::layer`].
+#[derive(Debug, Clone)]
+pub struct Counting<S> {
+    metrics: Arc<Metrics>,
+    inner: S,
+}
+
+impl<S, B, R> Service<Request<B>> for Counting<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (verb, resource) = (verb(&request), resource(request.uri().path()));
+        let metrics = self.metrics.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            metrics.count(verb, resource, answer.as_ref().map_or(0, |response| response.status().as_u16()));
+            answer
+        })
+    }
+}
+
+fn verb<B>(request: &Request<B>) -> &'static str {
+    match *request.method() {
+        Method::GET if request.uri().query().is_some_and(|query| query.contains("watch=true")) => "watch",
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PATCH => "patch",
+        Method::PUT => "update",
+        Method::DELETE => "delete",
+        _ => "other",
+    }
+}
+
+/// The plural in a path, with its subresource: never a name, so that the labels stay few.
+fn resource(path: &str) -> String {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let skip = if parts.next() == Some("api") { 1 } else { 2 };
+    let rest: Vec<_> = parts.skip(skip).collect();
+    match rest.as_slice() {
+        ["namespaces", _, plural, _, sub] => format!("{plural}/{sub}"),
+        ["namespaces", _, plural, ..] | [plural, ..] => (*plural).to_owned(),
+        [] => "other".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_the_plural_and_never_a_name() {
+        assert_eq!(resource("/api/v1/namespaces/ns/pods/wide-ps-0"), "pods");
+        assert_eq!(resource("/api/v1/pods"), "pods");
+        assert_eq!(resource("/apis/kubeflow.org/v2beta1/namespaces/ns/mpijobs/pi/status"), "mpijobs/status");
+        assert_eq!(resource("/version"), "other");
+    }
+}

@@ -1,0 +1,181 @@
+//! Wiring: plugins, watches, queue and workers of one host.
+
+use crate::{
+    apply::Writer,
+    clock::Clock,
+    passes::Passes,
+    plugin::Plugins,
+    publish::Publisher,
+    queue::Queue,
+    reconcile::Context,
+    stores::{JobKey, Listed, Served, Stores},
+    watch::{chain, watch},
+};
+use decide::Wake;
+use futures::FutureExt;
+use kube::Client;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
+use tracing::{Instrument, debug, error, info, info_span, warn};
+
+/// Passes under way at once.
+const WORKERS: usize = 16;
+
+/// How a host is set up.
+pub struct Options {
+    /// Only jobs in this namespace; None is all.
+    pub namespace: Option<String>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where keys and jitter come from.
+    pub seed: [u8; 32],
+}
+
+/// One host: watches and the loop over its queue.
+pub struct Operator {
+    context: Arc<Context>,
+    client: Client,
+    namespace: Option<String>,
+}
+
+/// Ends a task when dropped.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Operator {
+    /// A host that serves these plugins through this client. Nothing runs yet.
+    #[must_use]
+    pub fn new(client: Client, plugins: Arc<Plugins>, options: Options) -> Self {
+        let served = plugins.frameworks().into_iter().flat_map(|(framework, digest)| {
+            let kinds = framework.kinds.clone();
+            kinds.into_iter().map(move |kind| Served {
+                kind: Arc::new(kind),
+                framework: framework.clone(),
+                digest: digest.clone(),
+            })
+        });
+        let stores = Arc::new(Stores::new(served.collect()));
+        let context = Context {
+            queue: Arc::new(Queue::default()),
+            writer: Writer::new(client.clone(), stores.clone(), options.seed),
+            publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
+            clock: options.clock,
+            stores,
+            plugins,
+            passes: Passes::default(),
+            panics: AtomicU32::new(0),
+        };
+        Self { context: Arc::new(context), client, namespace: options.namespace }
+    }
+
+    /// What this host works with, for the admin port.
+    #[must_use]
+    pub fn context(&self) -> Arc<Context> {
+        self.context.clone()
+    }
+
+    /// Serves until `shutdown` is done; then takes no new job, and returns when the passes under way have ended.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let watches: Vec<_> = (0..self.context.stores.watches().len())
+            .map(|place| {
+                let (client, stores, queue) = (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
+                AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
+            })
+            .collect();
+        let mut passes = JoinSet::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = passes.join_next() => {}
+                key = self.context.queue.next(), if passes.len() < WORKERS => {
+                    let context = self.context.clone();
+                    passes.spawn(async move { context.pass(key).await });
+                }
+            }
+        }
+        info!(under_way = passes.len(), "shutting down");
+        while passes.join_next().await.is_some() {}
+        drop(watches);
+    }
+}
+
+impl Context {
+    /// One pass with everything around it: a panic of our own costs one reconcile of one job.
+    async fn pass(&self, key: JobKey) {
+        let kind = self.stores.kinds().get(key.kind).map(|served| served.kind.kind.clone());
+        let span = info_span!("reconcile", kind, namespace = key.namespace, name = key.name);
+        let start = Instant::now();
+        let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
+        let _entered = span.enter();
+        match result {
+            Ok(Ok(wake)) => {
+                debug!(?wake, "decided");
+                self.queue.done(&key, start.elapsed());
+                if let Wake::At(at) = wake {
+                    self.queue.add_at(key, self.clock.instant(at));
+                }
+            }
+            Ok(Err(failed)) => {
+                warn!(error = chain(&failed), "pass failed and is tried again");
+                self.queue.failed(&key, |failures| self.writer.back_off(failures));
+            }
+            Err(_) => {
+                error!("the host panicked in this pass; other jobs go on");
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                self.queue.failed(&key, |failures| self.writer.back_off(failures));
+            }
+        }
+    }
+
+    /// Every watch has listed, or waits for its kind to be served.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.stores.listed().iter().all(|listed| *listed != Listed::NotYet)
+    }
+
+    /// How many passes ended in a panic of our own.
+    #[must_use]
+    pub fn panics(&self) -> u32 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// The last passes of jobs.
+    #[must_use]
+    pub fn passes(&self) -> &Passes {
+        &self.passes
+    }
+
+    /// What the watches have shown.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// Keys of jobs to be looked at.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The plugins.
+    #[must_use]
+    pub fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+}

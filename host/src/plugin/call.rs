@@ -1,0 +1,231 @@
+//! The only caller of plugins: one fresh instance for `describe`, one for `plan`, one for the `bind` and `judge` of a
+//! pass; each is dropped afterwards, so nothing a plugin keeps survives and nothing a trap breaks is used again.
+
+use super::{
+    compile::LoadError,
+    convert::{Exports, JobInput, Live, Seen, Stop},
+    guest::Guest,
+    limits::{Limits, OutOfMemory},
+    log::{Log, clean},
+    stats::{Call, Tally},
+};
+use decide::{
+    Outlook,
+    plan::{Answer, Descriptor, Fault, Plan, Rejection, Verdict},
+};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
+
+/// How often the epoch ticks in production.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Why there is no plan, or no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlan {
+    /// The user's mistake.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// The plugin's fault.
+    #[error(transparent)]
+    Faulted(#[from] Fault),
+}
+
+impl From<NoPlan> for Answer {
+    fn from(no_plan: NoPlan) -> Self {
+        match no_plan {
+            NoPlan::Rejected(rejection) => Self::Rejected(rejection),
+            NoPlan::Faulted(fault) => Self::Faulted(fault),
+        }
+    }
+}
+
+/// What is said about one instant.
+pub(super) type Said = (BTreeMap<String, Value>, Verdict);
+
+/// Calls plugins, within limits.
+#[derive(Debug)]
+pub(super) struct Caller {
+    engine: Engine,
+    limits: Limits,
+    tally: Tally,
+}
+
+/// An instance with its store, while it lives.
+struct Open<'a> {
+    caller: &'a Caller,
+    plugin: &'a str,
+    store: Store<Guest>,
+    live: Option<Live>,
+    fuel: u64,
+    calls: Vec<Call>,
+}
+
+/// What a fresh instance is for.
+struct Purpose<'a> {
+    function: &'static str,
+    /// `namespace/name` of the job, for the log.
+    subject: &'a str,
+    now: u64,
+    seed: &'a str,
+    pods: u64,
+}
+
+impl Caller {
+    /// # Errors
+    /// This machine cannot run WebAssembly.
+    pub(super) fn new(limits: Limits) -> Result<Self, LoadError> {
+        Ok(Self { engine: super::compile::engine(&limits)?, limits, tally: Tally::default() })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Lets wall-clock time pass for plugins, until the engine is dropped. Never called where runs must repeat.
+    pub(super) fn start_clock(&self) -> std::io::Result<()> {
+        let engine = self.engine.weak();
+        let tick = move || {
+            while let Some(engine) = engine.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                std::thread::sleep(TICK);
+            }
+        };
+        std::thread::Builder::new().name("plugin-clock".to_owned()).spawn(tick).map(drop)
+    }
+
+    /// What a plugin says of itself. Its clocks say 0.
+    pub(super) fn describe(&self, plugin: &str, exports: &Exports) -> Result<Descriptor, Fault> {
+        let purpose = Purpose { function: "describe", subject: "", now: 0, seed: "", pods: 0 };
+        let open = self.open(plugin, exports, &purpose);
+        open.and_then(|mut open| open.ask("describe", |live, store, limits| live.describe(store, limits))).map_err(
+            |no_plan| match no_plan {
+                NoPlan::Faulted(fault) => fault,
+                NoPlan::Rejected(rejection) => internal(plugin, "describe", &rejection.to_string()),
+            },
+        )
+    }
+
+    /// What should exist for a job. Its clocks say 0 and its random bytes follow from its input.
+    pub(super) fn plan(&self, plugin: &str, exports: &Exports, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
+        let seed = String::from_utf8_lossy(&key);
+        let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, pods: 0 };
+        self.open(plugin, exports, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
+    }
+
+    /// The wanted bodies and the verdict, from one instance.
+    pub(super) fn pass(
+        &self,
+        plugin: &str,
+        exports: &Exports,
+        (job, seen): (&JobInput, &Seen),
+        wanted: &[String],
+        outlook: &Outlook,
+    ) -> Result<Said, NoPlan> {
+        let function = if wanted.is_empty() { "judge" } else { "bind" };
+        let subject = job.subject();
+        let purpose = Purpose { function, subject: &subject, now: seen.now(), seed: job.uid(), pods: seen.pods() };
+        let mut open = self.open(plugin, exports, &purpose)?;
+        let bodies = match wanted {
+            [] => BTreeMap::new(),
+            _ => open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?,
+        };
+        let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, (job, seen), outlook))?;
+        Ok((bodies, verdict))
+    }
+
+    fn open<'a>(&'a self, plugin: &'a str, exports: &Exports, purpose: &Purpose<'_>) -> Result<Open<'a>, NoPlan> {
+        let limits = &self.limits;
+        let log = Log::new(plugin.into(), purpose.subject.into(), limits.log_lines);
+        let mut store = Store::new(&self.engine, Guest::new(limits, log, purpose.now, purpose.seed));
+        store.limiter(|guest| &mut guest.ceiling);
+        store.set_hostcall_fuel(limits.answer);
+        store.set_max_component_handles(1024);
+        let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(purpose.pods));
+        let mut open = Open { caller: self, plugin, store, live: None, fuel, calls: Vec::with_capacity(3) };
+        let live = open.timed("instantiate", |open| exports.instantiate(&mut open.store));
+        open.live = Some(live.map_err(|stop| open.no_plan(purpose.function, stop))?);
+        Ok(open)
+    }
+}
+
+impl Open<'_> {
+    fn ask<T>(
+        &mut self,
+        function: &'static str,
+        question: impl FnOnce(&Live, &mut Store<Guest>, &Limits) -> Result<T, Stop>,
+    ) -> Result<T, NoPlan> {
+        let answer = self.timed(function, |open| match &open.live {
+            Some(live) => question(live, &mut open.store, &open.caller.limits),
+            None => Err(Stop::Internal("it was asked before it was instantiated".to_owned())),
+        });
+        answer.map_err(|stop| self.no_plan(function, stop))
+    }
+
+    /// Runs something with a full tank, and notes what it took.
+    fn timed<T>(&mut self, function: &'static str, run: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+        self.store.set_fuel(self.fuel).map_err(Stop::Trap)?;
+        let ticks = self.caller.limits.wall.as_millis() / TICK.as_millis();
+        self.store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).max(1));
+        let began = Instant::now();
+        let result = run(self);
+        let left = self.store.get_fuel().unwrap_or_default();
+        let faulted = !matches!(result, Ok(_) | Err(Stop::Rejected(_)));
+        self.calls.push(Call { function, took: began.elapsed(), fuel: self.fuel - left, faulted });
+        result
+    }
+
+    fn no_plan(&self, function: &str, stop: Stop) -> NoPlan {
+        let (plugin, function) = (self.plugin.to_owned(), function.to_owned());
+        match stop {
+            Stop::Rejected(rejection) => NoPlan::Rejected(rejection),
+            Stop::Internal(message) => NoPlan::Faulted(Fault::Internal { plugin, function, message }),
+            Stop::Unacceptable(message) => NoPlan::Faulted(Fault::Unacceptable { plugin, function, message }),
+            Stop::Trap(error) => NoPlan::Faulted(self.trapped(plugin, function, &error)),
+        }
+    }
+
+    fn trapped(&self, plugin: String, function: String, error: &wasmtime::Error) -> Fault {
+        let budget = match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Some("fuel"),
+            Some(Trap::Interrupt) => Some("time"),
+            _ if error.is::<OutOfMemory>() => Some("memory"),
+            _ if error.is::<PoolConcurrencyLimitError>() => Some("instances"),
+            _ => None,
+        };
+        if let Some(budget) = budget {
+            return Fault::OutOfBudget { plugin, function, budget: budget.to_owned() };
+        }
+        let cause = error.root_cause().to_string();
+        if cause.ends_with("fuel allocated for hostcalls has been exhausted") {
+            let message = format!("it is larger than {} bytes", self.caller.limits.answer);
+            return Fault::Unacceptable { plugin, function, message };
+        }
+        let words = self.store.data().log.last_words();
+        let message = if words.is_empty() { cause } else { format!("{cause}: {words}") };
+        Fault::Trapped { plugin, function, message: clean(&message, 1024) }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.caller.tally.note(self.plugin, &self.calls);
+    }
+}
+
+/// A fault that a plugin, or the host in its place, has words for.
+pub(super) fn internal(plugin: &str, function: &str, message: &str) -> Fault {
+    Fault::Internal { plugin: plugin.to_owned(), function: function.to_owned(), message: message.to_owned() }
+}

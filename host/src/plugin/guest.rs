@@ -1,0 +1,57 @@
+//! What a store carries for one instance: its limits, the instant it lives in, its log.
+
+use super::{
+    limits::{Ceiling, Limits},
+    log::Log,
+};
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+use sha2::{Digest, Sha256};
+use wasmtime::{StoreContextMut, Trap};
+
+/// The data of a store. Nothing in it outlives the instance.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) ceiling: Ceiling,
+    pub(super) log: Log,
+    /// What the guest's clocks say, in Unix milliseconds.
+    pub(super) now: u64,
+    random: Random,
+}
+
+/// Where a guest's random bytes come from. Most guests never ask.
+#[derive(Debug)]
+enum Random {
+    Seed(String),
+    Drawing(Box<ChaCha8Rng>),
+}
+
+impl Guest {
+    /// For an instance that lives at `now`; its random bytes are a function of `seed`.
+    pub(super) fn new(limits: &Limits, log: Log, now: u64, seed: &str) -> Self {
+        Self { ceiling: Ceiling::new(limits), log, now, random: Random::Seed(seed.to_owned()) }
+    }
+
+    /// The next random number: the same for the same seed, so that even a `HashMap`'s order is.
+    pub(super) fn draw(&mut self) -> u64 {
+        if let Random::Seed(seed) = &self.random {
+            let seed: [u8; 32] = Sha256::digest(seed.as_bytes()).into();
+            self.random = Random::Drawing(Box::new(ChaCha8Rng::from_seed(seed)));
+        }
+        match &mut self.random {
+            Random::Drawing(numbers) => numbers.next_u64(),
+            Random::Seed(_) => 0,
+        }
+    }
+}
+
+/// Takes fuel for work that the host does on the guest's behalf.
+///
+/// # Errors
+/// Out of fuel, as if the guest had run so long itself.
+pub(super) fn charge(store: &mut StoreContextMut<'_, Guest>, fuel: u64) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?.checked_sub(fuel).ok_or(Trap::OutOfFuel)?;
+    store.set_fuel(left)
+}

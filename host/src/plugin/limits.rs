@@ -1,0 +1,78 @@
+//! Limits: what one call of a plugin may use up, and what happens at the edge.
+
+use std::time::Duration;
+use wasmtime::ResourceLimiter;
+
+/// What a plugin may use up. Fuel decides, since it is the same on every machine; the wall clock only saves the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Fuel of one function, about one unit per WebAssembly instruction.
+    pub fuel: u64,
+    /// More fuel for each pod that is shown.
+    pub fuel_per_pod: u64,
+    /// Wall clock of one function, where the epoch ticks.
+    pub wall: Duration,
+    /// Linear memory of an instance, in bytes.
+    pub memory: usize,
+    /// Elements of a table of an instance.
+    pub table: usize,
+    /// A whole answer, and the arguments of one call of the host, in bytes.
+    pub answer: usize,
+    /// One JSON text within an answer, in bytes.
+    pub body: usize,
+    /// Lines of log in the life of an instance.
+    pub log_lines: u32,
+    /// A component's file, in bytes.
+    pub component: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 200_000_000,
+            fuel_per_pod: 1_000_000,
+            wall: Duration::from_secs(2),
+            memory: 64 << 20,
+            table: 16_384,
+            answer: 1 << 20,
+            body: 256 << 10,
+            log_lines: 64,
+            component: 16 << 20,
+        }
+    }
+}
+
+/// An instance asked for more memory than [`Limits::memory`].
+#[derive(Debug, thiserror::Error)]
+#[error("{wanted} bytes of memory are more than {limit}")]
+pub(super) struct OutOfMemory {
+    wanted: usize,
+    limit: usize,
+}
+
+/// Keeps an instance below its limits: growing beyond them traps, so that the fault says `memory` and not `unreachable`.
+#[derive(Debug)]
+pub(super) struct Ceiling {
+    memory: usize,
+    table: usize,
+}
+
+impl Ceiling {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { memory: limits.memory, table: limits.table }
+    }
+}
+
+fn below(wanted: usize, limit: usize) -> wasmtime::Result<bool> {
+    if wanted <= limit { Ok(true) } else { Err(OutOfMemory { wanted, limit }.into()) }
+}
+
+impl ResourceLimiter for Ceiling {
+    fn memory_growing(&mut self, _: usize, wanted: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        below(wanted, self.memory)
+    }
+
+    fn table_growing(&mut self, _: usize, wanted: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        below(wanted, self.table)
+    }
+}

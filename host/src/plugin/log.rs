@@ -1,0 +1,173 @@
+//! The log of one instance: what the plugin writes, what it prints, and its last words before a trap. All of it capped.
+
+use super::guest::{Guest, charge};
+use std::sync::Arc;
+use wasmtime::{
+    StoreContextMut, bail,
+    component::Val,
+};
+
+/// A longer line is cut.
+const LONGEST_LINE: usize = 1024;
+
+/// What the `log` interface costs beyond the guest's own instructions, so that a flood ends by fuel too.
+const COST: u64 = 2_000;
+
+/// How bad a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// Where an instance's lines go: the host's own log, with the plugin and the job as fields.
+#[derive(Debug)]
+pub(super) struct Log {
+    plugin: Arc<str>,
+    job: Arc<str>,
+    lines_left: u32,
+    dropped: u64,
+    printed: Vec<u8>,
+    last_words: Vec<u8>,
+}
+
+impl Log {
+    /// The log of an instance that is asked about this job; "" while it is loaded.
+    pub(super) fn new(plugin: Arc<str>, job: Arc<str>, lines: u32) -> Self {
+        Self { plugin, job, lines_left: lines, dropped: 0, printed: Vec::new(), last_words: Vec::new() }
+    }
+
+    fn line(&mut self, level: Level, message: &str, fields: &str) {
+        if self.lines_left == 0 {
+            self.dropped += 1;
+            return;
+        }
+        self.lines_left -= 1;
+        let (plugin, job) = (&*self.plugin, &*self.job);
+        let (text, more) = (clean(message, LONGEST_LINE), clean(fields, LONGEST_LINE));
+        match level {
+            Level::Error => tracing::error!(plugin, job, text, more, "plugin log"),
+            Level::Warn => tracing::warn!(plugin, job, text, more, "plugin log"),
+            Level::Info => tracing::info!(plugin, job, text, more, "plugin log"),
+            Level::Debug => tracing::debug!(plugin, job, text, more, "plugin log"),
+        }
+    }
+
+    /// Takes bytes that the guest printed; each line becomes one of the log.
+    pub(super) fn print(&mut self, bytes: impl Iterator<Item = u8>) {
+        for byte in bytes {
+            self.last_words.push(byte);
+            if byte == b'\n' || self.printed.len() >= LONGEST_LINE {
+                self.flush();
+            }
+            if byte != b'\n' {
+                self.printed.push(byte);
+            }
+        }
+        let too_many = self.last_words.len().saturating_sub(LONGEST_LINE);
+        self.last_words.drain(..too_many);
+    }
+
+    fn flush(&mut self) {
+        let printed = std::mem::take(&mut self.printed);
+        if !printed.is_empty() {
+            self.line(Level::Info, &String::from_utf8_lossy(&printed), "");
+        }
+    }
+
+    /// The end of what was printed: after a trap of a Rust plugin, the message of its panic.
+    pub(super) fn last_words(&self) -> String {
+        let words = String::from_utf8_lossy(&self.last_words);
+        let words = words.split("note: run with `RUST_BACKTRACE").next().unwrap_or_default();
+        clean(words.trim(), LONGEST_LINE)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.flush();
+        if self.dropped > 0 {
+            tracing::warn!(plugin = &*self.plugin, job = &*self.job, dropped = self.dropped, "plugin log is full");
+        }
+    }
+}
+
+/// The only function of the `log` interface.
+pub(super) fn write(mut store: StoreContextMut<'_, Guest>, args: &[Val]) -> wasmtime::Result<Option<Val>> {
+    let [Val::Enum(level), Val::String(message), Val::List(fields)] = args else {
+        bail!("log.write has other parameters in this component than in the contract");
+    };
+    let level = match level.as_str() {
+        "error" => Level::Error,
+        "warn" => Level::Warn,
+        "info" => Level::Info,
+        _ => Level::Debug,
+    };
+    let bytes = fields.iter().fold(message.len(), |bytes, field| match field {
+        Val::Tuple(pair) => pair.iter().fold(bytes, |bytes, part| match part {
+            Val::String(part) => bytes + part.len(),
+            _ => bytes,
+        }),
+        _ => bytes,
+    });
+    charge(&mut store, COST + bytes as u64)?;
+    let log = &mut store.data_mut().log;
+    let more = if fields.is_empty() || log.lines_left == 0 { String::new() } else { pairs(fields) };
+    log.line(level, message, &more);
+    Ok(None)
+}
+
+fn pairs(fields: &[Val]) -> String {
+    let mut out = String::new();
+    for field in fields {
+        let Val::Tuple(pair) = field else { continue };
+        let [Val::String(name), Val::String(value)] = pair.as_slice() else { continue };
+        if out.len() > LONGEST_LINE {
+            break;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(&clean(name, 64));
+        out.push('=');
+        out.push_str(&clean(value, LONGEST_LINE));
+    }
+    out
+}
+
+/// The text without control and direction characters, cut after `longest` bytes.
+pub(super) fn clean(text: &str, longest: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(longest));
+    for char in text.chars() {
+        if out.len() + char.len_utf8() > longest {
+            out.push('…');
+            break;
+        }
+        let hidden = matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        out.push(if char.is_control() || hidden { ' ' } else { char });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_escapes_and_an_end() {
+        assert_eq!(clean("red\u{1b}[31m\nnext\u{202e}", 99), "red [31m next ");
+        assert_eq!(clean("äää", 4), "ää…");
+    }
+
+    #[test]
+    fn the_last_words_are_those_of_the_panic() {
+        let mut log = Log::new("p".into(), "ns/j".into(), 2);
+        let noise = "x".repeat(5000);
+        log.print(format!("{noise}\npanicked at lib.rs:1:\nno such role\nnote: run with `RUST_BACKTRACE=1`").bytes());
+        assert!(log.last_words().ends_with("panicked at lib.rs:1: no such role"), "{}", log.last_words());
+        assert!(log.last_words.len() <= LONGEST_LINE);
+        assert_eq!((log.lines_left, log.dropped > 0), (0, true));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a plugin is shown of a snapshot, in the order that the contract promises.
+
+use decide::{
+    Snapshot, names,
+    plan::{Backing, Plan},
+    snapshot::Pod,
+};
+use serde_json::Value;
+
+/// Conditions that the host writes itself; a plugin is not shown them.
+const OWN_CONDITIONS: [&str; 3] = ["Waiting", "Rejected", "PluginFaulted"];
+
+/// A pod and the replica that it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// The role's place in the plan.
+    pub(super) role: usize,
+    /// None for the pod of a role that a Job backs.
+    pub(super) index: Option<u32>,
+    pub(super) pod: &'a Pod,
+}
+
+/// The pods of the plan's roles: by role, then index, then creation.
+pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
+    let jobs = backing_jobs(snapshot, plan);
+    let mut rows: Vec<Row<'a>> = snapshot
+        .pods
+        .iter()
+        .filter_map(|pod| {
+            let (role, index) = if pod.owner_uid == snapshot.job.uid {
+                let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
+                (role, Some(index))
+            } else {
+                (jobs.iter().find(|(_, uid)| *uid == pod.owner_uid)?.0, None)
+            };
+            Some(Row { role, index, pod })
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        (a.role, a.index, a.pod.created, &a.pod.name).cmp(&(b.role, b.index, b.pod.created, &b.pod.name))
+    });
+    rows
+}
+
+/// The batch/v1 Jobs that back roles of the plan: the role's place and the Job's uid.
+fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)> {
+    let backed = plan.roles.iter().enumerate().filter(|(_, role)| matches!(role.backing, Backing::Job(_)));
+    backed
+        .filter_map(|(place, role)| {
+            let name = names::expand(&role.pod_name, &snapshot.job.name, None, 0);
+            Some((place, snapshot.child("Job", &name)?.uid.as_str()))
+        })
+        .collect()
+}
+
+/// Replicas that have succeeded and whose pod is gone, by role: first and last index of each range.
+pub(super) fn succeeded<'a>(
+    snapshot: &Snapshot,
+    plan: &'a Plan,
+    rows: &[Row<'_>],
+) -> Vec<(&'a str, Vec<(u32, u32)>)> {
+    let with_ranges = plan.roles.iter().enumerate().filter_map(|(place, role)| {
+        let ranges = snapshot.ledger.succeeded.get(&role.name)?;
+        let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
+        Some((role.name.as_str(), without(ranges, present)))
+    });
+    with_ranges.filter(|(_, ranges)| !ranges.is_empty()).collect()
+}
+
+/// The ranges without these indices, which come in order.
+fn without(ranges: &[(u32, u32)], present: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+    let mut left = ranges.to_vec();
+    for index in present {
+        let Some(place) = left.iter().position(|(first, last)| (*first..=*last).contains(&index)) else { continue };
+        let (first, last) = left[place];
+        let before = index.checked_sub(1).filter(|before| *before >= first).map(|before| (first, before));
+        let after = index.checked_add(1).filter(|after| *after <= last).map(|after| (after, last));
+        left.splice(place..=place, before.into_iter().chain(after));
+    }
+    left
+}
+
+/// The status as the plugin last wrote it: without the ledger and without the host's own conditions.
+pub(super) fn previous_status(status: &Value) -> Value {
+    let Some(fields) = status.as_object() else { return Value::Object(serde_json::Map::new()) };
+    let own = |condition: &Value| {
+        condition.get("type").and_then(Value::as_str).is_some_and(|kind| OWN_CONDITIONS.contains(&kind))
+    };
+    let kept = fields.iter().filter(|(name, _)| *name != "troupe").map(|(name, value)| {
+        let value = match value.as_array() {
+            Some(all) if name == "conditions" => all.iter().filter(|one| !own(one)).cloned().collect(),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(kept.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_that_still_exists_is_taken_out_of_the_ranges() {
+        assert_eq!(without(&[(0, 4), (7, 7)], [0, 2, 7].into_iter()), vec![(1, 1), (3, 4)]);
+        assert_eq!(without(&[(0, 0)], [0, 0].into_iter()), vec![]);
+        assert_eq!(without(&[(0, u32::MAX)], [u32::MAX].into_iter()), vec![(0, u32::MAX - 1)]);
+    }
+
+    #[test]
+    fn the_previous_status_is_the_plugins_own() {
+        let status = json!({
+            "phase": "Running", "troupe": { "uid": "u" },
+            "conditions": [{ "type": "Waiting" }, { "type": "Running" }, { "type": "PluginFaulted" }],
+        });
+        assert_eq!(previous_status(&status), json!({ "phase": "Running", "conditions": [{ "type": "Running" }] }));
+        assert_eq!(previous_status(&Value::Null), json!({}));
+    }
+}

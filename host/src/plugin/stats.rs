@@ -1,0 +1,99 @@
+//! How often each plugin was asked, for how long, and how often it failed.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+/// A median is of so many calls.
+const RECENT: usize = 256;
+
+/// What is known of the calls of one function of one plugin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// Calls so far.
+    pub count: u64,
+    /// Calls that ended in a fault.
+    pub faults: u64,
+    /// Time spent so far.
+    pub total: Duration,
+    /// Fuel used so far.
+    pub fuel: u64,
+    recent: VecDeque<Duration>,
+}
+
+impl CallStats {
+    /// The median of the most recent calls.
+    #[must_use]
+    pub fn median(&self) -> Duration {
+        let mut sorted: Vec<Duration> = self.recent.iter().copied().collect();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
+}
+
+/// Counts calls, from any thread.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<BTreeMap<String, BTreeMap<&'static str, CallStats>>>);
+
+/// One call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) function: &'static str,
+    pub(super) took: Duration,
+    pub(super) fuel: u64,
+    pub(super) faulted: bool,
+}
+
+impl Tally {
+    pub(super) fn note(&self, plugin: &str, calls: &[Call]) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.contains_key(plugin) {
+            all.insert(plugin.to_owned(), BTreeMap::new());
+        }
+        let Some(functions) = all.get_mut(plugin) else { return };
+        for call in calls {
+            let stats = functions.entry(call.function).or_default();
+            stats.count += 1;
+            stats.faults += u64::from(call.faulted);
+            stats.total += call.took;
+            stats.fuel += call.fuel;
+            if stats.recent.len() == RECENT {
+                stats.recent.pop_front();
+            }
+            stats.recent.push_back(call.took);
+        }
+    }
+
+    /// All there is: plugin, function, numbers.
+    pub(super) fn read(&self) -> Vec<(String, String, CallStats)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |plugin: &String, functions: &BTreeMap<&'static str, CallStats>| {
+            let each = functions.iter().map(|(function, stats)| (plugin.clone(), (*function).to_owned(), stats.clone()));
+            each.collect::<Vec<_>>()
+        };
+        all.iter().flat_map(|(plugin, functions)| of(plugin, functions)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_of_the_most_recent_calls() {
+        let tally = Tally::default();
+        let call = |micros| Call { function: "judge", took: Duration::from_micros(micros), fuel: 2, faulted: micros == 9 };
+        for micros in [9_000_000, 1, 9, 5] {
+            tally.note("paddle", &[call(micros)]);
+        }
+        for _ in 0..RECENT - 3 {
+            tally.note("paddle", &[call(7)]);
+        }
+        let read = tally.read();
+        let [(_, function, stats)] = read.as_slice() else { panic!("{read:?}") };
+        assert_eq!((function.as_str(), stats.count, stats.faults, stats.fuel), ("judge", 257, 1, 514));
+        assert_eq!(stats.median(), Duration::from_micros(7));
+    }
+}

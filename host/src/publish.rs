@@ -1,0 +1,139 @@
+//! The job's status, and events after it was written. The only emitter of both.
+
+use crate::{
+    apply::{self, FIELD_MANAGER, WriteError},
+    clock::Clock,
+    resource::Resource,
+    stores::{Expected, JobKey, Stores},
+    watch::chain,
+    wire,
+};
+use decide::{
+    Applied, Decision, Snapshot, Wake,
+    plan::Event,
+    status::{Publication, Published, publication, rfc3339},
+};
+use kube::{
+    Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use tracing::{debug, warn};
+
+/// The API server refuses longer messages of events.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// Writes status and events.
+pub struct Publisher {
+    client: Client,
+    stores: Arc<Stores>,
+    clock: Clock,
+}
+
+impl Publisher {
+    /// A publisher.
+    #[must_use]
+    pub fn new(client: Client, stores: Arc<Stores>, clock: Clock) -> Self {
+        Self { client, stores, clock }
+    }
+
+    /// Writes the status if it says something new, then the events that go with it. Returns when to look again for the
+    /// sake of the status.
+    pub(crate) async fn publish(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        decision: &Decision,
+        applied: &Applied,
+    ) -> Result<Wake, WriteError> {
+        let waiting = applied.failures.first().or(decision.waiting.first());
+        let before = self.stores.published(key);
+        let publication = publication(snapshot, &decision.report, &applied.made, waiting, before.as_ref());
+        let (patch, wanted, events) = match publication {
+            Publication::Nothing => return Ok(Wake::OnChange),
+            Publication::Later(at) => return Ok(Wake::At(at)),
+            Publication::Now { patch, wanted, events } => (patch, wanted, events),
+        };
+        let stored = match self.write(key, snapshot, &patch).await {
+            Ok(stored) => stored,
+            // The job changed or went meanwhile; the watch brings what it is now.
+            Err(error) if matches!(error.code(), Some(404 | 409)) => return Ok(Wake::OnChange),
+            Err(error) => return Err(error),
+        };
+        if stored.get("troupe").is_none() {
+            let crd = format!("{}.{}", snapshot.kind.plural, snapshot.kind.group);
+            warn!(crd, "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
+        }
+        debug!("status written");
+        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored });
+        for (number, event) in events.iter().enumerate() {
+            if let Err(error) = self.tell(key, snapshot, event, number).await {
+                debug!(reason = event.reason, error = chain(&error), "event lost");
+            }
+        }
+        Ok(Wake::OnChange)
+    }
+
+    async fn write(&self, key: &JobKey, snapshot: &Snapshot, patch: &Value) -> Result<Value, WriteError> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let resource = Resource::from(&*snapshot.kind);
+        let requests = resource.requests(Some(&key.namespace));
+        let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
+        let job = apply::send(&self.client, request).await?;
+        let expected = Expected::Version(wire::version_of(&job));
+        self.stores.expect(key, &resource.api_version(), &resource.kind, expected);
+        Ok(job.get("status").cloned().unwrap_or_default())
+    }
+
+    /// Events go to the core group, where the RBAC of the original operators allows them. The name is made from what
+    /// is told, so that a repeated telling is the same event.
+    async fn tell(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
+        let job = &snapshot.job;
+        let told = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
+        let digest = Sha256::digest(told.as_bytes());
+        let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let source = self.stores.kinds().get(key.kind).map(|served| served.framework.event_source.clone());
+        let now = rfc3339(self.clock.now());
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": { "name": format!("{}.{suffix}", job.name), "namespace": job.namespace },
+            "involvedObject": {
+                "apiVersion": snapshot.kind.api_version(),
+                "kind": snapshot.kind.kind,
+                "namespace": job.namespace,
+                "name": job.name,
+                "uid": job.uid,
+                "resourceVersion": job.resource_version,
+            },
+            "type": if event.warning { "Warning" } else { "Normal" },
+            "reason": event.reason,
+            "message": cut(&event.message),
+            "source": { "component": source },
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        let requests = Resource::new("v1", "Event", "events").requests(Some(&job.namespace));
+        let request = requests.create(&params, serde_json::to_vec(&body).unwrap_or_default())?;
+        match apply::send(&self.client, request).await {
+            Err(error) if error.code() == Some(409) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+/// At most 1024 bytes, the end marked.
+fn cut(message: &str) -> String {
+    if message.len() <= LONGEST_MESSAGE {
+        return message.to_owned();
+    }
+    let mut end = LONGEST_MESSAGE - 3;
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", &message[..end])
+}

@@ -1,0 +1,123 @@
+//! A plugin that does whatever it should not. The job's spec says what each function does: `{"plan": "trap"}`; a function
+//! that the spec does not name behaves.
+
+mod misdeeds;
+
+use misdeeds::commit;
+use serde_json::{Value, json};
+use troupe_plugin::{
+    Framework, Job, index, job_name, text,
+    types::{
+        Backing, Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
+        Outlook, Policy, Refusal, Role, Switches, Upkeep, Verdict,
+    },
+};
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Hostile;
+
+impl Framework for Hostile {
+    type Spec = Value;
+    type Config = Value;
+
+    fn describe() -> Descriptor {
+        if cfg!(feature = "describe-traps") {
+            commit("trap");
+        }
+        if cfg!(feature = "describe-loops") {
+            commit("loop");
+        }
+        if cfg!(feature = "describe-exits") {
+            commit("exit");
+        }
+        if cfg!(feature = "sockets") {
+            commit("connect");
+        }
+        let child = |kind: &str, plural: &str| ChildKind {
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            selector: None,
+            keep: vec!["/data".into()],
+        };
+        Descriptor {
+            name: if cfg!(feature = "describe-unnamed") { "No Label".into() } else { "hostile".into() },
+            version: "0.0.1".into(),
+            kinds: vec![KindInfo {
+                group: "example.org".into(),
+                version: "v1".into(),
+                kind: "HostileJob".into(),
+                plural: "hostilejobs".into(),
+                switches: Switches { suspend: None, managed_by: None },
+                own_manager: None,
+                retired_finalizers: vec![],
+            }],
+            children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
+            config_schema: "{}".into(),
+            event_source: "hostile".into(),
+        }
+    }
+
+    fn plan(job: &Job<Value, Value>) -> Result<JobPlan, Refusal> {
+        let misdeed = job.spec["plan"].as_str().unwrap_or_default();
+        match misdeed {
+            "invalid" => return Err(troupe_plugin::invalid("spec.plan", "be nice")),
+            "unsupported" => return Err(troupe_plugin::unsupported("niceness")),
+            "internal" => return Err(Refusal::Internal("out of ideas".into())),
+            _ => {}
+        }
+        let made = commit(misdeed);
+        let template = made.unwrap_or_else(|| json!({ "spec": { "containers": [{ "name": "c" }] } }).to_string());
+        let role = Role {
+            name: "worker".into(),
+            replicas: 2,
+            backing: Backing::Pods,
+            pod_name: vec![job_name(), text("-worker-"), index()],
+            hostname: None,
+            subdomain: None,
+            template,
+            env: vec![],
+            labels: vec![],
+            after: vec![],
+        };
+        let object = Object {
+            key: "map".into(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            name: if misdeed == "foreign name" { vec![text("kube-root-ca")] } else { vec![job_name()] },
+            per_pod_of: None,
+            body: Body::Bound,
+            upkeep: Upkeep::CreateOnly,
+            after: vec![],
+            remove_when: vec![],
+        };
+        let roles = if misdeed == "a million roles" { vec![role; 1_000_000] } else { vec![role] };
+        let policy =
+            Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All };
+        Ok(JobPlan { roles, objects: vec![object], secrets: vec![], policy, warnings: vec![] })
+    }
+
+    fn bind(job: &Job<Value, Value>, _: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
+        let misdeed = job.spec["bind"].as_str().unwrap_or_default();
+        let body = commit(misdeed).unwrap_or_else(|| json!({ "data": { "is": "bound" } }).to_string());
+        let keys: Vec<String> = match misdeed {
+            "another's key" => vec!["secret".into()],
+            "twice" => vec!["map".into(), "map".into()],
+            _ => wanted.to_vec(),
+        };
+        Ok(Bindings { bodies: keys.into_iter().map(|key| (key, body.clone())).collect() })
+    }
+
+    fn judge(job: &Job<Value, Value>, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {
+        let misdeed = job.spec["judge"].as_str().unwrap_or_default();
+        let made = commit(misdeed);
+        let status = made.unwrap_or_else(|| json!({ "pods": seen.pods.len() }).to_string());
+        let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx".into() } else { "Running".into() };
+        let event = Event { warning: false, reason: "R".into(), message: "m\u{7}".into() };
+        let events = if misdeed == "escapes" { vec![event; 1000] } else { vec![] };
+        Ok(Verdict { status, headline, outcome: Outcome::Open, events })
+    }
+}
+
+troupe_plugin::export!(Hostile);

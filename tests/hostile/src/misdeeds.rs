@@ -1,0 +1,107 @@
+//! The misdeeds, by name. Those that return give the JSON to answer with.
+
+use serde_json::json;
+use std::{collections::hash_map::RandomState, hash::BuildHasher, hint::black_box, time::Duration};
+use troupe_plugin::__bindings::troupe::framework::log;
+
+const FLOOD: usize = 1_000_000;
+
+/// Does what it is told; None when nothing is to be answered instead of the truth.
+pub(crate) fn commit(misdeed: &str) -> Option<String> {
+    match misdeed {
+        "trap" => panic!("as I was told"),
+        "loop" => spin(),
+        "recurse" => black_box(deeper(0)).then(String::new),
+        "allocate" => allocate(1 << 20),
+        "allocate crumbs" => allocate(16),
+        "exit" => std::process::exit(3),
+        "sleep" => {
+            std::thread::sleep(Duration::from_secs(3600));
+            None
+        }
+        "log" => {
+            (0..FLOOD).for_each(|_| log::write(log::Level::Info, "again", &[]));
+            None
+        }
+        "log a lot" => {
+            let line = "x".repeat(900_000);
+            (0..FLOOD).for_each(|_| log::write(log::Level::Error, &line, &[]));
+            None
+        }
+        "log a little" => {
+            log::write(log::Level::Info, "one\u{1b}[31m", &[("key".into(), "value\n".into())]);
+            None
+        }
+        "print" => {
+            (0..FLOOD).for_each(|_| println!("again"));
+            None
+        }
+        "huge" => Some(format!("\"{}\"", "x".repeat(8 << 20))),
+        "large" => Some(format!("{{\"a\":\"{}\"}}", "x".repeat(300 << 10))),
+        "no json" => Some("{".to_owned()),
+        "no object" => Some("[1]".to_owned()),
+        "deep json" => Some("[".repeat(100_000)),
+        "no utf-8" => Some(no_utf8()),
+        "the ledger" => Some(json!({ "troupe": { "uid": "mine" } }).to_string()),
+        "look around" => Some(look_around()),
+        #[cfg(feature = "sockets")]
+        "connect" => {
+            drop(std::net::TcpStream::connect("192.0.2.1:80"));
+            None
+        }
+        _ => None,
+    }
+}
+
+fn spin() -> ! {
+    let mut count = 0_u64;
+    loop {
+        count = black_box(count.wrapping_add(1));
+    }
+}
+
+/// Ends when the stack does, or when the universe does.
+fn deeper(depth: u64) -> bool {
+    if depth == u64::MAX {
+        return true;
+    }
+    let here = black_box([depth; 16]);
+    deeper(black_box(depth + 1)) && here[0] == depth
+}
+
+fn allocate(bytes: usize) -> ! {
+    loop {
+        black_box(Vec::<u8>::leak(black_box(vec![1; bytes])));
+    }
+}
+
+fn no_utf8() -> String {
+    // SAFETY: it is not safe; what the host makes of it is what is tested.
+    #[allow(unsafe_code)]
+    unsafe {
+        String::from_utf8_unchecked(vec![0xc3, 0x28])
+    }
+}
+
+/// What a guest can learn of the world that nobody told it.
+#[allow(clippy::disallowed_methods)]
+fn look_around() -> String {
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let ticking = std::time::Instant::now();
+    black_box(spend());
+    json!({
+        "clock": u64::try_from(clock.as_millis()).unwrap_or_default(),
+        "elapsed": u64::try_from(ticking.elapsed().as_nanos()).unwrap_or_default(),
+        "variables": std::env::vars().count(),
+        "arguments": std::env::args().count(),
+        "file": std::fs::read_to_string("/etc/passwd").is_ok(),
+        "files": std::fs::read_dir("/").is_ok(),
+        "input": std::io::stdin().lines().count(),
+        "chance": RandomState::new().hash_one(1).to_string(),
+    })
+    .to_string()
+}
+
+fn spend() -> u64 {
+    (0..10_000_u64).fold(0, |sum, next| black_box(sum ^ next))
+}

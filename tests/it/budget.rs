@@ -1,0 +1,107 @@
+//! What a job costs the API server on the success path, counted by the simulator.
+
+use serde_json::{Value, json};
+use sim::{Kind, Life, Sim};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use troupe::{
+    campaign::{self, HOST},
+    clock::Clock,
+    operator::{Operator, Options},
+};
+
+/// Runs a job to its end on fast pods, then rests, and counts the host's requests after the first lists by what they are.
+fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let plugins = campaign::plugins().unwrap();
+        let frameworks = plugins.frameworks();
+        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+        let kinds = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+        let life = Life::default().rule("*", "run-for", run_for);
+        let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
+        let _running = sim.start();
+        let options = Options { namespace: None, clock: Clock::starting_at(sim.now()), seed: [1; 32] };
+        let operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
+        let host = operator.context();
+        let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
+        while !host.is_ready() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let before = sim.requests_of(HOST).len();
+        sim.create(job);
+        // Virtual time: the job's whole life and two minutes of rest.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let settled = sim.requests_of(HOST).iter().filter(|request| request.is_write()).count();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let requests = sim.requests_of(HOST);
+        let later = requests.iter().filter(|request| request.is_write()).count();
+        assert_eq!(later, settled, "a settled job costs nothing");
+        task.abort();
+        let mut counted = BTreeMap::new();
+        // A watch that the server ended is opened again; that is not the job's cost.
+        for request in requests[before..].iter().filter(|request| request.verb != "watch") {
+            *counted.entry(request.what()).or_insert(0) += 1;
+        }
+        counted
+    })
+}
+
+fn role(replicas: u32) -> Value {
+    json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "main", "image": "x" }] } } })
+}
+
+fn expect(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    rows.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect()
+}
+
+// A26 and the budget of the write rules: N creates, one status write a headline, no event where the original announces
+// no phase.
+#[test]
+fn a_paddle_job_of_four_pods_costs_its_objects_and_its_headlines() {
+    let job = json!({
+        "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob", "metadata": { "name": "wide", "namespace": "default" },
+        "spec": { "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) },
+    });
+    assert_eq!(
+        requests_of(job, "700ms"),
+        expect(&[("create configmaps", 1), ("create pods", 4), ("create services", 4), ("patch paddlejobs/status", STATUSES_PADDLE)])
+    );
+}
+
+/// Pending, Starting, Running, Completed, and the counts that are folded once while the pods start for over a second.
+const STATUSES_PADDLE: usize = 5;
+
+// The clean-up deletes are listed apart.
+#[test]
+fn cleaning_up_costs_one_delete_an_object() {
+    let job = json!({
+        "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob", "metadata": { "name": "wide", "namespace": "default" },
+        "spec": { "ps": role(2), "worker": role(2) },
+    });
+    let counted = requests_of(job, "700ms");
+    assert_eq!((counted["delete pods"], counted["delete services"]), (4, 4));
+    assert_eq!(counted.get("get pods"), None);
+}
+
+// M01 to M04: Service, ConfigMap, Secret, workers and the launcher's Job; three headlines, three events; the ConfigMap
+// follows the running workers.
+#[test]
+fn an_mpi_job_of_two_workers_costs_its_objects_and_its_headlines() {
+    let job = json!({
+        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": { "name": "pi", "namespace": "default" },
+        "spec": { "mpiReplicaSpecs": { "Launcher": role(1), "Worker": {
+            "replicas": 2, "template": { "spec": { "containers": [{ "name": "main", "image": "x", "command": ["/usr/sbin/sshd"] }] } } } } },
+    });
+    let counted = requests_of(job, "700ms");
+    for (what, count) in [
+        ("create pods", 2),
+        ("create services", 1),
+        ("create configmaps", 1),
+        ("create secrets", 1),
+        ("create jobs", 1),
+        ("create events", 3),
+    ] {
+        assert_eq!(counted.get(what), Some(&count), "{what} of {counted:?}");
+    }
+    assert!(counted.keys().all(|what| !what.starts_with("get") && !what.starts_with("list") && !what.starts_with("update")), "{counted:?}");
+}

@@ -1,0 +1,264 @@
+//! Plugins that do what they should not: each misdeed becomes a typed fault of its own job, and the others are served.
+
+mod artifacts;
+
+use decide::{
+    Outlook, Snapshot,
+    ledger::Ledger,
+    plan::{Answer, Descriptor, Fault, Plan, Rejection},
+    snapshot::Job,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
+use troupe::plugin::{Limits, NoPlan, Options, Plugins, Seam};
+
+/// The component of `tests/hostile` with a feature, built once per test run.
+fn guest(feature: &str) -> Vec<u8> {
+    static BUILT: LazyLock<std::sync::Mutex<BTreeMap<String, Vec<u8>>>> = LazyLock::new(Default::default);
+    let mut built = BUILT.lock().unwrap();
+    built.entry(feature.to_owned()).or_insert_with(|| build(feature)).clone()
+}
+
+fn build(feature: &str) -> Vec<u8> {
+    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
+    let status = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .args(["build", "--locked", "--quiet", "--package", "hostile", "--lib", "--release"])
+        .args(["--target", "wasm32-wasip2", "--features", feature, "--target-dir"])
+        .arg(&target_dir)
+        .status()
+        .unwrap();
+    assert!(status.success(), "tests/hostile with {feature:?} does not build");
+    let wasm: PathBuf = target_dir.join("wasm32-wasip2/release/hostile.wasm");
+    fs::read(wasm).unwrap()
+}
+
+/// The built-in plugins and the hostile one, in one engine.
+fn plugins() -> Plugins {
+    static LOADED: LazyLock<Plugins> = LazyLock::new(|| {
+        let mut plugins = Plugins::builtin(Seam::Inline).unwrap();
+        plugins.load("hostile", &guest("")).unwrap();
+        plugins
+    });
+    LOADED.fork()
+}
+
+fn hostile_alone(seam: Seam, limits: Limits) -> Plugins {
+    let mut plugins = Plugins::empty(Options { limits, ..Options::new(seam) }).unwrap();
+    plugins.load("hostile", &guest("")).unwrap();
+    plugins
+}
+
+/// A job of the plugin with this name.
+fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
+    let (framework, digest): (Arc<Descriptor>, String) =
+        plugins.frameworks().into_iter().find(|(framework, _)| framework.name == plugin).unwrap();
+    Snapshot {
+        now: "2026-01-01T00:00:00Z".parse().unwrap(),
+        kind: Arc::new(framework.kinds[0].clone()),
+        job: Arc::new(Job {
+            namespace: "ns".into(),
+            name: "job".into(),
+            uid: "uid-of-job".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            deleting: false,
+            finalizers: vec![],
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            spec,
+            status: json!({}),
+        }),
+        ledger: Ledger::default(),
+        pods: vec![],
+        children: vec![],
+        taken: BTreeSet::new(),
+        digest,
+    }
+}
+
+fn plan(plugins: &Plugins, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
+    futures::executor::block_on(plugins.plan(snapshot))
+}
+
+fn judge(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[&str]) -> Answer {
+    let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let outlook = Outlook { suspended: false, waiting: None };
+    futures::executor::block_on(plugins.judge(snapshot, plan, &wanted, outlook))
+}
+
+/// The whole pass over a hostile job.
+fn pass(plugins: &Plugins, spec: Value) -> Answer {
+    let snapshot = job_of(plugins, "hostile", spec);
+    match plan(plugins, &snapshot) {
+        Ok(plan) => judge(plugins, &snapshot, &plan, &["map"]),
+        Err(no_plan) => no_plan.into(),
+    }
+}
+
+/// The kind of the fault and what it says, without the plugin's name.
+fn fault(answer: Answer) -> (String, String, String) {
+    let Answer::Faulted(fault) = answer else { panic!("no fault: {answer:?}") };
+    let reason = fault.reason().to_owned();
+    let (plugin, function, message) = match fault {
+        Fault::Trapped { plugin, function, message }
+        | Fault::Internal { plugin, function, message }
+        | Fault::Unacceptable { plugin, function, message } => (plugin, function, message),
+        Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget),
+    };
+    assert_eq!(plugin, "hostile");
+    (reason, function, message)
+}
+
+fn paddle_still_answers(plugins: &Plugins) {
+    let containers = json!([{ "name": "c", "image": "i" }]);
+    let role = json!({ "replicas": 1, "template": { "spec": { "containers": containers } } });
+    let snapshot = job_of(plugins, "paddle", json!({ "worker": role }));
+    let plan = plan(plugins, &snapshot).unwrap();
+    assert_eq!(plan.roles.len(), 1);
+    let answer = judge(plugins, &snapshot, &plan, &[]);
+    assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
+}
+
+#[test]
+fn a_misdeed_in_any_function_is_a_fault_of_its_kind_and_nobody_elses() {
+    let plugins = plugins();
+    let misdeeds = [
+        ("trap", "Trapped", "as I was told"),
+        ("exit", "Trapped", "it exited"),
+        ("recurse", "Trapped", "call stack exhausted"),
+        ("sleep", "Trapped", "which the host does not have"),
+        ("loop", "OutOfBudget", "fuel"),
+        ("log", "OutOfBudget", "fuel"),
+        ("log a lot", "OutOfBudget", "fuel"),
+        ("print", "OutOfBudget", "fuel"),
+        ("allocate", "OutOfBudget", "memory"),
+        ("allocate crumbs", "OutOfBudget", "memory"),
+        ("huge", "UnacceptableAnswer", "larger than 1048576 bytes"),
+        ("large", "UnacceptableAnswer", "bytes are more than 262144"),
+        ("no json", "UnacceptableAnswer", "EOF while parsing an object"),
+        ("no object", "UnacceptableAnswer", "it is not a JSON object"),
+        ("deep json", "UnacceptableAnswer", "recursion limit exceeded"),
+        ("no utf-8", "Trapped", "utf-8"),
+    ];
+    for function in ["plan", "bind", "judge"] {
+        for (misdeed, reason, words) in misdeeds {
+            let began = Instant::now();
+            let (kind, at, message) = fault(pass(&plugins, json!({ (function): misdeed })));
+            assert_eq!((kind.as_str(), at.as_str()), (reason, function), "{misdeed}: {message}");
+            assert!(message.contains(words), "{function} {misdeed}: {message}");
+            assert!(!message.contains(char::is_control), "{message:?}");
+            println!("{function:<6} {misdeed:<16} {:>5} ms  {kind}: {message}", began.elapsed().as_millis());
+        }
+        paddle_still_answers(&plugins);
+    }
+}
+
+#[test]
+fn an_answer_that_says_too_much_is_not_accepted() {
+    let plugins = plugins();
+    let cases = [
+        (json!({ "plan": "a million roles" }), "plan", "larger than"),
+        (json!({ "plan": "foreign name" }), "plan", "does not begin with the job's name"),
+        (json!({ "bind": "another's key" }), "bind", "body of object secret: it was not asked for"),
+        (json!({ "bind": "twice" }), "bind", "body of object map: it stands twice"),
+        (json!({ "judge": "the ledger" }), "judge", "status: the field troupe is the host's"),
+    ];
+    for (spec, function, words) in cases {
+        let (kind, at, message) = fault(pass(&plugins, spec));
+        assert_eq!((kind.as_str(), at.as_str()), ("UnacceptableAnswer", function), "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn a_refusal_is_the_users_and_an_internal_error_the_plugins() {
+    let plugins = plugins();
+    let Answer::Rejected(Rejection::Invalid(errors)) = pass(&plugins, json!({ "plan": "invalid" })) else { panic!() };
+    assert_eq!((errors[0].path.as_str(), errors[0].message.as_str()), ("spec.plan", "be nice"));
+    let unsupported = pass(&plugins, json!({ "plan": "unsupported" }));
+    assert_eq!(unsupported, Answer::Rejected(Rejection::Unsupported("niceness".into())));
+    let (kind, _, message) = fault(pass(&plugins, json!({ "plan": "internal" })));
+    assert_eq!((kind.as_str(), message.as_str()), ("InternalError", "out of ideas"));
+}
+
+#[test]
+fn words_for_people_carry_no_control_characters_and_end() {
+    let Answer::Judged { verdict, .. } = pass(&plugins(), json!({ "judge": "escapes" })) else { panic!() };
+    assert_eq!(verdict.headline, " [31mRunning x");
+    assert_eq!((verdict.events.len(), verdict.events[0].message.as_str()), (64, "m "));
+}
+
+#[test]
+fn a_guest_learns_nothing_that_nobody_told_it() {
+    let plugins = plugins();
+    let look = || match pass(&plugins, json!({ "judge": "look around" })) {
+        Answer::Judged { verdict, .. } => verdict.status,
+        answer => panic!("{answer:?}"),
+    };
+    let mut status = look();
+    assert_eq!(status, look());
+    let chance = status.as_object_mut().unwrap().remove("chance").unwrap();
+    let nothing = json!({ "clock": 1_767_225_600_000_u64, "elapsed": 0, "variables": 0, "arguments": 0, "file": false,
+        "files": false, "input": 0 });
+    assert_eq!((status, chance.is_string()), (nothing, true));
+
+    let planned = plan(&plugins, &job_of(&plugins, "hostile", json!({ "plan": "look around" })));
+    let Err(NoPlan::Faulted(Fault::Unacceptable { message, .. })) = planned else { panic!("{planned:?}") };
+    assert!(message.contains("its template has no containers"), "{message}");
+}
+
+#[test]
+fn a_plan_is_remembered_and_so_is_a_refusal_but_never_a_fault() {
+    let mut plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    plugins.load("hostile", &guest("")).unwrap();
+    let planned = |spec: Value| {
+        let snapshot = job_of(&plugins, "hostile", spec);
+        let (first, second) = (plan(&plugins, &snapshot), plan(&plugins, &snapshot));
+        assert_eq!(first, second);
+        let calls = plugins.calls();
+        calls.iter().find(|(_, function, _)| function == "plan").map_or(0, |(_, _, stats)| stats.count)
+    };
+    assert_eq!(planned(json!({})), 1);
+    assert_eq!(planned(json!({ "plan": "invalid" })), 2);
+    assert_eq!(planned(json!({ "plan": "trap" })), 4);
+    assert_eq!(planned(json!({})), 4);
+}
+
+#[test]
+fn in_production_a_loop_ends_by_the_clock() {
+    let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(200), ..Limits::default() };
+    let plugins = hostile_alone(Seam::Blocking { at_once: 1 }, limits);
+    let snapshot = job_of(&plugins, "hostile", json!({ "plan": "loop" }));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let began = Instant::now();
+    let Err(NoPlan::Faulted(fault)) = runtime.block_on(plugins.plan(&snapshot)) else { panic!() };
+    assert_eq!(fault.to_string(), "plugin hostile ran out of time in plan");
+    assert!(began.elapsed() >= Duration::from_millis(150));
+    let snapshot = job_of(&plugins, "hostile", json!({}));
+    runtime.block_on(plugins.plan(&snapshot)).unwrap();
+}
+
+#[test]
+fn many_threads_ask_at_once_while_one_misbehaves() {
+    let plugins = plugins();
+    std::thread::scope(|threads| {
+        for thread in 0..16 {
+            let plugins = &plugins;
+            threads.spawn(move || match thread % 4 {
+                0 => drop(fault(pass(plugins, json!({ "judge": "recurse", "n": thread })))),
+                1 => drop(fault(pass(plugins, json!({ "bind": "allocate", "n": thread })))),
+                _ => (0..20).for_each(|_| paddle_still_answers(plugins)),
+            });
+        }
+    });
+}
