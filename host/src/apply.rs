@@ -190,7 +190,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gone already, or another object of the name: both are what was wanted.
+    /// Gone already is what was wanted.
     async fn delete(&self, key: &JobKey, resource: &Resource, action: &Action, uid: &str) -> Result<(), WriteError> {
         let params = DeleteParams {
             preconditions: Some(Preconditions { uid: Some(uid.into()), resource_version: None }),
@@ -199,7 +199,7 @@ impl Writer {
         };
         let request = resource.requests(Some(&key.namespace)).delete(&action.name, &params)?;
         match self.send(request).await {
-            Err(error) if !matches!(error.code(), Some(404 | 409)) => Err(error),
+            Err(error) if error.code() != Some(404) => Err(error),
             _ => {
                 let expected = Expected::Going { name: action.name.clone(), uid: uid.into() };
                 self.stores.expect(key, &action.api_version, &action.kind, expected);

@@ -58,8 +58,8 @@ impl Publisher {
         };
         let stored = match self.write(key, snapshot, &patch).await {
             Ok(stored) => stored,
-            // The job changed or went meanwhile; the watch brings what it is now.
-            Err(error) if matches!(error.code(), Some(404 | 409)) => return Ok(Wake::OnChange),
+            // The job went meanwhile; the watch tells.
+            Err(error) if error.code() == Some(404) => return Ok(Wake::OnChange),
             Err(error) => return Err(error),
         };
         if stored.get("troupe").is_none() {

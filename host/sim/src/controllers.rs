@@ -27,18 +27,9 @@ impl World {
         self.changed.clear();
         for (name, table) in &self.store.tables {
             for (key, object) in &table.objects {
-                let place = Place {
-                    table: name.clone(),
-                    key: key.clone(),
-                };
+                let place = Place { table: name.clone(), key: key.clone() };
                 let version = self.store.version;
-                let event = Event {
-                    version,
-                    change: Change::Added,
-                    place,
-                    object: object.clone(),
-                    before: None,
-                };
+                let event = Event { version, change: Change::Added, place, object: object.clone(), before: None };
                 self.changed.push_back(Arc::new(event));
             }
         }

@@ -5,12 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::store::{Kind, name, text, uid};
 
 /// Completes a new object: defaults, cleared status, first phase. `address` names a free cluster IP.
-pub(crate) fn complete(
-    kind: &Kind,
-    object: &mut Value,
-    address: &mut dyn FnMut() -> String,
-    now: &str,
-) {
+pub(crate) fn complete(kind: &Kind, object: &mut Value, address: &mut dyn FnMut() -> String, now: &str) {
     match kind.kind.as_str() {
         _ if !kind.builtin() && !kind.status => {}
         _ if !kind.builtin() => remove(object, "status"),
@@ -26,11 +21,9 @@ pub(crate) fn complete(
             object["status"] = json!({ "phase": "Active" });
         }
         "Event" if kind.group.is_empty() => {
-            for (field, value) in [
-                ("source", json!({})),
-                ("reportingComponent", json!("")),
-                ("reportingInstance", json!("")),
-            ] {
+            for (field, value) in
+                [("source", json!({})), ("reportingComponent", json!("")), ("reportingInstance", json!(""))]
+            {
                 default(object, field, value);
             }
             for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
@@ -109,20 +102,15 @@ fn pod_spec(spec: &mut Value) {
     }
     for list in ["containers", "initContainers"] {
         for container in spec[list].as_array_mut().into_iter().flatten() {
-            let latest = match text(&container["image"])
-                .rsplit_once('/')
-                .map_or(text(&container["image"]), |(_, last)| last)
-            {
-                image if image.contains('@') => false,
-                image => !image.contains(':') || image.ends_with(":latest"),
-            };
+            let latest =
+                match text(&container["image"]).rsplit_once('/').map_or(text(&container["image"]), |(_, last)| last) {
+                    image if image.contains('@') => false,
+                    image => !image.contains(':') || image.ends_with(":latest"),
+                };
             for (field, value) in [
                 ("terminationMessagePath", json!("/dev/termination-log")),
                 ("terminationMessagePolicy", json!("File")),
-                (
-                    "imagePullPolicy",
-                    json!(if latest { "Always" } else { "IfNotPresent" }),
-                ),
+                ("imagePullPolicy", json!(if latest { "Always" } else { "IfNotPresent" })),
                 ("resources", json!({})),
             ] {
                 default(container, field, value);
@@ -132,11 +120,7 @@ fn pod_spec(spec: &mut Value) {
             }
             for entry in container["env"].as_array_mut().into_iter().flatten() {
                 if entry["valueFrom"]["fieldRef"].is_object() {
-                    default(
-                        &mut entry["valueFrom"]["fieldRef"],
-                        "apiVersion",
-                        json!("v1"),
-                    );
+                    default(&mut entry["valueFrom"]["fieldRef"], "apiVersion", json!("v1"));
                 }
                 if entry["value"] == "" {
                     remove(entry, "value");
@@ -175,27 +159,18 @@ fn tidy(value: &mut Value) {
 }
 
 fn quality(spec: &Value) -> &'static str {
-    let containers = || {
-        ["containers", "initContainers"]
-            .into_iter()
-            .flat_map(|list| spec[list].as_array().into_iter().flatten())
-    };
-    let amount = |container: &Value, side: &str, resource: &str| {
-        container["resources"][side][resource].clone()
-    };
+    let containers =
+        || ["containers", "initContainers"].into_iter().flat_map(|list| spec[list].as_array().into_iter().flatten());
+    let amount = |container: &Value, side: &str, resource: &str| container["resources"][side][resource].clone();
     let resources = ["cpu", "memory"];
     let none = containers().all(|container| {
         resources.iter().all(|resource| {
-            amount(container, "requests", resource).is_null()
-                && amount(container, "limits", resource).is_null()
+            amount(container, "requests", resource).is_null() && amount(container, "limits", resource).is_null()
         })
     });
     let full = containers().all(|container| {
         resources.iter().all(|resource| {
-            let (request, limit) = (
-                amount(container, "requests", resource),
-                amount(container, "limits", resource),
-            );
+            let (request, limit) = (amount(container, "requests", resource), amount(container, "limits", resource));
             !limit.is_null() && (request.is_null() || request == limit)
         })
     });
@@ -241,16 +216,8 @@ fn job(object: &mut Value) {
     if spec["completions"].is_null() && spec["parallelism"].is_null() {
         spec["completions"] = json!(1);
     }
-    let limit = if spec["backoffLimitPerIndex"].is_null() {
-        json!(6)
-    } else {
-        json!(i32::MAX)
-    };
-    let replacement = if spec["podFailurePolicy"].is_null() {
-        "TerminatingOrFailed"
-    } else {
-        "Failed"
-    };
+    let limit = if spec["backoffLimitPerIndex"].is_null() { json!(6) } else { json!(i32::MAX) };
+    let replacement = if spec["podFailurePolicy"].is_null() { "TerminatingOrFailed" } else { "Failed" };
     for (field, value) in [
         ("parallelism", json!(1)),
         ("backoffLimit", limit),
@@ -268,17 +235,9 @@ fn job(object: &mut Value) {
             ("controller-uid", &uid),
             ("batch.kubernetes.io/controller-uid", &uid),
         ] {
-            default(
-                &mut spec["template"]["metadata"]["labels"],
-                label,
-                json!(value),
-            );
+            default(&mut spec["template"]["metadata"]["labels"], label, json!(value));
         }
-        default(
-            &mut spec["selector"]["matchLabels"],
-            "batch.kubernetes.io/controller-uid",
-            json!(uid),
-        );
+        default(&mut spec["selector"]["matchLabels"], "batch.kubernetes.io/controller-uid", json!(uid));
     }
     pod_spec(&mut spec["template"]["spec"]);
     tidy(spec);
@@ -306,17 +265,10 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = chunk
-            .iter()
-            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for at in 0..4 {
             let index = (bits >> (18 - 6 * at)) & 63;
-            out.push(if at <= chunk.len() {
-                ALPHABET[index as usize] as char
-            } else {
-                '='
-            });
+            out.push(if at <= chunk.len() { ALPHABET[index as usize] as char } else { '=' });
         }
     }
     out
@@ -325,21 +277,9 @@ fn base64(bytes: &[u8]) -> String {
 fn definition(object: &mut Value, now: &str) {
     let names = object["spec"]["names"].clone();
     let kind = text(&names["kind"]).to_owned();
-    default(
-        &mut object["spec"]["names"],
-        "listKind",
-        json!(format!("{kind}List")),
-    );
-    default(
-        &mut object["spec"]["names"],
-        "singular",
-        json!(kind.to_lowercase()),
-    );
-    default(
-        &mut object["spec"],
-        "conversion",
-        json!({ "strategy": "None" }),
-    );
+    default(&mut object["spec"]["names"], "listKind", json!(format!("{kind}List")));
+    default(&mut object["spec"]["names"], "singular", json!(kind.to_lowercase()));
+    default(&mut object["spec"], "conversion", json!({ "strategy": "None" }));
     let names = object["spec"]["names"].clone();
     let stored: Vec<Value> = object["spec"]["versions"]
         .as_array()
@@ -366,13 +306,7 @@ mod tests {
 
     #[test]
     fn base64_pads_as_everybody_does() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-        ] {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
     }

@@ -36,21 +36,13 @@ impl Dice {
 
     /// A duration in whole milliseconds, between nothing and `most`.
     pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
-        Duration::from_millis(
-            self.below(
-                u64::try_from(most.as_millis())
-                    .unwrap_or(u64::MAX)
-                    .saturating_add(1),
-            ),
-        )
+        Duration::from_millis(self.below(u64::try_from(most.as_millis()).unwrap_or(u64::MAX).saturating_add(1)))
     }
 
     /// Five characters as the API server appends to a generated name.
     pub(crate) fn suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..5)
-            .map(|_| ALPHABET[self.below(ALPHABET.len() as u64) as usize] as char)
-            .collect()
+        (0..5).map(|_| ALPHABET[self.below(ALPHABET.len() as u64) as usize] as char).collect()
     }
 
     /// A version 4 uuid.

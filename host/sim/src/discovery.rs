@@ -46,10 +46,7 @@ pub(crate) fn answer(store: &Store, path: &str, accept: &str) -> Option<Value> {
 fn groups(store: &Store) -> BTreeMap<&str, Vec<&Kind>> {
     let mut groups: BTreeMap<&str, Vec<&Kind>> = BTreeMap::new();
     for table in store.tables.values() {
-        groups
-            .entry(&table.kind.group)
-            .or_default()
-            .push(&table.kind);
+        groups.entry(&table.kind.group).or_default().push(&table.kind);
     }
     groups
 }
@@ -66,16 +63,7 @@ fn group(name: &str, kinds: &[&Kind]) -> Value {
 }
 
 fn verbs() -> Value {
-    json!([
-        "create",
-        "delete",
-        "deletecollection",
-        "get",
-        "list",
-        "patch",
-        "update",
-        "watch"
-    ])
+    json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
 }
 
 fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
@@ -96,14 +84,10 @@ fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
             }));
         }
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
-    (!list.is_empty()).then(|| {
-        json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list })
-    })
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    (!list.is_empty()).then(
+        || json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list }),
+    )
 }
 
 fn aggregated(store: &Store, core: bool) -> Value {

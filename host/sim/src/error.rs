@@ -31,12 +31,7 @@ impl std::error::Error for ApiError {}
 impl ApiError {
     /// A refusal without details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason: reason.into(),
-            message: message.into(),
-            details: None,
-        }
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     /// 403 as a ResourceQuota words it: `exceeded quota: <quota>, requested: ..., used: ..., limited: ...`.
@@ -44,9 +39,7 @@ impl ApiError {
         Self::forbidden(
             resource,
             name,
-            &format!(
-                "exceeded quota: {quota}, requested: {resource}=1, used: {resource}=0, limited: {resource}=0"
-            ),
+            &format!("exceeded quota: {quota}, requested: {resource}=1, used: {resource}=0, limited: {resource}=0"),
         )
     }
 
@@ -62,11 +55,7 @@ impl ApiError {
 
     /// The answer when a validating webhook says no.
     pub fn webhook(webhook: &str, why: &str) -> Self {
-        Self::new(
-            400,
-            "",
-            format!("admission webhook {webhook:?} denied the request: {why}"),
-        )
+        Self::new(400, "", format!("admission webhook {webhook:?} denied the request: {why}"))
     }
 
     /// The answer when a webhook of failure policy `Fail` cannot be reached.
@@ -83,22 +72,11 @@ impl ApiError {
     }
 
     pub(crate) fn of(code: u16, reason: &str, kind: &Kind, name: &str, message: String) -> Self {
-        Self {
-            code,
-            reason: reason.into(),
-            message,
-            details: Some(kind.details(&kind.plural, name)),
-        }
+        Self { code, reason: reason.into(), message, details: Some(kind.details(&kind.plural, name)) }
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
-        Self::of(
-            404,
-            "NotFound",
-            kind,
-            name,
-            format!("{} {name:?} not found", kind.resource()),
-        )
+        Self::of(404, "NotFound", kind, name, format!("{} {name:?} not found", kind.resource()))
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
@@ -119,10 +97,7 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            kind.resource()
-        );
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", kind.resource());
         Self::of(409, "Conflict", kind, name, message)
     }
 
@@ -133,10 +108,7 @@ impl ApiError {
 
     /// A failed precondition of a delete names the kind where other conflicts name the resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
-        let named = Kind {
-            plural: kind.kind.clone(),
-            ..kind.clone()
-        };
+        let named = Kind { plural: kind.kind.clone(), ..kind.clone() };
         Self::conflict(&named, name, why)
     }
 
@@ -150,11 +122,7 @@ impl ApiError {
 
     /// 422 with one cause per fault; `subject` is the kind, or the plural where the server confuses the two.
     pub(crate) fn invalid(kind: &Kind, subject: &str, name: &str, faults: &[Fault]) -> Self {
-        let qualified = if kind.group.is_empty() {
-            subject.to_owned()
-        } else {
-            format!("{subject}.{}", kind.group)
-        };
+        let qualified = if kind.group.is_empty() { subject.to_owned() } else { format!("{subject}.{}", kind.group) };
         let mut lines: Vec<String> = Vec::new();
         for fault in faults {
             let line = format!("{}: {}", fault.field, fault.body);
@@ -172,12 +140,7 @@ impl ApiError {
             .collect();
         let mut details = kind.details(subject, name);
         details["causes"] = Value::Array(causes);
-        Self {
-            code: 422,
-            reason: "Invalid".into(),
-            message,
-            details: Some(details),
-        }
+        Self { code: 422, reason: "Invalid".into(), message, details: Some(details) }
     }
 
     /// The JSON body: a `v1` `Status`.
@@ -206,52 +169,25 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            field: field.into(),
-            body: format!("Invalid value: {value}: {why}"),
-        }
+        Self { reason: "FieldValueInvalid", field: field.into(), body: format!("Invalid value: {value}: {why}") }
     }
 
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let body = if why.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {why}")
-        };
-        Self {
-            reason: "FieldValueRequired",
-            field: field.into(),
-            body,
-        }
+        let body = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.into(), body }
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            field: field.into(),
-            body: format!("Forbidden: {why}"),
-        }
+        Self { reason: "FieldValueForbidden", field: field.into(), body: format!("Forbidden: {why}") }
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self {
-            reason: "FieldValueDuplicate",
-            field: field.into(),
-            body: format!("Duplicate value: {value}"),
-        }
+        Self { reason: "FieldValueDuplicate", field: field.into(), body: format!("Duplicate value: {value}") }
     }
 
     pub(crate) fn unsupported(field: impl Into<String>, value: &Value, allowed: &[&str]) -> Self {
         let allowed: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
-        let body = format!(
-            "Unsupported value: {value}: supported values: {}",
-            allowed.join(", ")
-        );
-        Self {
-            reason: "FieldValueNotSupported",
-            field: field.into(),
-            body,
-        }
+        let body = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
+        Self { reason: "FieldValueNotSupported", field: field.into(), body }
     }
 }

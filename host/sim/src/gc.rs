@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::defaults::remove;
+use crate::delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 use crate::store::{
-    Change, Event, Kind, Place, deleting, finalizers, has_finalizer, name, namespace, owners, text,
-    uid,
+    Change, Event, Kind, Place, deleting, finalizers, has_finalizer, name, namespace, owners, text, uid,
 };
-use crate::verbs::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
+use crate::verbs::Target;
 use crate::world::{Errand, World};
 
 const ACTOR: &str = "garbage-collector";
@@ -63,15 +63,8 @@ impl World {
     }
 
     fn namespace_emptied(&mut self, namespace: &str) {
-        let place = Place {
-            table: "/namespaces".into(),
-            key: namespace.to_owned(),
-        };
-        if self
-            .store
-            .get(&place)
-            .is_some_and(|namespace| deleting(namespace))
-        {
+        let place = Place { table: "/namespaces".into(), key: namespace.to_owned() };
+        if self.store.get(&place).is_some_and(|namespace| deleting(namespace)) {
             self.collect_later(&place);
         }
     }
@@ -102,22 +95,14 @@ impl World {
     fn collect(&mut self, kind: &Arc<Kind>, place: &Place, object: &Value) {
         let verdicts: Vec<(String, Owner)> = owners(object)
             .iter()
-            .map(|owner| {
-                (
-                    text(&owner["uid"]).to_owned(),
-                    self.judge(owner, namespace(object)),
-                )
-            })
+            .map(|owner| (text(&owner["uid"]).to_owned(), self.judge(owner, namespace(object))))
             .collect();
         if verdicts.is_empty() || verdicts.iter().all(|(_, owner)| *owner == Owner::Solid) {
             return;
         }
         if verdicts.iter().any(|(_, owner)| *owner == Owner::Solid) {
-            let gone: Vec<String> = verdicts
-                .into_iter()
-                .filter(|(_, owner)| *owner != Owner::Solid)
-                .map(|(uid, _)| uid)
-                .collect();
+            let gone: Vec<String> =
+                verdicts.into_iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(uid, _)| uid).collect();
             self.unown(place, &gone);
             return;
         }
@@ -145,8 +130,7 @@ impl World {
             return Owner::Dangling;
         };
         let same_place = namespace(found).is_empty() || namespace(found) == within;
-        let same =
-            name(found) == text(&owner["name"]) && found["kind"] == owner["kind"] && same_place;
+        let same = name(found) == text(&owner["name"]) && found["kind"] == owner["kind"] && same_place;
         if !same {
             Owner::Dangling
         } else if deleting(found) && has_finalizer(found, FOREGROUND) {
@@ -178,16 +162,10 @@ impl World {
     /// Lets the owner go once no dependent blocks it; the dependents are collected on their own.
     fn delete_dependents(&mut self, place: &Place, id: &str) {
         let blocks = |object: &Value| {
-            owners(object)
-                .iter()
-                .any(|owner| text(&owner["uid"]) == id && owner["blockOwnerDeletion"] == true)
+            owners(object).iter().any(|owner| text(&owner["uid"]) == id && owner["blockOwnerDeletion"] == true)
         };
-        let blocked = self
-            .store
-            .owned(id)
-            .iter()
-            .filter_map(|place| self.store.get(place))
-            .any(|object| blocks(object));
+        let blocked =
+            self.store.owned(id).iter().filter_map(|place| self.store.get(place)).any(|object| blocks(object));
         if !blocked {
             self.release(place, FOREGROUND);
         }
@@ -198,18 +176,9 @@ impl World {
         let Some(object) = self.store.get(place).cloned() else {
             return;
         };
-        let left: Vec<String> = finalizers(&object)
-            .into_iter()
-            .filter(|have| have != finalizer)
-            .collect();
-        let patience = object["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0);
-        let actor = if finalizer == crate::jobs::FINALIZER {
-            "job-controller"
-        } else {
-            ACTOR
-        };
+        let left: Vec<String> = finalizers(&object).into_iter().filter(|have| have != finalizer).collect();
+        let patience = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        let actor = if finalizer == crate::jobs::FINALIZER { "job-controller" } else { ACTOR };
         if left.is_empty() && deleting(&object) && patience == 0 {
             self.commit(actor, place.clone(), None);
             return;
@@ -226,25 +195,17 @@ impl World {
     /// Deletes what is in a deleted namespace, and the namespace when nothing is left.
     fn empty_namespace(&mut self, place: &Place, namespace: &str) {
         let mut left = 0;
-        let tables: Vec<Arc<Kind>> = self
-            .store
-            .tables
-            .values()
-            .map(|table| table.kind.clone())
-            .filter(|kind| kind.namespaced)
-            .collect();
+        let tables: Vec<Arc<Kind>> =
+            self.store.tables.values().map(|table| table.kind.clone()).filter(|kind| kind.namespaced).collect();
         for kind in tables {
-            let objects: Vec<Arc<Value>> =
-                self.store.list(&kind.table(), namespace).cloned().collect();
+            let objects: Vec<Arc<Value>> = self.store.list(&kind.table(), namespace).cloned().collect();
             for object in objects {
                 if deleting(&object) {
                     left += 1;
                     continue;
                 }
                 let target = Target::own("namespace-controller", &kind, &object);
-                if let Ok(crate::verbs::Deleted::Marked(_)) =
-                    self.delete(&target, &DeleteOptions::background())
-                {
+                if let Ok(crate::delete::Deleted::Marked(_)) = self.delete(&target, &DeleteOptions::background()) {
                     left += 1;
                 }
             }

@@ -18,20 +18,31 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod asked;
+mod backdoor;
 mod controllers;
 mod defaults;
+mod delete;
 mod dice;
 mod discovery;
 mod error;
+mod fate;
 mod faults;
 mod gc;
+mod job_sync;
 mod jobs;
+mod kind;
+mod kubelet;
 mod life;
+mod names;
 mod paint;
 mod patch;
 mod record;
 mod selector;
+mod serve;
+mod shape;
 mod store;
+mod trouble;
 mod validate;
 mod verbs;
 mod watch;
@@ -49,16 +60,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use error::ApiError;
 pub use faults::{Crash, Faults, Matching, When};
+pub use kind::Kind;
 pub use life::Life;
 pub use record::{RequestRecord, View, Write};
-pub use store::Kind;
 
 use api::Server;
-use faults::FaultState;
-use life::LifeState;
-use paint::Progress;
-use store::{Place, Store, key};
-use verbs::{DeleteOptions, Edit, Target};
+use fate::FaultState;
+use kubelet::LifeState;
+use store::Store;
 use world::World;
 
 /// What a simulation begins with.
@@ -120,14 +129,9 @@ impl Sim {
         for kind in store::builtins().into_iter().chain(options.kinds) {
             store.add_kind(kind);
         }
-        let (faults, life) = (
-            FaultState::new(options.faults),
-            LifeState::new(options.life),
-        );
+        let (faults, life) = (FaultState::new(options.faults), LifeState::new(options.life));
         let world = World::new(options.seed, options.base, store, faults, life);
-        let sim = Self {
-            world: Arc::new(Mutex::new(world)),
-        };
+        let sim = Self { world: Arc::new(Mutex::new(world)) };
         for namespace in world::first_namespaces() {
             sim.create(namespace);
         }
@@ -145,11 +149,7 @@ impl Sim {
     /// One call is one process: after a crash, the clients it had get no answers, and new ones do.
     pub fn client(&self, actor: &str) -> kube::Client {
         let client = self.world().new_client(actor);
-        let server = Server {
-            sim: self.clone(),
-            actor: actor.into(),
-            client,
-        };
+        let server = Server { sim: self.clone(), actor: actor.into(), client };
         kube::Client::new(server, "default")
     }
 
@@ -160,12 +160,7 @@ impl Sim {
 
     /// The requests of one actor so far.
     pub fn requests_of(&self, actor: &str) -> Vec<RequestRecord> {
-        self.world()
-            .requests
-            .iter()
-            .filter(|request| request.actor == actor)
-            .cloned()
-            .collect()
+        self.world().requests.iter().filter(|request| request.actor == actor).cloned().collect()
     }
 
     /// A hash over every request, its response code, and every change of a stored object, in order.
@@ -198,281 +193,10 @@ impl Sim {
 
     /// Looks at the stored objects as a hook of [`Sim::on_write`] does.
     pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        look(&View {
-            store: &self.world().store,
-        })
+        look(&View { store: &self.world().store })
     }
 
-    // Faults.
-
-    /// Tells of every crash by the fault plan, [`Sim::crash_at`] or [`Sim::crash`].
-    ///
-    /// The request of a crashed process gets no answer, ever: whoever runs it drops its tasks and starts it anew.
-    pub fn crashes(&self) -> UnboundedReceiver<Crash> {
-        self.world().faults.listen()
-    }
-
-    /// Has the actor's n-th request from now on (1 is the next) be its last.
-    pub fn crash_at(&self, actor: &str, request: u64, when: When) {
-        self.world().aim(actor, request, when);
-    }
-
-    /// Crashes an actor between two requests.
-    pub fn crash(&self, actor: &str) {
-        let crash = Crash {
-            actor: actor.to_owned(),
-            request: String::new(),
-            when: When::Before,
-        };
-        self.world().kill(&crash);
-    }
-
-    /// How many requests the actor has begun, so that a test can crash it at each.
-    pub fn asked(&self, actor: &str) -> u64 {
-        self.world().asked(actor)
-    }
-
-    /// Holds the requests and the watches of an actor until [`Sim::thaw`], as if its node were paused.
-    pub fn freeze(&self, actor: &str) {
-        self.world().faults.frozen.insert(actor.to_owned());
-    }
-
-    /// Lets what [`Sim::freeze`] held go on.
-    pub fn thaw(&self, actor: &str) {
-        self.world().faults.frozen.remove(actor);
-    }
-
-    async fn thawed(&self, actor: &str) {
-        while self.world().faults.frozen.contains(actor) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    /// Refuses matching requests with this error until it is lifted.
-    pub fn refuse(&self, matching: Matching, error: ApiError) -> Refusal {
-        Refusal(self.world().refuse(matching, error, None))
-    }
-
-    /// Refuses the next `times` matching requests with this error.
-    pub fn refuse_times(&self, matching: Matching, error: ApiError, times: u64) -> Refusal {
-        Refusal(self.world().refuse(matching, error, Some(times.max(1))))
-    }
-
-    /// Ends a refusal.
-    pub fn lift(&self, refusal: Refusal) {
-        self.world().faults.lift(refusal.0);
-    }
-
-    /// Replaces the faults from now on.
-    pub fn set_faults(&self, faults: Faults) {
-        self.world().faults.faults = faults;
-    }
-
-    /// Forgets all past changes: watches that resume before now are refused with 410.
-    pub fn compact(&self) {
-        self.world().store.compact();
-    }
-
-    // Back door: no requests, no faults; watches see the changes.
-
-    /// One stored object; an empty namespace for cluster-scoped kinds.
-    pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.view(|view| view.get(api_version, kind, namespace, name).cloned())
-    }
-
-    /// The objects of a kind in a namespace, or (with an empty one) everywhere, ordered by namespace and name.
-    pub fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Vec<Value> {
-        self.view(|view| {
-            view.list(api_version, kind, namespace)
-                .into_iter()
-                .cloned()
-                .collect()
-        })
-    }
-
-    /// Creates an object as a user would, and returns it; a missing namespace is created, a given status kept.
-    ///
-    /// # Panics
-    /// If the API server would refuse it.
-    pub fn create(&self, object: Value) -> Value {
-        match self.try_create(object) {
-            Ok(object) => object,
-            Err(error) => panic!("the simulator refused to create the object: {error}"),
-        }
-    }
-
-    /// Creates an object as a user would; a missing namespace is created, a given status kept.
-    pub fn try_create(&self, mut object: Value) -> Result<Value, ApiError> {
-        let mut world = self.world();
-        let kind = kind_of(
-            &world,
-            store::text(&object["apiVersion"]),
-            store::text(&object["kind"]),
-        )?;
-        if kind.namespaced && store::namespace(&object).is_empty() {
-            object["metadata"]["namespace"] = json!("default");
-        }
-        let target = Target::own("test", &kind, &object);
-        let namespace = Place {
-            table: "/namespaces".into(),
-            key: target.namespace.clone(),
-        };
-        if kind.namespaced && world.store.get(&namespace).is_none() {
-            let namespaces = kind_of(&world, "v1", "Namespace")?;
-            let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": target.namespace } });
-            world.create(&Target::own("test", &namespaces, &object), object)?;
-        }
-        let status = object.get("status").cloned();
-        let made = world.create(&target, object)?;
-        if let Some(status) = status.filter(|status| !status.is_null()) {
-            let place = Place::of(&kind, &made);
-            world.alter("test", &place, |object| object["status"] = status);
-            return Ok(world
-                .store
-                .get(&place)
-                .map(|object| (**object).clone())
-                .unwrap_or_default());
-        }
-        Ok((*made).clone())
-    }
-
-    /// Merges a patch into an object, its status excepted where that is a subresource.
-    pub fn patch(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        patch: Value,
-    ) -> Result<Value, ApiError> {
-        self.edit(api_version, kind, namespace, name, "", patch)
-    }
-
-    /// Merges a patch such as `{"status": {...}}` into an object's status.
-    pub fn patch_status(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        patch: Value,
-    ) -> Result<Value, ApiError> {
-        self.edit(api_version, kind, namespace, name, "status", patch)
-    }
-
-    fn edit(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        subresource: &str,
-        patch: Value,
-    ) -> Result<Value, ApiError> {
-        let mut world = self.world();
-        let target = Target {
-            subresource: subresource.to_owned(),
-            ..target(&world, api_version, kind, namespace, name)?
-        };
-        world
-            .update(&target, Edit::Merge(patch))
-            .map(|(object, _)| (*object).clone())
-    }
-
-    /// Deletes an object in the background, with its own grace period.
-    pub fn delete(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<(), ApiError> {
-        let mut world = self.world();
-        let target = target(&world, api_version, kind, namespace, name)?;
-        world
-            .delete(&target, &DeleteOptions::background())
-            .map(|_| ())
-    }
-
-    /// Deletes an object with the given `DeleteOptions`.
-    pub fn delete_with(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        options: &Value,
-    ) -> Result<(), ApiError> {
-        let options = DeleteOptions::parse(options)?;
-        let mut world = self.world();
-        let target = target(&world, api_version, kind, namespace, name)?;
-        world.delete(&target, &options).map(|_| ())
-    }
-
-    // Pods by hand.
-
-    /// Gives a pod a node and an address; its containers are still being created.
-    pub fn set_pod_ip(&self, namespace: &str, name: &str) {
-        self.show(namespace, name, &Progress::Sandbox);
-    }
-
-    /// Has all containers of a pod run and be ready.
-    pub fn set_running(&self, namespace: &str, name: &str) {
-        self.show(namespace, name, &Progress::Running);
-    }
-
-    /// Has all containers of a pod exit with 0.
-    pub fn set_succeeded(&self, namespace: &str, name: &str) {
-        self.show(namespace, name, &Progress::Ended(0));
-    }
-
-    /// Has all containers of a pod exit with this code.
-    pub fn set_failed(&self, namespace: &str, name: &str, code: i64) {
-        self.show(
-            namespace,
-            name,
-            &Progress::Ended(if code == 0 { 1 } else { code }),
-        );
-    }
-
-    /// Removes a pod at once, as a forced deletion does: its kubelet does not get to end it.
-    pub fn remove_pod(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
-        self.delete_with(
-            "v1",
-            "Pod",
-            namespace,
-            name,
-            &json!({ "gracePeriodSeconds": 0 }),
-        )
-    }
-
-    fn show(&self, namespace: &str, name: &str, progress: &Progress) {
-        let place = Place {
-            table: "/pods".into(),
-            key: key(namespace, name),
-        };
-        self.world().show_by_hand(&place, progress);
-    }
-
-    fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn kind_of(world: &World, api_version: &str, kind: &str) -> Result<Arc<Kind>, ApiError> {
-    world.store.kind_of(api_version, kind).ok_or_else(|| {
-        ApiError::bad_request(format!("no kind {kind:?} is registered in {api_version:?}"))
-    })
-}
-
-fn target(
-    world: &World,
-    api_version: &str,
-    kind: &str,
-    namespace: &str,
-    name: &str,
-) -> Result<Target, ApiError> {
-    let kind = kind_of(world, api_version, kind)?;
-    let object = json!({ "metadata": { "namespace": namespace, "name": name } });
-    Ok(Target::own("test", &kind, &object))
 }

@@ -62,10 +62,9 @@ pub(crate) fn paint(pod: &mut Value, progress: &Progress, address: &str, now: &s
         status["hostIPs"] = json!([{ "ip": "172.18.0.2" }]);
     }
     let inits = pod["spec"]["initContainers"].as_array().map_or(0, Vec::len);
-    for (list, field, init) in [
-        ("initContainers", "initContainerStatuses", true),
-        ("containers", "containerStatuses", false),
-    ] {
+    for (list, field, init) in
+        [("initContainers", "initContainerStatuses", true), ("containers", "containerStatuses", false)]
+    {
         let containers = pod["spec"][list].as_array().cloned().unwrap_or_default();
         let statuses: Vec<Value> = containers
             .iter()
@@ -77,19 +76,8 @@ pub(crate) fn paint(pod: &mut Value, progress: &Progress, address: &str, now: &s
                 } else {
                     main_state(progress, inits, &before, now)
                 };
-                let last = if init {
-                    json!({})
-                } else {
-                    last_state(progress, &before, now)
-                };
-                container_status(
-                    pod,
-                    container,
-                    &state,
-                    &last,
-                    init,
-                    if init { 0 } else { restarts },
-                )
+                let last = if init { json!({}) } else { last_state(progress, &before, now) };
+                container_status(pod, container, &state, &last, init, if init { 0 } else { restarts })
             })
             .collect();
         if !statuses.is_empty() {
@@ -101,13 +89,9 @@ pub(crate) fn paint(pod: &mut Value, progress: &Progress, address: &str, now: &s
 
 fn conditions(pod: &mut Value, progress: &Progress, now: &str) {
     let ended = matches!(progress, Progress::Ended(_));
-    let has_inits = pod["spec"]["initContainers"]
-        .as_array()
-        .is_some_and(|list| !list.is_empty());
-    let waits_in_init = matches!(
-        progress,
-        Progress::Init(_) | Progress::Creating | Progress::Sandbox
-    ) || matches!(progress, Progress::ConfigError { init, .. } if *init != usize::MAX && has_inits
+    let has_inits = pod["spec"]["initContainers"].as_array().is_some_and(|list| !list.is_empty());
+    let waits_in_init = matches!(progress, Progress::Init(_) | Progress::Creating | Progress::Sandbox)
+        || matches!(progress, Progress::ConfigError { init, .. } if *init != usize::MAX && has_inits
             && *init < pod["spec"]["initContainers"].as_array().map_or(0, Vec::len));
     let initialized = !(has_inits && waits_in_init);
     let running = *progress == Progress::Running;
@@ -140,9 +124,7 @@ fn condition(pod: &mut Value, kind: &str, holds: bool, reason: &str, now: &str) 
         return;
     };
     let at = list.iter().position(|condition| condition["type"] == kind);
-    let since = at
-        .map(|at| &list[at])
-        .filter(|before| before["status"] == holds);
+    let since = at.map(|at| &list[at]).filter(|before| before["status"] == holds);
     let since = since.map_or(json!(now), |before| before["lastTransitionTime"].clone());
     let mut condition = json!({ "type": kind, "status": holds, "lastProbeTime": null, "lastTransitionTime": since });
     if !reason.is_empty() {
@@ -179,13 +161,7 @@ fn terminated(before: &Value, code: i64, now: &str) -> Value {
     } })
 }
 
-fn init_state(
-    progress: &Progress,
-    index: usize,
-    container: &Value,
-    before: &Value,
-    now: &str,
-) -> Value {
+fn init_state(progress: &Progress, index: usize, container: &Value, before: &Value, now: &str) -> Value {
     let sidecar = container["restartPolicy"] == "Always";
     match progress {
         Progress::Init(at) if index == *at => running(before, now),
@@ -201,9 +177,7 @@ fn init_state(
         }
         Progress::Running | Progress::Crashed { .. } if sidecar => running(before, now),
         Progress::Running | Progress::Crashed { .. } => terminated(before, 0, now),
-        Progress::Ended(code) if before["state"]["running"].is_object() => {
-            terminated(before, *code, now)
-        }
+        Progress::Ended(code) if before["state"]["running"].is_object() => terminated(before, *code, now),
         Progress::Ended(_) if before["state"].is_object() => before["state"].clone(),
         _ => waiting("PodInitializing"),
     }
@@ -215,10 +189,7 @@ fn main_state(progress: &Progress, inits: usize, before: &Value, now: &str) -> V
             json!({ "waiting": { "reason": "CreateContainerConfigError", "message": missing } })
         }
         Progress::Running => running(before, now),
-        Progress::Crashed {
-            code,
-            backing_off: false,
-        } => terminated(before, *code, now),
+        Progress::Crashed { code, backing_off: false } => terminated(before, *code, now),
         Progress::Crashed { .. } => waiting("CrashLoopBackOff"),
         Progress::Ended(code) => terminated(before, *code, now),
         _ if inits > 0 => waiting("PodInitializing"),
@@ -226,14 +197,7 @@ fn main_state(progress: &Progress, inits: usize, before: &Value, now: &str) -> V
     }
 }
 
-fn container_status(
-    pod: &Value,
-    container: &Value,
-    state: &Value,
-    last: &Value,
-    init: bool,
-    restarts: u64,
-) -> Value {
+fn container_status(pod: &Value, container: &Value, state: &Value, last: &Value, init: bool, restarts: u64) -> Value {
     let runs = state["running"].is_object();
     let terminated = state["terminated"].is_object();
     let ready = runs || (init && state["terminated"]["exitCode"] == 0);
@@ -248,11 +212,7 @@ fn container_status(
         }
         let id = format!("containerd://{0:016x}{0:016x}{0:016x}{0:016x}", hash.0);
         status["containerID"] = json!(id);
-        status["imageID"] = json!(format!(
-            "{}@sha256:{:064x}",
-            text(&container["image"]),
-            hash.0
-        ));
+        status["imageID"] = json!(format!("{}@sha256:{:064x}", text(&container["image"]), hash.0));
         if terminated && status["state"]["terminated"]["containerID"].is_null() {
             status["state"]["terminated"]["containerID"] = json!(id);
         }
@@ -263,10 +223,7 @@ fn container_status(
 /// How the container ended the last time, once it is on the way up again.
 fn last_state(progress: &Progress, before: &Value, now: &str) -> Value {
     match progress {
-        Progress::Crashed {
-            code,
-            backing_off: true,
-        } => terminated(before, *code, now),
+        Progress::Crashed { code, backing_off: true } => terminated(before, *code, now),
         Progress::Running if before["state"]["terminated"].is_object() => before["state"].clone(),
         _ if before["lastState"].is_object() => before["lastState"].clone(),
         _ => json!({}),

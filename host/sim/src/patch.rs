@@ -95,17 +95,12 @@ fn join(list: &mut Vec<Value>, items: &[Value], by: &str) {
 /// RFC 6902.
 pub(crate) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), ApiError> {
     let Value::Array(operations) = patch else {
-        return Err(ApiError::bad_request(
-            "error decoding patch: json: cannot unmarshal into a list of operations",
-        ));
+        return Err(ApiError::bad_request("error decoding patch: json: cannot unmarshal into a list of operations"));
     };
     for operation in operations {
         apply(target, operation).map_err(|()| {
-            let mut error = ApiError::new(
-                422,
-                "Invalid",
-                "the server rejected our request due to an error in our request",
-            );
+            let mut error =
+                ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request");
             error.details = Some(json!({}));
             error
         })?;
@@ -117,11 +112,7 @@ fn apply(target: &mut Value, operation: &Value) -> Result<(), ()> {
     let path = operation["path"].as_str().ok_or(())?;
     let from = || operation["from"].as_str().ok_or(());
     match operation["op"].as_str().ok_or(())? {
-        "add" => add(
-            target,
-            path,
-            operation.get("value").cloned().unwrap_or(Value::Null),
-        ),
+        "add" => add(target, path, operation.get("value").cloned().unwrap_or(Value::Null)),
         "remove" => remove(target, path).map(|_| ()),
         "replace" => {
             let value = operation.get("value").cloned().unwrap_or(Value::Null);
@@ -130,11 +121,7 @@ fn apply(target: &mut Value, operation: &Value) -> Result<(), ()> {
         }
         "test" => {
             let expected = operation.get("value").unwrap_or(&Value::Null);
-            if target.pointer(path).unwrap_or(&Value::Null) == expected {
-                Ok(())
-            } else {
-                Err(())
-            }
+            if target.pointer(path).unwrap_or(&Value::Null) == expected { Ok(()) } else { Err(()) }
         }
         "move" => {
             let value = remove(target, from()?)?;
@@ -183,11 +170,7 @@ fn remove(target: &mut Value, path: &str) -> Result<Value, ()> {
         Value::Object(object) => object.remove(&last).ok_or(()),
         Value::Array(list) => {
             let at: usize = last.parse().map_err(|_| ())?;
-            if at < list.len() {
-                Ok(list.remove(at))
-            } else {
-                Err(())
-            }
+            if at < list.len() { Ok(list.remove(at)) } else { Err(()) }
         }
         _ => Err(()),
     }
@@ -200,14 +183,8 @@ mod tests {
     #[test]
     fn merge_patch_sets_removes_and_replaces_lists() {
         let mut object = json!({ "a": { "b": 1, "c": [1, 2] }, "d": 4 });
-        merge(
-            &mut object,
-            &json!({ "a": { "b": null, "c": [3], "e": {} }, "f": "g" }),
-        );
-        assert_eq!(
-            object,
-            json!({ "a": { "c": [3], "e": {} }, "d": 4, "f": "g" })
-        );
+        merge(&mut object, &json!({ "a": { "b": null, "c": [3], "e": {} }, "f": "g" }));
+        assert_eq!(object, json!({ "a": { "c": [3], "e": {} }, "d": 4, "f": "g" }));
     }
 
     #[test]
@@ -228,21 +205,15 @@ mod tests {
     #[test]
     fn json_patch_whose_test_fails_is_refused() {
         let mut object = json!({ "a": 1 });
-        let error = json_patch(
-            &mut object,
-            &json!([{ "op": "test", "path": "/a", "value": 2 }]),
-        )
-        .unwrap_err();
+        let error = json_patch(&mut object, &json!([{ "op": "test", "path": "/a", "value": 2 }])).unwrap_err();
         assert_eq!((error.code, error.reason.as_str()), (422, "Invalid"));
     }
 
     #[test]
     fn strategic_patch_joins_conditions_by_type() {
-        let mut object = json!({ "conditions": [{ "type": "A", "status": "False" }, { "type": "B", "status": "True" }] });
-        strategic(
-            &mut object,
-            &json!({ "conditions": [{ "type": "A", "status": "True" }, { "type": "C" }] }),
-        );
+        let mut object =
+            json!({ "conditions": [{ "type": "A", "status": "False" }, { "type": "B", "status": "True" }] });
+        strategic(&mut object, &json!({ "conditions": [{ "type": "A", "status": "True" }, { "type": "C" }] }));
         assert_eq!(
             object["conditions"],
             json!([{ "type": "A", "status": "True" }, { "type": "C" }, { "type": "B", "status": "True" }])

@@ -87,21 +87,9 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// One object; an empty namespace for cluster-scoped kinds.
-    pub fn get(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Option<&Value> {
+    pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<&Value> {
         let kind = self.store.kind_of(api_version, kind)?;
-        Some(
-            self.store
-                .tables
-                .get(&kind.table())?
-                .objects
-                .get(&key(namespace, name))?,
-        )
+        Some(self.store.tables.get(&kind.table())?.objects.get(&key(namespace, name))?)
     }
 
     /// The objects of a kind in a namespace, or (with an empty one) everywhere.
@@ -109,10 +97,7 @@ impl View<'_> {
         let Some(kind) = self.store.kind_of(api_version, kind) else {
             return Vec::new();
         };
-        self.store
-            .list(&kind.table(), namespace)
-            .map(|object| &**object)
-            .collect()
+        self.store.list(&kind.table(), namespace).map(|object| &**object).collect()
     }
 
     /// One object by uid.
@@ -122,12 +107,7 @@ impl View<'_> {
 
     /// The objects that name this uid as an owner.
     pub fn owned_by(&self, uid: &str) -> Vec<&Value> {
-        self.store
-            .owned(uid)
-            .iter()
-            .filter_map(|place| self.store.get(place))
-            .map(|object| &**object)
-            .collect()
+        self.store.owned(uid).iter().filter_map(|place| self.store.get(place)).map(|object| &**object).collect()
     }
 }
 

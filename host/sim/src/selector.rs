@@ -25,14 +25,12 @@ pub(crate) struct Selector {
 impl Selector {
     /// Parses both query parameters; refuses field labels the kind does not support.
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let labels = parse(labels)
-            .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?;
+        let labels =
+            parse(labels).map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?;
         let fields = parse(fields).map_err(ApiError::bad_request)?;
         for demand in &fields {
             let (Demand::Is(field, _) | Demand::IsNot(field, _)) = demand else {
-                return Err(ApiError::bad_request(format!(
-                    "invalid field selector: {demand:?}"
-                )));
+                return Err(ApiError::bad_request(format!("invalid field selector: {demand:?}")));
             };
             if !kind.selectable(field) {
                 return Err(ApiError::bad_request(if kind.builtin() {
@@ -59,13 +57,8 @@ impl Selector {
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.labels
-            .iter()
-            .all(|demand| demand.holds(|key| labels.get(key).and_then(Value::as_str)))
-            && self
-                .fields
-                .iter()
-                .all(|demand| demand.holds(|path| Some(field(object, path))))
+        self.labels.iter().all(|demand| demand.holds(|key| labels.get(key).and_then(Value::as_str)))
+            && self.fields.iter().all(|demand| demand.holds(|path| Some(field(object, path))))
     }
 }
 
@@ -86,12 +79,8 @@ impl Demand {
         match self {
             Demand::Is(key, value) => get(key) == Some(value),
             Demand::IsNot(key, value) => get(key) != Some(value),
-            Demand::In(key, values) => {
-                get(key).is_some_and(|have| values.iter().any(|value| value == have))
-            }
-            Demand::NotIn(key, values) => {
-                !get(key).is_some_and(|have| values.iter().any(|value| value == have))
-            }
+            Demand::In(key, values) => get(key).is_some_and(|have| values.iter().any(|value| value == have)),
+            Demand::NotIn(key, values) => !get(key).is_some_and(|have| values.iter().any(|value| value == have)),
             Demand::Has(key) => get(key).is_some(),
             Demand::HasNot(key) => get(key).is_none(),
         }
@@ -138,20 +127,14 @@ fn demand(part: &str) -> Result<Demand, String> {
     for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = part.split_once(operator) {
             let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-            return Ok(if negative {
-                Demand::IsNot(key, value)
-            } else {
-                Demand::Is(key, value)
-            });
+            return Ok(if negative { Demand::IsNot(key, value) } else { Demand::Is(key, value) });
         }
     }
     if let Some(key) = part.strip_prefix('!') {
         return Ok(Demand::HasNot(key.trim().to_owned()));
     }
     if let Some(second) = part.split_whitespace().nth(1) {
-        return Err(format!(
-            "found '{second}', expected: in, notin, =, ==, !=, gt, lt"
-        ));
+        return Err(format!("found '{second}', expected: in, notin, =, ==, !=, gt, lt"));
     }
     Ok(Demand::Has(part.to_owned()))
 }
@@ -159,13 +142,7 @@ fn demand(part: &str) -> Result<Demand, String> {
 fn set(part: &str, operator: &str) -> Option<(String, Vec<String>)> {
     let (key, values) = part.split_once(operator)?;
     let values = values.trim().trim_start_matches('(').strip_suffix(')')?;
-    Some((
-        key.trim().to_owned(),
-        values
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect(),
-    ))
+    Some((key.trim().to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()))
 }
 
 #[cfg(test)]
@@ -175,42 +152,20 @@ mod tests {
     use serde_json::json;
 
     fn selects(labels: &str, fields: &str) -> bool {
-        let pod = builtins()
-            .into_iter()
-            .find(|kind| kind.kind == "Pod")
-            .unwrap();
+        let pod = builtins().into_iter().find(|kind| kind.kind == "Pod").unwrap();
         let object = json!({
             "metadata": { "name": "a", "namespace": "default", "labels": { "app": "x", "tier": "back" } },
             "spec": { "nodeName": "node-1" }
         });
-        Selector::parse(&pod, labels, fields)
-            .unwrap()
-            .matches(&object)
+        Selector::parse(&pod, labels, fields).unwrap().matches(&object)
     }
 
     #[test]
     fn label_selectors_match_by_equality_set_and_existence() {
-        for yes in [
-            "",
-            "app=x",
-            "app==x,tier",
-            "app in (x, y)",
-            "app notin (z)",
-            "other!=1",
-            "!other",
-            "app in(x)",
-        ] {
+        for yes in ["", "app=x", "app==x,tier", "app in (x, y)", "app notin (z)", "other!=1", "!other", "app in(x)"] {
             assert!(selects(yes, ""), "{yes}");
         }
-        for no in [
-            "app=y",
-            "app!=x",
-            "app in (y,z)",
-            "app notin (x)",
-            "!app",
-            "other",
-            "app=x,tier=front",
-        ] {
+        for no in ["app=y", "app!=x", "app in (y,z)", "app notin (x)", "!app", "other", "app=x,tier=front"] {
             assert!(!selects(no, ""), "{no}");
         }
     }
@@ -219,14 +174,8 @@ mod tests {
     fn field_selectors_match_names_nodes_and_refuse_the_unknown() {
         assert!(selects("", "metadata.name=a,spec.nodeName=node-1"));
         assert!(!selects("", "metadata.namespace!=default"));
-        let pod = builtins()
-            .into_iter()
-            .find(|kind| kind.kind == "Pod")
-            .unwrap();
+        let pod = builtins().into_iter().find(|kind| kind.kind == "Pod").unwrap();
         let error = Selector::parse(&pod, "", "spec.color=red").unwrap_err();
-        assert_eq!(
-            (error.code, error.message.as_str()),
-            (400, "field label not supported: spec.color")
-        );
+        assert_eq!((error.code, error.message.as_str()), (400, "field label not supported: spec.color"));
     }
 }

@@ -3,198 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// A kind the simulated API server serves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
-    /// The API group; empty for the core group.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// The kind, for example `Pod`.
-    pub kind: String,
-    /// The plural by which it is addressed, for example `pods`.
-    pub plural: String,
-    /// Whether its objects live in namespaces.
-    pub namespaced: bool,
-    /// Whether it has the status subresource.
-    pub status: bool,
-}
-
-impl Kind {
-    /// A kind; `api_version` is `group/version`, or `v1` for the core group.
-    pub fn new(
-        api_version: &str,
-        kind: &str,
-        plural: &str,
-        namespaced: bool,
-        status: bool,
-    ) -> Self {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-            plural: plural.into(),
-            namespaced,
-            status,
-        }
-    }
-
-    /// A namespaced custom resource with a status subresource, the usual shape of a job.
-    pub fn custom(api_version: &str, kind: &str, plural: &str) -> Self {
-        Self::new(api_version, kind, plural, true, true)
-    }
-
-    /// `group/version`, or `v1`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-
-    /// `plural.group`, as error messages name a resource.
-    pub(crate) fn resource(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
-    }
-
-    pub(crate) fn details(&self, kind: &str, name: &str) -> Value {
-        let mut details = json!({ "kind": kind });
-        if !name.is_empty() {
-            details["name"] = json!(name);
-        }
-        if !self.group.is_empty() {
-            details["group"] = json!(self.group);
-        }
-        details
-    }
-
-    /// Whether it is compiled into kube-apiserver rather than defined by a CustomResourceDefinition.
-    pub(crate) fn builtin(&self) -> bool {
-        matches!(
-            self.group.as_str(),
-            "" | "batch" | "coordination.k8s.io" | "events.k8s.io" | "apiextensions.k8s.io"
-        )
-    }
-
-    pub(crate) fn is(&self, kind: &str) -> bool {
-        self.builtin() && self.kind == kind
-    }
-
-    /// Whether its objects count spec changes in `metadata.generation`.
-    pub(crate) fn generations(&self) -> bool {
-        !self.builtin()
-            || matches!(
-                self.kind.as_str(),
-                "Pod" | "Job" | "CustomResourceDefinition"
-            )
-    }
-
-    pub(crate) fn unconditional_update(&self) -> bool {
-        self.builtin() && !matches!(self.kind.as_str(), "Lease" | "CustomResourceDefinition")
-    }
-
-    pub(crate) fn create_on_update(&self) -> bool {
-        self.is("Lease") || self.is("Event") || self.is("Service")
-    }
-
-    /// Whether a delete answers with the object instead of a `Status`.
-    pub(crate) fn delete_returns_object(&self) -> bool {
-        self.is("Pod") || self.is("Service") || self.is("Namespace")
-    }
-
-    pub(crate) fn selectable(&self, field: &str) -> bool {
-        if field == "metadata.name"
-            || (field == "metadata.namespace" && (self.namespaced || !self.builtin()))
-        {
-            return true;
-        }
-        match self.kind.as_str() {
-            _ if !self.builtin() => false,
-            "Pod" => matches!(
-                field,
-                "spec.nodeName"
-                    | "spec.restartPolicy"
-                    | "spec.schedulerName"
-                    | "spec.serviceAccountName"
-                    | "spec.hostNetwork"
-                    | "status.phase"
-                    | "status.podIP"
-                    | "status.podIPs"
-                    | "status.nominatedNodeName"
-            ),
-            "Event" => {
-                field.starts_with("involvedObject.")
-                    || field.starts_with("regarding.")
-                    || matches!(
-                        field,
-                        "reason" | "type" | "source" | "reportingComponent" | "reportingController"
-                    )
-            }
-            "Secret" => field == "type",
-            "Node" => field == "spec.unschedulable",
-            "Namespace" => field == "status.phase",
-            "Job" => field == "status.successful",
-            "Service" => matches!(field, "spec.clusterIP" | "spec.type"),
-            _ => false,
-        }
-    }
-
-    pub(crate) fn table(&self) -> String {
-        table(&self.group, &self.plural)
-    }
-
-    /// The key in etcd, which messages of failed preconditions show.
-    pub(crate) fn etcd_key(&self, key: &str) -> String {
-        match self.kind.as_str() {
-            "Service" if self.builtin() => format!("/registry/services/specs/{key}"),
-            "Lease" if self.builtin() => format!("/registry/leases/{key}"),
-            "Node" if self.builtin() => format!("/registry/minions/{key}"),
-            _ if self.group.is_empty() || self.group == "batch" => {
-                format!("/registry/{}/{key}", self.plural)
-            }
-            _ => format!("/registry/{}/{}/{key}", self.group, self.plural),
-        }
-    }
-}
-
-/// The kinds that are always served.
-pub(crate) fn builtins() -> Vec<Kind> {
-    vec![
-        Kind::new("v1", "Pod", "pods", true, true),
-        Kind::new("v1", "Service", "services", true, true),
-        Kind::new("v1", "ConfigMap", "configmaps", true, false),
-        Kind::new("v1", "Secret", "secrets", true, false),
-        Kind::new("v1", "Event", "events", true, false),
-        Kind::new("v1", "Namespace", "namespaces", false, true),
-        Kind::new("v1", "Node", "nodes", false, true),
-        Kind::new("v1", "ServiceAccount", "serviceaccounts", true, false),
-        Kind::new("batch/v1", "Job", "jobs", true, true),
-        Kind::new("coordination.k8s.io/v1", "Lease", "leases", true, false),
-        Kind::new("events.k8s.io/v1", "Event", "events", true, false),
-        Kind::new(
-            "apiextensions.k8s.io/v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            false,
-            true,
-        ),
-        Kind::new(
-            "scheduling.volcano.sh/v1beta1",
-            "PodGroup",
-            "podgroups",
-            true,
-            true,
-        ),
-    ]
-}
+pub(crate) use crate::kind::Kind;
 
 /// The address of one object in the store: its table, and its key as in etcd (`namespace/name` or `name`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,10 +59,7 @@ impl Store {
         let kind = Arc::new(kind);
         table
             .and_modify(|table| table.kind = kind.clone())
-            .or_insert_with(|| Table {
-                kind: kind.clone(),
-                objects: BTreeMap::new(),
-            });
+            .or_insert_with(|| Table { kind: kind.clone(), objects: BTreeMap::new() });
     }
 
     pub(crate) fn remove_kind(&mut self, table: &str) {
@@ -265,11 +73,7 @@ impl Store {
     /// The kind named by apiVersion and kind, as in an owner reference.
     pub(crate) fn kind_of(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        self.tables
-            .values()
-            .map(|table| &table.kind)
-            .find(|have| have.group == group && have.kind == kind)
-            .cloned()
+        self.tables.values().map(|table| &table.kind).find(|have| have.group == group && have.kind == kind).cloned()
     }
 
     pub(crate) fn get(&self, place: &Place) -> Option<&Arc<Value>> {
@@ -283,25 +87,12 @@ impl Store {
 
     /// Everything that names `uid` in its owner references.
     pub(crate) fn owned(&self, uid: &str) -> Vec<Place> {
-        self.by_owner
-            .get(uid)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
+        self.by_owner.get(uid).into_iter().flatten().cloned().collect()
     }
 
     /// The objects of a table, of one namespace or (with an empty one) all, in etcd's order.
-    pub(crate) fn list<'a>(
-        &'a self,
-        table: &str,
-        namespace: &str,
-    ) -> impl Iterator<Item = &'a Arc<Value>> + use<'a> {
-        let prefix = if namespace.is_empty() {
-            String::new()
-        } else {
-            format!("{namespace}/")
-        };
+    pub(crate) fn list<'a>(&'a self, table: &str, namespace: &str) -> impl Iterator<Item = &'a Arc<Value>> + use<'a> {
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let from = prefix.clone();
         self.tables
             .get(table)
@@ -312,21 +103,12 @@ impl Store {
     }
 
     /// The objects of a table as they were at `version`; nothing if that is forgotten.
-    pub(crate) fn list_at(
-        &self,
-        table: &str,
-        version: u64,
-    ) -> Option<BTreeMap<String, Arc<Value>>> {
+    pub(crate) fn list_at(&self, table: &str, version: u64) -> Option<BTreeMap<String, Arc<Value>>> {
         if version < self.compacted {
             return None;
         }
         let mut objects = self.tables.get(table)?.objects.clone();
-        for event in self
-            .history
-            .iter()
-            .rev()
-            .take_while(|event| event.version > version)
-        {
+        for event in self.history.iter().rev().take_while(|event| event.version > version) {
             if event.place.table != table {
                 continue;
             }
@@ -385,13 +167,7 @@ impl Store {
         if !gone {
             self.index(&place, &object);
         }
-        let event = Arc::new(Event {
-            version: self.version,
-            change,
-            place,
-            object,
-            before,
-        });
+        let event = Arc::new(Event { version: self.version, change, place, object, before });
         self.history.push_back(event.clone());
         while self.history.len() > self.window {
             if let Some(old) = self.history.pop_front() {
@@ -404,10 +180,7 @@ impl Store {
     fn index(&mut self, place: &Place, object: &Value) {
         self.by_uid.insert(uid(object).to_owned(), place.clone());
         for owner in owners(object) {
-            self.by_owner
-                .entry(uid_of(owner).to_owned())
-                .or_default()
-                .insert(place.clone());
+            self.by_owner.entry(uid_of(owner).to_owned()).or_default().insert(place.clone());
         }
     }
 
@@ -424,16 +197,18 @@ impl Store {
     }
 }
 
+impl Place {
+    pub(crate) fn of(kind: &Kind, object: &Value) -> Self {
+        Self { table: kind.table(), key: key(namespace(object), name(object)) }
+    }
+}
+
 pub(crate) fn table(group: &str, plural: &str) -> String {
     format!("{group}/{plural}")
 }
 
 pub(crate) fn key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{namespace}/{name}")
-    }
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 pub(crate) fn text(value: &Value) -> &str {
@@ -457,16 +232,12 @@ fn uid_of(owner: &Value) -> &str {
 }
 
 pub(crate) fn owners(object: &Value) -> &[Value] {
-    object["metadata"]["ownerReferences"]
-        .as_array()
-        .map_or(&[], Vec::as_slice)
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The owner reference with `controller: true`.
 pub(crate) fn controller(object: &Value) -> Option<&Value> {
-    owners(object)
-        .iter()
-        .find(|owner| owner["controller"] == true)
+    owners(object).iter().find(|owner| owner["controller"] == true)
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
@@ -479,9 +250,7 @@ pub(crate) fn finalizers(object: &Value) -> Vec<String> {
 }
 
 pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    object["metadata"]["finalizers"]
-        .as_array()
-        .is_some_and(|list| list.iter().any(|have| have == finalizer))
+    object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|have| have == finalizer))
 }
 
 pub(crate) fn deleting(object: &Value) -> bool {

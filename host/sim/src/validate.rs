@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::error::Fault;
+use crate::names::{label_name, label_value, qualified, subdomain};
 use crate::store::{Kind, deleting, finalizers, name, owners, text};
-
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
 /// The faults of an object about to be created.
 pub(crate) fn new_object(kind: &Kind, object: &Value) -> Vec<Fault> {
@@ -52,11 +50,7 @@ pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
         "Service" => {
             let (before, after) = (&old["spec"]["clusterIP"], &new["spec"]["clusterIP"]);
             if before.is_string() && before != after && old["spec"]["type"] != "ExternalName" {
-                faults.push(Fault::invalid(
-                    "spec.clusterIPs[0]",
-                    &json!([after]),
-                    "may not change once set",
-                ));
+                faults.push(Fault::invalid("spec.clusterIPs[0]", &json!([after]), "may not change once set"));
             }
         }
         _ => {}
@@ -75,34 +69,17 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
     if !generate.is_empty() {
         let base = generate.strip_suffix('-').unwrap_or(generate);
         let base = if base.is_empty() { "a" } else { base };
-        faults.extend(
-            check(base)
-                .iter()
-                .map(|why| Fault::invalid("metadata.generateName", &json!(generate), why)),
-        );
+        faults.extend(check(base).iter().map(|why| Fault::invalid("metadata.generateName", &json!(generate), why)));
     }
     if name(object).is_empty() {
-        faults.push(Fault::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        faults.push(Fault::required("metadata.name", "name or generateName is required"));
     } else {
-        faults.extend(
-            check(name(object))
-                .iter()
-                .map(|why| Fault::invalid("metadata.name", &meta["name"], why)),
-        );
+        faults.extend(check(name(object)).iter().map(|why| Fault::invalid("metadata.name", &meta["name"], why)));
     }
     labels(&meta["labels"], "metadata.labels", &mut faults);
-    for key in meta["annotations"]
-        .as_object()
-        .into_iter()
-        .flat_map(|all| all.keys())
-    {
+    for key in meta["annotations"].as_object().into_iter().flat_map(|all| all.keys()) {
         faults.extend(
-            qualified(&key.to_lowercase())
-                .iter()
-                .map(|why| Fault::invalid("metadata.annotations", &json!(key), why)),
+            qualified(&key.to_lowercase()).iter().map(|why| Fault::invalid("metadata.annotations", &json!(key), why)),
         );
     }
     let mut boss: Option<String> = None;
@@ -110,23 +87,11 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
         let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
         let field = |field: &str| format!("metadata.ownerReferences.{field}");
         if api_version.is_empty() {
-            faults.push(Fault::invalid(
-                field("apiVersion"),
-                &json!(api_version),
-                "version must not be empty",
-            ));
+            faults.push(Fault::invalid(field("apiVersion"), &json!(api_version), "version must not be empty"));
         }
-        for (key, value) in [
-            ("kind", kind),
-            ("name", text(&owner["name"])),
-            ("uid", text(&owner["uid"])),
-        ] {
+        for (key, value) in [("kind", kind), ("name", text(&owner["name"])), ("uid", text(&owner["uid"]))] {
             if value.is_empty() {
-                faults.push(Fault::invalid(
-                    field(key),
-                    &json!(value),
-                    "must not be empty",
-                ));
+                faults.push(Fault::invalid(field(key), &json!(value), "must not be empty"));
             }
         }
         if owner["controller"] == true {
@@ -135,11 +100,7 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
-                faults.push(Fault::invalid(
-                    "metadata.ownerReferences",
-                    &meta["ownerReferences"],
-                    &why,
-                ));
+                faults.push(Fault::invalid("metadata.ownerReferences", &meta["ownerReferences"], &why));
             } else {
                 boss = Some(this);
             }
@@ -147,9 +108,7 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
     }
     for finalizer in finalizers(object) {
         faults.extend(
-            qualified(&finalizer)
-                .iter()
-                .map(|why| Fault::invalid("metadata.finalizers", &json!(finalizer), why)),
+            qualified(&finalizer).iter().map(|why| Fault::invalid("metadata.finalizers", &json!(finalizer), why)),
         );
     }
     faults
@@ -157,16 +116,8 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
 
 fn labels(labels: &Value, field: &str, faults: &mut Vec<Fault>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
-        faults.extend(
-            qualified(key)
-                .iter()
-                .map(|why| Fault::invalid(field, &json!(key), why)),
-        );
-        faults.extend(
-            label_value(text(value))
-                .iter()
-                .map(|why| Fault::invalid(field, value, why)),
-        );
+        faults.extend(qualified(key).iter().map(|why| Fault::invalid(field, &json!(key), why)));
+        faults.extend(label_value(text(value)).iter().map(|why| Fault::invalid(field, value, why)));
     }
 }
 
@@ -178,12 +129,7 @@ fn pod_spec(spec: &Value, at: &str, faults: &mut Vec<Fault>) {
     let mut names = BTreeSet::new();
     for (list, containers) in [
         ("containers", containers),
-        (
-            "initContainers",
-            spec["initContainers"]
-                .as_array()
-                .map_or(&[][..], Vec::as_slice),
-        ),
+        ("initContainers", spec["initContainers"].as_array().map_or(&[][..], Vec::as_slice)),
     ] {
         for (index, container) in containers.iter().enumerate() {
             let field = format!("{at}.{list}[{index}]");
@@ -214,17 +160,8 @@ fn pod_spec(spec: &Value, at: &str, faults: &mut Vec<Fault>) {
 }
 
 fn mounts(spec: &Value, container: &Value, field: &str, faults: &mut Vec<Fault>) {
-    for (index, mount) in container["volumeMounts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let known = spec["volumes"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|volume| volume["name"] == mount["name"]);
+    for (index, mount) in container["volumeMounts"].as_array().into_iter().flatten().enumerate() {
+        let known = spec["volumes"].as_array().into_iter().flatten().any(|volume| volume["name"] == mount["name"]);
         if !known {
             faults.push(Fault {
                 reason: "FieldValueNotFound",
@@ -243,12 +180,7 @@ fn pod_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
             crate::defaults::remove(&mut spec, field);
         }
         for list in ["containers", "initContainers"] {
-            for container in spec
-                .get_mut(list)
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
                 crate::defaults::remove(container, "image");
             }
         }
@@ -267,23 +199,13 @@ fn pod_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
 fn job(object: &Value, faults: &mut Vec<Fault>) {
     let spec = &object["spec"];
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
-        faults.push(Fault::required(
-            "spec.completions",
-            "when completion mode is Indexed",
-        ));
+        faults.push(Fault::required("spec.completions", "when completion mode is Indexed"));
     }
     pod_spec(&spec["template"]["spec"], "spec.template.spec", faults);
-    labels(
-        &spec["template"]["metadata"]["labels"],
-        "spec.template.metadata.labels",
-        faults,
-    );
+    labels(&spec["template"]["metadata"]["labels"], "spec.template.metadata.labels", faults);
     if spec["template"]["spec"]["restartPolicy"] == "Always" {
         let field = "spec.template.spec.restartPolicy";
-        faults.push(Fault::required(
-            field,
-            "valid values: \"OnFailure\", \"Never\"",
-        ));
+        faults.push(Fault::required(field, "valid values: \"OnFailure\", \"Never\""));
     }
 }
 
@@ -291,14 +213,8 @@ fn job_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
     let (before, after) = (&old["spec"], &new["spec"]);
     let resting = before["suspend"] == true && old["status"]["active"].as_i64().unwrap_or(0) == 0;
     let indexed = after["completionMode"] == "Indexed";
-    if before["completions"] != after["completions"]
-        && !(indexed && after["completions"] == after["parallelism"])
-    {
-        faults.push(Fault::invalid(
-            "spec.completions",
-            &after["completions"],
-            "field is immutable",
-        ));
+    if before["completions"] != after["completions"] && !(indexed && after["completions"] == after["parallelism"]) {
+        faults.push(Fault::invalid("spec.completions", &after["completions"], "field is immutable"));
     }
     for field in [
         "selector",
@@ -310,130 +226,7 @@ fn job_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
         "successPolicy",
     ] {
         if before[field] != after[field] && !(field == "template" && resting) {
-            faults.push(Fault::invalid(
-                format!("spec.{field}"),
-                &after[field],
-                "field is immutable",
-            ));
+            faults.push(Fault::invalid(format!("spec.{field}"), &after[field], "field is immutable"));
         }
     }
-}
-
-fn too_long(most: usize) -> String {
-    format!("must be no more than {most} bytes")
-}
-
-fn alphanumeric_ends(value: &str, inner: impl Fn(u8) -> bool, end: impl Fn(u8) -> bool) -> bool {
-    let bytes = value.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
-        return false;
-    };
-    end(*first) && end(*last) && bytes.iter().all(|byte| inner(*byte))
-}
-
-fn lower(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit()
-}
-
-fn is_label(value: &str) -> bool {
-    alphanumeric_ends(value, |byte| lower(byte) || byte == b'-', lower)
-}
-
-fn is_subdomain(value: &str) -> bool {
-    value.split('.').all(is_label)
-}
-
-fn subdomain(value: &str) -> Vec<String> {
-    let mut whys = Vec::new();
-    if value.len() > 253 {
-        whys.push(too_long(253));
-    }
-    if !is_subdomain(value) {
-        whys.push(format!(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-             '{LABEL}(\\.{LABEL})*')"
-        ));
-    }
-    whys
-}
-
-fn label_name(value: &str) -> Vec<String> {
-    let mut whys = Vec::new();
-    if value.len() > 63 {
-        whys.push(too_long(63));
-    }
-    if !is_label(value) {
-        whys.push(if is_subdomain(value) {
-            "must not contain dots".to_owned()
-        } else {
-            format!(
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-                 and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-                 '{LABEL}')"
-            )
-        });
-    }
-    whys
-}
-
-fn is_key(value: &str) -> bool {
-    alphanumeric_ends(
-        value,
-        |byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte),
-        |byte| byte.is_ascii_alphanumeric(),
-    )
-}
-
-fn label_value(value: &str) -> Vec<String> {
-    let mut whys = Vec::new();
-    if value.len() > 63 {
-        whys.push(too_long(63));
-    }
-    if !value.is_empty() && !is_key(value) {
-        whys.push(format!(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used \
-             for validation is '({KEY})?')"
-        ));
-    }
-    whys
-}
-
-fn qualified(value: &str) -> Vec<String> {
-    let shape = format!(
-        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
-         character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{KEY}')"
-    );
-    let mut whys = Vec::new();
-    let parts: Vec<&str> = value.split('/').collect();
-    let name = match parts[..] {
-        [name] => name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                whys.push("prefix part must be non-empty".to_owned());
-            } else {
-                whys.extend(
-                    subdomain(prefix)
-                        .iter()
-                        .map(|why| format!("prefix part {why}")),
-                );
-            }
-            name
-        }
-        _ => {
-            return vec![format!(
-                "a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        whys.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        whys.push(format!("name part {}", too_long(63)));
-    }
-    if !is_key(name) {
-        whys.push(format!("name part {shape}"));
-    }
-    whys
 }

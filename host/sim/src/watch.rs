@@ -11,15 +11,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Sim;
-use crate::api::shown;
 use crate::error::ApiError;
-use crate::faults::{EventFate, WatchFate};
+use crate::fate::{EventFate, WatchFate};
 use crate::selector::Selector;
+use crate::serve::shown;
 use crate::store::{Change, Event, Kind};
 use crate::world::World;
 
 /// How often a watch that allows bookmarks gets one.
 const BOOKMARK: Duration = Duration::from_secs(60);
+
+/// How long before its end a watch gets its last one.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 type Line = Result<Bytes, Error>;
 
@@ -51,7 +54,8 @@ impl WatchPlan {
             "" | "0" => None,
             _ if initial_events => None,
             version => Some(version.parse().map_err(|_| {
-                ApiError::bad_request(format!("invalid resourceVersion: {version:?}"))
+                let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+                ApiError::new(500, "", format!("resourceVersion: Invalid value: {version:?}: {why}"))
             })?),
         };
         Ok(Self {
@@ -75,10 +79,7 @@ impl WatchPlan {
     /// The line this watch gets for a change: a change of the labels may look like a creation or a deletion.
     fn line(&self, event: &Event) -> Option<Bytes> {
         let now = event.change != Change::Deleted && self.passes(&event.object);
-        let before = event
-            .before
-            .as_ref()
-            .is_some_and(|before| self.passes(before));
+        let before = event.before.as_ref().is_some_and(|before| self.passes(before));
         match (before, now) {
             (false, true) => Some(self.encode("ADDED", &event.object)),
             (true, true) => Some(self.encode("MODIFIED", &event.object)),
@@ -111,19 +112,11 @@ fn line(change: &str, object: &Value) -> Bytes {
 }
 
 fn gone(version: u64, oldest: u64) -> Bytes {
-    line(
-        "ERROR",
-        &ApiError::expired(format!("too old resource version: {version} ({oldest})")).body(),
-    )
+    line("ERROR", &ApiError::expired(format!("too old resource version: {version} ({oldest})")).body())
 }
 
 /// Opens a watch: subscribes at once, and has a task feed the body from then on.
-pub(crate) fn open(
-    sim: &Sim,
-    world: &mut World,
-    actor: &str,
-    plan: WatchPlan,
-) -> UnboundedReceiver<Line> {
+pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -> UnboundedReceiver<Line> {
     let (lines, body) = unbounded_channel();
     let fate = world.watch_fate(actor);
     let table = plan.kind.table();
@@ -142,11 +135,7 @@ pub(crate) fn open(
             }
         },
         None => {
-            for object in world
-                .store
-                .list(&table, &plan.namespace)
-                .filter(|object| plan.passes(object))
-            {
+            for object in world.store.list(&table, &plan.namespace).filter(|object| plan.passes(object)) {
                 let _ = lines.send(Ok(plan.encode("ADDED", object)));
             }
             if plan.initial_events {
@@ -156,15 +145,7 @@ pub(crate) fn open(
     }
     let events = world.subscribe(&table);
     let sent = plan.from.unwrap_or(version);
-    let watch = Watch {
-        sim: sim.clone(),
-        actor: actor.to_owned(),
-        plan,
-        fate,
-        lines,
-        sent,
-        queue: VecDeque::new(),
-    };
+    let watch = Watch { sim: sim.clone(), actor: actor.to_owned(), plan, fate, lines, sent, queue: VecDeque::new() };
     tokio::spawn(watch.run(backlog, events));
     body
 }
@@ -199,6 +180,9 @@ impl Watch {
         let start = Instant::now();
         let end = start + self.plan.timeout;
         let mut bookmark = start + BOOKMARK;
+        // The last bookmark comes shortly before the end, so that the next watch begins close to now.
+        let last = start + self.plan.timeout.saturating_sub(LAST_BOOKMARK);
+        let mut said_last = false;
         for event in backlog {
             self.accept(event);
         }
@@ -219,12 +203,11 @@ impl Watch {
                     bookmark += BOOKMARK;
                     self.bookmark(&events);
                 }
-                () = sleep_until(end) => {
-                    if self.plan.bookmarks {
-                        self.bookmark(&events);
-                    }
-                    return;
+                () = sleep_until(last), if self.plan.bookmarks && last > start && !said_last => {
+                    said_last = true;
+                    self.bookmark(&events);
                 }
+                () = sleep_until(end) => return,
             }
         }
     }
@@ -239,11 +222,7 @@ impl Watch {
 
     /// Sends what is due.
     async fn deliver(&mut self) -> Then {
-        while self
-            .queue
-            .front()
-            .is_some_and(|queued| queued.due <= Instant::now())
-        {
+        while self.queue.front().is_some_and(|queued| queued.due <= Instant::now()) {
             self.sim.thawed(&self.actor).await;
             let Some(Queued { event, fate, .. }) = self.queue.pop_front() else {
                 break;
@@ -255,10 +234,8 @@ impl Watch {
                 }
                 if fate.drop {
                     if event.version % 2 == 0 {
-                        let _ = self.lines.send(Err(Error::new(
-                            ErrorKind::ConnectionReset,
-                            "connection reset by peer",
-                        )));
+                        let _ =
+                            self.lines.send(Err(Error::new(ErrorKind::ConnectionReset, "connection reset by peer")));
                     }
                     return Then::Ends;
                 }

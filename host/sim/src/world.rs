@@ -10,8 +10,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::dice::Dice;
-use crate::faults::FaultState;
-use crate::life::LifeState;
+use crate::fate::FaultState;
+use crate::kubelet::LifeState;
 use crate::record::{Hash, RequestRecord, View, Write};
 use crate::store::{Change, Event, Kind, Place, Store, name, namespace, text};
 
@@ -46,13 +46,7 @@ pub(crate) enum Errand {
 }
 
 impl World {
-    pub(crate) fn new(
-        seed: u64,
-        base: Timestamp,
-        store: Store,
-        faults: FaultState,
-        life: LifeState,
-    ) -> Self {
+    pub(crate) fn new(seed: u64, base: Timestamp, store: Store, faults: FaultState, life: LifeState) -> Self {
         Self {
             seed,
             base,
@@ -112,11 +106,7 @@ impl World {
         self.hash.object(&event.object);
         self.kinds_changed(&event);
         self.watchers.retain(|_, (table, watcher)| {
-            if *table == event.place.table {
-                watcher.send(event.clone()).is_ok()
-            } else {
-                !watcher.is_closed()
-            }
+            if *table == event.place.table { watcher.send(event.clone()).is_ok() } else { !watcher.is_closed() }
         });
         self.changed.push_back(event.clone());
         self.wake.notify_one();
@@ -156,15 +146,10 @@ impl World {
         }
         let spec = &event.object["spec"];
         let served = spec["versions"].as_array().into_iter().flatten();
-        let version = served
-            .clone()
-            .find(|version| version["storage"] == true)
-            .or_else(|| served.clone().next());
+        let version = served.clone().find(|version| version["storage"] == true).or_else(|| served.clone().next());
         let kind = Kind {
             group: text(&spec["group"]).to_owned(),
-            version: version
-                .map(|version| text(&version["name"]).to_owned())
-                .unwrap_or_default(),
+            version: version.map(|version| text(&version["name"]).to_owned()).unwrap_or_default(),
             kind: text(&spec["names"]["kind"]).to_owned(),
             plural: text(&spec["names"]["plural"]).to_owned(),
             namespaced: spec["scope"] != "Cluster",
@@ -173,22 +158,10 @@ impl World {
         match event.change {
             Change::Deleted => {
                 let table = kind.table();
-                let keys: Vec<String> = self
-                    .store
-                    .tables
-                    .get(&table)
-                    .into_iter()
-                    .flat_map(|table| table.objects.keys().cloned())
-                    .collect();
+                let keys: Vec<String> =
+                    self.store.tables.get(&table).into_iter().flat_map(|table| table.objects.keys().cloned()).collect();
                 for key in keys {
-                    self.commit(
-                        "apiserver",
-                        Place {
-                            table: table.clone(),
-                            key,
-                        },
-                        None,
-                    );
+                    self.commit("apiserver", Place { table: table.clone(), key }, None);
                 }
                 self.store.remove_kind(&table);
             }
@@ -212,13 +185,7 @@ impl World {
     }
 
     pub(crate) fn record(&mut self, record: RequestRecord) {
-        for field in [
-            &record.actor,
-            &record.verb,
-            &record.group,
-            &record.resource,
-            &record.subresource,
-        ] {
+        for field in [&record.actor, &record.verb, &record.group, &record.resource, &record.subresource] {
             self.hash.field(field);
         }
         self.hash.field(&record.namespace);
@@ -258,7 +225,6 @@ pub(crate) fn parse(stamp: &Value) -> Option<Timestamp> {
 
 /// The namespaces every cluster starts with.
 pub(crate) fn first_namespaces() -> [Value; 4] {
-    ["default", "kube-node-lease", "kube-public", "kube-system"].map(
-        |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
-    )
+    ["default", "kube-node-lease", "kube-public", "kube-system"]
+        .map(|name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))
 }

@@ -58,7 +58,12 @@ impl Timeline {
         let mut line: Option<(Happening, Vec<String>)> = None;
         for next in self.happenings.try_iter() {
             match &mut line {
-                Some((first, more)) if first.label == next.label => more.push(next.what),
+                Some((first, more)) if first.label == next.label => {
+                    // A pod that has ended goes in two writes, one deletion.
+                    if more.last().unwrap_or(&first.what) != &next.what {
+                        more.push(next.what);
+                    }
+                }
                 _ => {
                     if let Some((first, more)) = line.take() {
                         self.line(&first, &more);

@@ -35,11 +35,8 @@ async fn lifetime(sim: &Sim) {
             let post = post();
             let (map, pod) = (from_json(map), from_json(pod));
             let _ = tokio::join!(maps.create(&post, &map), pods.create(&post, &pod));
-            let patch =
-                Patch::Merge(json!({ "status": { "seen": tale.metadata.resource_version } }));
-            let _ = api
-                .patch_status(&name, &PatchParams::default(), &patch)
-                .await;
+            let patch = Patch::Merge(json!({ "status": { "seen": tale.metadata.resource_version } }));
+            let _ = api.patch_status(&name, &PatchParams::default(), &patch).await;
         }
         let Ok(stream) = api.watch(&WatchParams::default().timeout(5), &from).await else {
             continue;
@@ -55,29 +52,20 @@ fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 async fn user(sim: Sim) {
-    let resource = ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("example.com", "v1", "Tale"),
-        "tales",
-    );
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("example.com", "v1", "Tale"), "tales");
     let api: Api<DynamicObject> = Api::namespaced_with(sim.client("user"), "default", &resource);
     for round in 0..10 {
         let _ = api.create(&post(), &a_tale(&format!("tale-{round}"))).await;
         after(700).await;
         if round % 3 == 2 {
-            let _ = api
-                .delete(&format!("tale-{}", round - 1), &DeleteParams::default())
-                .await;
+            let _ = api.delete(&format!("tale-{}", round - 1), &DeleteParams::default()).await;
         }
     }
 }
 
 /// The hash, the number of requests and the number of crashes of a run in a paused runtime of its own.
 fn run(seed: u64) -> (u64, usize, usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let options = Options {
             seed,

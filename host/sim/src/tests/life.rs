@@ -9,18 +9,12 @@ fn pod(sim: &Sim, name: &str) -> Value {
 }
 
 fn phase(sim: &Sim, name: &str) -> String {
-    pod(sim, name)["status"]["phase"]
-        .as_str()
-        .unwrap_or("gone")
-        .to_owned()
+    pod(sim, name)["status"]["phase"].as_str().unwrap_or("gone").to_owned()
 }
 
 fn condition(pod: &Value, kind: &str) -> String {
     let list = pod["status"]["conditions"].as_array().unwrap();
-    let found = list
-        .iter()
-        .find(|condition| condition["type"] == kind)
-        .unwrap();
+    let found = list.iter().find(|condition| condition["type"] == kind).unwrap();
     found["status"].as_str().unwrap().to_owned()
 }
 
@@ -33,40 +27,20 @@ async fn a_pod_is_bound_gets_an_address_runs_and_succeeds() {
     assert_eq!(pod(&sim, "a")["spec"]["nodeName"], "node-1");
     assert!(pod(&sim, "a")["status"]["podIP"].is_null());
     after(200).await;
-    assert!(
-        pod(&sim, "a")["status"]["podIP"]
-            .as_str()
-            .unwrap()
-            .starts_with("10.244.")
-    );
+    assert!(pod(&sim, "a")["status"]["podIP"].as_str().unwrap().starts_with("10.244."));
     assert_eq!(phase(&sim, "a"), "Pending");
     after(300).await;
     let running = pod(&sim, "a");
     assert_eq!(phase(&sim, "a"), "Running");
     let status = &running["status"]["containerStatuses"][0];
-    assert_eq!(
-        (&status["ready"], &status["started"]),
-        (&json!(true), &json!(true))
-    );
-    assert_eq!(
-        status["state"]["running"]["startedAt"],
-        "2026-01-01T00:00:00Z"
-    );
-    for kind in [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "Ready",
-        "ContainersReady",
-        "PodScheduled",
-    ] {
+    assert_eq!((&status["ready"], &status["started"]), (&json!(true), &json!(true)));
+    assert_eq!(status["state"]["running"]["startedAt"], "2026-01-01T00:00:00Z");
+    for kind in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"] {
         assert_eq!(condition(&running, kind), "True", "{kind}");
     }
     after(10_000).await;
     assert_eq!(phase(&sim, "a"), "Succeeded");
-    assert_eq!(
-        pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["reason"],
-        "Completed"
-    );
+    assert_eq!(pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
     assert_eq!(condition(&pod(&sim, "a"), "Ready"), "False");
 }
 
@@ -80,10 +54,7 @@ async fn a_pod_waits_with_an_address_for_the_config_map_of_its_environment() {
     after(5000).await;
     let status = &pod(&sim, "a")["status"];
     assert!(status["podIP"].is_string());
-    assert_eq!(
-        status["containerStatuses"][0]["state"]["waiting"]["reason"],
-        "CreateContainerConfigError"
-    );
+    assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "CreateContainerConfigError");
     sim.create(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "env" } }));
     after(1500).await;
     assert_eq!(phase(&sim, "a"), "Running");
@@ -99,10 +70,7 @@ async fn a_pod_waits_without_an_address_for_the_secret_of_its_volume() {
     after(5000).await;
     let status = pod(&sim, "a")["status"].clone();
     assert!(status["podIP"].is_null());
-    assert_eq!(
-        status["containerStatuses"][0]["state"]["waiting"]["reason"],
-        "ContainerCreating"
-    );
+    assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
     sim.create(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "keys" } }));
     after(2000).await;
     assert_eq!(phase(&sim, "a"), "Running");
@@ -113,8 +81,7 @@ async fn init_containers_run_one_after_the_other_first() {
     let sim = with(Life::default(), Faults::none());
     let _running = sim.start();
     let mut staged = pod_json("a");
-    staged["spec"]["initContainers"] =
-        json!([{ "name": "one", "image": "i" }, { "name": "two", "image": "i" }]);
+    staged["spec"]["initContainers"] = json!([{ "name": "one", "image": "i" }, { "name": "two", "image": "i" }]);
     sim.create(staged);
     after(700).await;
     let statuses = pod(&sim, "a")["status"]["initContainerStatuses"].clone();
@@ -123,13 +90,7 @@ async fn init_containers_run_one_after_the_other_first() {
     assert_eq!(condition(&pod(&sim, "a"), "Initialized"), "False");
     after(1000).await;
     let statuses = pod(&sim, "a")["status"]["initContainerStatuses"].clone();
-    assert_eq!(
-        (
-            &statuses[1]["state"]["terminated"]["exitCode"],
-            &statuses[1]["ready"]
-        ),
-        (&json!(0), &json!(true))
-    );
+    assert_eq!((&statuses[1]["state"]["terminated"]["exitCode"], &statuses[1]["ready"]), (&json!(0), &json!(true)));
     assert_eq!(phase(&sim, "a"), "Running");
     assert_eq!(condition(&pod(&sim, "a"), "Initialized"), "True");
 }
@@ -139,22 +100,16 @@ async fn annotations_say_how_long_a_pod_runs_and_how_it_exits() {
     let sim = with(Life::default(), Faults::none());
     let _running = sim.start();
     let mut short = pod_json("a");
-    short["metadata"]["annotations"] =
-        json!({ "troupe.dev/run-for": "300ms", "troupe.dev/exit-code": "7" });
+    short["metadata"]["annotations"] = json!({ "troupe.dev/run-for": "300ms", "troupe.dev/exit-code": "7" });
     sim.create(short);
     after(1000).await;
     assert_eq!(phase(&sim, "a"), "Failed");
-    assert_eq!(
-        pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"],
-        7
-    );
+    assert_eq!(pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_policy_of_on_failure_restarts_in_place() {
-    let life = Life::default()
-        .rule("a*", "exit-code", "1,1,0")
-        .rule("*", "run-for", "1s");
+    let life = Life::default().rule("a*", "exit-code", "1,1,0").rule("*", "run-for", "1s");
     let sim = with(life, Faults::none());
     let _running = sim.start();
     let mut pods = pod_json("a");
@@ -165,16 +120,10 @@ async fn a_restart_policy_of_on_failure_restarts_in_place() {
     assert_eq!(status["restartCount"], 1);
     assert_eq!(status["lastState"]["terminated"]["exitCode"], 1);
     after(1000).await;
-    assert_eq!(
-        pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],
-        "CrashLoopBackOff"
-    );
+    assert_eq!(pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "CrashLoopBackOff");
     after(15_000).await;
     assert_eq!(phase(&sim, "a"), "Succeeded");
-    assert_eq!(
-        pod(&sim, "a")["status"]["containerStatuses"][0]["restartCount"],
-        2
-    );
+    assert_eq!(pod(&sim, "a")["status"]["containerStatuses"][0]["restartCount"], 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,31 +151,17 @@ async fn an_sshd_runs_until_it_is_deleted_and_then_ends_with_its_last_status() {
     let last = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let into = last.clone();
     sim.on_write(move |write, _| {
-        let after = write.after.as_ref().map(|pod| {
-            pod["status"]["phase"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        });
+        let after = write.after.as_ref().map(|pod| pod["status"]["phase"].as_str().unwrap_or_default().to_owned());
         into.lock().unwrap().push(after.unwrap_or("gone".into()));
     });
-    pods(&sim)
-        .delete("a", &DeleteParams::default())
-        .await
-        .unwrap();
+    pods(&sim).delete("a", &DeleteParams::default()).await.unwrap();
     after(1000).await;
-    assert_eq!(
-        *last.lock().unwrap(),
-        ["Running", "Failed", "Failed", "gone"]
-    );
+    assert_eq!(*last.lock().unwrap(), ["Running", "Failed", "Failed", "gone"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_on_a_lost_node_stays_until_it_is_forced() {
-    let sim = with(
-        Life::default().rule("a", "terminate-after", "forever"),
-        Faults::none(),
-    );
+    let sim = with(Life::default().rule("a", "terminate-after", "forever"), Faults::none());
     let _running = sim.start();
     sim.create(pod_json("a"));
     after(1000).await;
@@ -251,8 +186,5 @@ async fn pods_by_hand_do_what_they_are_told_and_nothing_else() {
     assert_eq!(phase(&sim, "a"), "Running");
     sim.set_failed("default", "a", 3);
     assert_eq!(phase(&sim, "a"), "Failed");
-    assert_eq!(
-        pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"],
-        3
-    );
+    assert_eq!(pod(&sim, "a")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
 }

@@ -23,11 +23,7 @@ pub(super) fn tale() -> Kind {
 }
 
 pub(super) fn options() -> Options {
-    Options {
-        kinds: vec![tale()],
-        life: Life::manual(),
-        ..Options::default()
-    }
+    Options { kinds: vec![tale()], life: Life::manual(), ..Options::default() }
 }
 
 /// A cluster whose pods are driven by hand.
@@ -36,18 +32,11 @@ pub(super) fn sim() -> Sim {
 }
 
 pub(super) fn with(life: Life, faults: Faults) -> Sim {
-    Sim::new(Options {
-        life,
-        faults,
-        ..options()
-    })
+    Sim::new(Options { life, faults, ..options() })
 }
 
 pub(super) fn tales(sim: &Sim) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("example.com", "v1", "Tale"),
-        "tales",
-    );
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("example.com", "v1", "Tale"), "tales");
     Api::namespaced_with(sim.client("me"), "default", &resource)
 }
 
@@ -60,9 +49,7 @@ pub(super) fn maps(sim: &Sim) -> Api<ConfigMap> {
 }
 
 pub(super) fn a_tale(name: &str) -> DynamicObject {
-    from(
-        json!({ "apiVersion": "example.com/v1", "kind": "Tale", "metadata": { "name": name }, "spec": { "n": 1 } }),
-    )
+    from(json!({ "apiVersion": "example.com/v1", "kind": "Tale", "metadata": { "name": name }, "spec": { "n": 1 } }))
 }
 
 pub(super) fn a_pod(name: &str) -> Pod {

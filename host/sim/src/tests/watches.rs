@@ -8,11 +8,7 @@ use super::*;
 /// Up to `count` events of a watch, as `ADDED a`.
 async fn events(sim: &Sim, params: WatchParams, from: &str, count: usize) -> Vec<String> {
     let stream = tales(sim).watch(&params, from).await.unwrap();
-    stream
-        .take(count)
-        .map(|event| told(&event.unwrap()))
-        .collect()
-        .await
+    stream.take(count).map(|event| told(&event.unwrap())).collect().await
 }
 
 fn told(event: &WatchEvent<DynamicObject>) -> String {
@@ -28,10 +24,7 @@ fn told(event: &WatchEvent<DynamicObject>) -> String {
 
 async fn label(sim: &Sim, name: &str, class: &str) {
     let patch = Patch::Merge(json!({ "metadata": { "labels": { "class": class } } }));
-    tales(sim)
-        .patch(name, &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    tales(sim).patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,14 +36,9 @@ async fn a_watch_replays_from_its_version_and_goes_on() {
     let later = sim.clone();
     tokio::spawn(async move {
         after(1000).await;
-        later
-            .delete("example.com/v1", "Tale", "default", "a")
-            .unwrap();
+        later.delete("example.com/v1", "Tale", "default", "a").unwrap();
     });
-    assert_eq!(
-        events(&sim, WatchParams::default(), &from, 3).await,
-        ["ADDED a", "MODIFIED a", "DELETED a"]
-    );
+    assert_eq!(events(&sim, WatchParams::default(), &from, 3).await, ["ADDED a", "MODIFIED a", "DELETED a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,10 +50,7 @@ async fn leaving_and_entering_the_selector_looks_like_deletion_and_creation() {
         label(&sim, "a", class).await;
     }
     let params = WatchParams::default().labels("class=x");
-    assert_eq!(
-        events(&sim, params, &from, 3).await,
-        ["ADDED a", "DELETED a", "ADDED a"]
-    );
+    assert_eq!(events(&sim, params, &from, 3).await, ["ADDED a", "DELETED a", "ADDED a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,25 +60,17 @@ async fn a_version_older_than_the_window_is_gone() {
     sim.compact();
     let told = events(&sim, WatchParams::default(), "1", 2).await;
     assert_eq!(told.len(), 1);
-    assert!(
-        told[0].starts_with("ERROR 410 too old resource version: 1 ("),
-        "{told:?}"
-    );
+    assert!(told[0].starts_with("ERROR 410 too old resource version: 1 ("), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_with_the_newest_version() {
     let sim = sim();
     let from = sim.version().to_string();
-    sim.create(
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "unrelated" } }),
-    );
+    sim.create(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "unrelated" } }));
     let start = tokio::time::Instant::now();
     let newest = format!("BOOKMARK {}", sim.version());
-    assert_eq!(
-        events(&sim, WatchParams::default(), &from, 2).await,
-        [newest.clone(), newest]
-    );
+    assert_eq!(events(&sim, WatchParams::default(), &from, 2).await, [newest.clone(), newest]);
     assert_eq!(start.elapsed(), Duration::from_secs(120));
 }
 
@@ -111,24 +88,17 @@ async fn a_watch_ends_cleanly_at_its_timeout() {
 async fn a_watch_without_a_version_begins_with_what_is_there() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    assert_eq!(
-        events(&sim, WatchParams::default(), "0", 1).await,
-        ["ADDED a"]
-    );
+    assert_eq!(events(&sim, WatchParams::default(), "0", 1).await, ["ADDED a"]);
     let initial = events(&sim, WatchParams::streaming_lists(), "0", 2).await;
-    assert_eq!(
-        initial,
-        ["ADDED a".to_owned(), format!("BOOKMARK {}", sim.version())]
-    );
+    assert_eq!(initial, ["ADDED a".to_owned(), format!("BOOKMARK {}", sim.version())]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_type_of_a_watch_event_comes_before_its_object() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    let request = http::Request::get("/apis/example.com/v1/tales?watch=true&timeoutSeconds=1")
-        .body(Vec::new())
-        .unwrap();
+    let request =
+        http::Request::get("/apis/example.com/v1/tales?watch=true&timeoutSeconds=1").body(Vec::new()).unwrap();
     let text = sim.client("me").request_text(request).await.unwrap();
     assert!(text.starts_with(r#"{"type":"ADDED","object":{"#), "{text}");
 }
@@ -137,14 +107,7 @@ async fn the_type_of_a_watch_event_comes_before_its_object() {
 async fn metadata_alone_is_watched_on_request() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    let mut stream = Box::pin(
-        tales(&sim)
-            .watch_metadata(&WatchParams::default(), "0")
-            .await
-            .unwrap(),
-    );
-    let Some(Ok(WatchEvent::Added(partial))) = stream.next().await else {
-        panic!("expected an object")
-    };
+    let mut stream = Box::pin(tales(&sim).watch_metadata(&WatchParams::default(), "0").await.unwrap());
+    let Some(Ok(WatchEvent::Added(partial))) = stream.next().await else { panic!("expected an object") };
     assert_eq!(partial.metadata.name.as_deref(), Some("a"));
 }

@@ -9,20 +9,11 @@ async fn a_created_object_gets_uid_version_time_and_generation() {
     let sim = sim();
     let made = json(&tales(&sim).create(&post(), &a_tale("a")).await.unwrap());
     assert_eq!(made["metadata"]["uid"].as_str().unwrap().len(), 36);
-    assert_eq!(
-        made["metadata"]["creationTimestamp"],
-        "2026-01-01T00:00:00Z"
-    );
+    assert_eq!(made["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
     assert_eq!(made["metadata"]["generation"], 1);
     assert_eq!(made["metadata"]["namespace"], "default");
     let next = json(&tales(&sim).create(&post(), &a_tale("b")).await.unwrap());
-    let version = |object: &Value| {
-        object["metadata"]["resourceVersion"]
-            .as_str()
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-    };
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
     assert_eq!(version(&next), version(&made) + 1);
 }
 
@@ -31,16 +22,10 @@ async fn creating_a_name_twice_is_already_exists() {
     let sim = sim();
     pods(&sim).create(&post(), &a_pod("a")).await.unwrap();
     let status = refused(pods(&sim).create(&post(), &a_pod("a")).await);
-    assert_eq!(
-        (status.code, status.reason.as_str()),
-        (409, "AlreadyExists")
-    );
+    assert_eq!((status.code, status.reason.as_str()), (409, "AlreadyExists"));
     assert_eq!(status.message, "pods \"a\" already exists");
     let details = status.details.unwrap();
-    assert_eq!(
-        (details.name.as_str(), details.kind.as_str()),
-        ("a", "pods")
-    );
+    assert_eq!((details.name.as_str(), details.kind.as_str()), ("a", "pods"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,12 +38,7 @@ async fn a_generated_name_ends_in_five_characters_of_the_alphabet() {
     let name = made.metadata.name.unwrap();
     let suffix = name.strip_prefix("saga-").unwrap();
     assert_eq!(suffix.len(), 5);
-    assert!(
-        suffix
-            .chars()
-            .all(|char| "bcdfghjklmnpqrstvwxz2456789".contains(char)),
-        "{suffix}"
-    );
+    assert!(suffix.chars().all(|char| "bcdfghjklmnpqrstvwxz2456789".contains(char)), "{suffix}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,10 +47,7 @@ async fn a_pod_starts_pending_with_generation_one_and_no_status_of_its_own() {
     let mut pod = pod_json("a");
     pod["status"] = json!({ "phase": "Running" });
     let made = json(&pods(&sim).create(&post(), &from(pod)).await.unwrap());
-    assert_eq!(
-        made["status"],
-        json!({ "phase": "Pending", "qosClass": "BestEffort" })
-    );
+    assert_eq!(made["status"], json!({ "phase": "Pending", "qosClass": "BestEffort" }));
     assert_eq!(made["metadata"]["generation"], 1);
     assert_eq!(made["spec"]["terminationGracePeriodSeconds"], 30);
 }
@@ -82,10 +59,7 @@ async fn a_pod_without_containers_is_invalid_with_its_cause() {
     pod["spec"]["containers"] = json!([]);
     let status = refused(pods(&sim).create(&post(), &from(pod)).await);
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
-    assert_eq!(
-        status.message,
-        "Pod \"a\" is invalid: spec.containers: Required value"
-    );
+    assert_eq!(status.message, "Pod \"a\" is invalid: spec.containers: Required value");
     assert_eq!(status.details.unwrap().causes[0].field, "spec.containers");
 }
 
@@ -95,11 +69,7 @@ async fn a_label_value_that_is_too_long_is_invalid() {
     let mut pod = pod_json("a");
     pod["metadata"]["labels"]["app"] = json!("x".repeat(64));
     let status = refused(pods(&sim).create(&post(), &from(pod)).await);
-    assert!(
-        status.message.ends_with("must be no more than 63 bytes"),
-        "{}",
-        status.message
-    );
+    assert!(status.message.ends_with("must be no more than 63 bytes"), "{}", status.message);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,16 +83,8 @@ async fn a_service_with_cluster_ip_none_keeps_it_and_another_gets_an_address() {
         }
         sim.create(service)
     };
-    assert_eq!(
-        service("a", Some("None"))["spec"]["clusterIPs"],
-        json!(["None"])
-    );
-    assert!(
-        service("b", None)["spec"]["clusterIP"]
-            .as_str()
-            .unwrap()
-            .starts_with("10.96.")
-    );
+    assert_eq!(service("a", Some("None"))["spec"]["clusterIPs"], json!(["None"]));
+    assert!(service("b", None)["spec"]["clusterIP"].as_str().unwrap().starts_with("10.96."));
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,10 +92,7 @@ async fn content_for_a_missing_namespace_is_refused() {
     let sim = sim();
     let api: Api<Pod> = Api::namespaced(sim.client("me"), "nowhere");
     let status = refused(api.create(&post(), &a_pod("a")).await);
-    assert_eq!(
-        (status.code, status.message.as_str()),
-        (404, "namespaces \"nowhere\" not found")
-    );
+    assert_eq!((status.code, status.message.as_str()), (404, "namespaces \"nowhere\" not found"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,28 +110,11 @@ async fn only_a_change_of_the_spec_counts_a_generation() {
     api.create(&post(), &a_tale("a")).await.unwrap();
     let merge = |patch: Value| Patch::Merge(patch);
     let params = PatchParams::default();
-    let labelled = api
-        .patch(
-            "a",
-            &params,
-            &merge(json!({ "metadata": { "labels": { "x": "y" } } })),
-        )
-        .await
-        .unwrap();
+    let labelled = api.patch("a", &params, &merge(json!({ "metadata": { "labels": { "x": "y" } } }))).await.unwrap();
     assert_eq!(labelled.metadata.generation, Some(1));
-    let stated = api
-        .patch_status(
-            "a",
-            &params,
-            &merge(json!({ "status": { "phase": "Running" } })),
-        )
-        .await
-        .unwrap();
+    let stated = api.patch_status("a", &params, &merge(json!({ "status": { "phase": "Running" } }))).await.unwrap();
     assert_eq!(stated.metadata.generation, Some(1));
-    let changed = api
-        .patch("a", &params, &merge(json!({ "spec": { "n": 2 } })))
-        .await
-        .unwrap();
+    let changed = api.patch("a", &params, &merge(json!({ "spec": { "n": 2 } }))).await.unwrap();
     assert_eq!(changed.metadata.generation, Some(2));
 }
 
@@ -181,24 +123,14 @@ async fn the_status_endpoint_touches_only_status_and_the_main_one_never_does() {
     let sim = sim();
     let api = tales(&sim);
     api.create(&post(), &a_tale("a")).await.unwrap();
-    let patch = Patch::Merge(
-        json!({ "spec": { "n": 9 }, "metadata": { "labels": { "x": "y" } }, "status": { "ok": true } }),
-    );
-    let stated = api
-        .patch_status("a", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    let patch =
+        Patch::Merge(json!({ "spec": { "n": 9 }, "metadata": { "labels": { "x": "y" } }, "status": { "ok": true } }));
+    let stated = api.patch_status("a", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(stated.data["spec"]["n"], 1);
     assert_eq!(stated.data["status"]["ok"], true);
     assert_eq!(stated.metadata.labels, None);
-    let main = api
-        .patch(
-            "a",
-            &PatchParams::default(),
-            &Patch::Merge(json!({ "status": { "ok": false } })),
-        )
-        .await
-        .unwrap();
+    let main =
+        api.patch("a", &PatchParams::default(), &Patch::Merge(json!({ "status": { "ok": false } }))).await.unwrap();
     assert_eq!(main.data["status"]["ok"], true);
 }
 
@@ -207,18 +139,8 @@ async fn a_patch_that_changes_nothing_keeps_the_version() {
     let sim = sim();
     let api = tales(&sim);
     let made = api.create(&post(), &a_tale("a")).await.unwrap();
-    let same = api
-        .patch(
-            "a",
-            &PatchParams::default(),
-            &Patch::Merge(json!({ "spec": { "n": 1 } })),
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        same.metadata.resource_version,
-        made.metadata.resource_version
-    );
+    let same = api.patch("a", &PatchParams::default(), &Patch::Merge(json!({ "spec": { "n": 1 } }))).await.unwrap();
+    assert_eq!(same.metadata.resource_version, made.metadata.resource_version);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,21 +149,16 @@ async fn a_patch_with_an_old_version_conflicts() {
     let api = tales(&sim);
     let made = api.create(&post(), &a_tale("a")).await.unwrap();
     let patch = |n: u64| {
-        Patch::Merge(
-            json!({ "metadata": { "resourceVersion": made.metadata.resource_version }, "status": { "n": n } }),
-        )
+        Patch::Merge(json!({ "metadata": { "resourceVersion": made.metadata.resource_version }, "status": { "n": n } }))
     };
-    api.patch_status("a", &PatchParams::default(), &patch(1))
-        .await
-        .unwrap();
-    let status = refused(
-        api.patch_status("a", &PatchParams::default(), &patch(2))
-            .await,
-    );
+    api.patch_status("a", &PatchParams::default(), &patch(1)).await.unwrap();
+    let status = refused(api.patch_status("a", &PatchParams::default(), &patch(2)).await);
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
-    assert!(status.message.starts_with(
-        "Operation cannot be fulfilled on tales.example.com \"a\": the object has been modified"
-    ));
+    assert!(
+        status
+            .message
+            .starts_with("Operation cannot be fulfilled on tales.example.com \"a\": the object has been modified")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,14 +176,7 @@ async fn a_replacement_needs_the_version_and_the_uid() {
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
     next = made;
     next.data["spec"]["n"] = json!(5);
-    assert_eq!(
-        api.replace("a", &post(), &next)
-            .await
-            .unwrap()
-            .metadata
-            .generation,
-        Some(2)
-    );
+    assert_eq!(api.replace("a", &post(), &next).await.unwrap().metadata.generation, Some(2));
     assert_eq!(refused(api.replace("a", &post(), &next).await).code, 409);
 }
 
@@ -284,28 +194,13 @@ async fn deleting_with_the_wrong_uid_or_version_conflicts() {
     let sim = sim();
     pods(&sim).create(&post(), &a_pod("a")).await.unwrap();
     for preconditions in [
-        Preconditions {
-            uid: Some("other".into()),
-            resource_version: None,
-        },
-        Preconditions {
-            uid: None,
-            resource_version: Some("1".into()),
-        },
+        Preconditions { uid: Some("other".into()), resource_version: None },
+        Preconditions { uid: None, resource_version: Some("1".into()) },
     ] {
-        let params = DeleteParams {
-            preconditions: Some(preconditions),
-            ..DeleteParams::default()
-        };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let status = refused(pods(&sim).delete("a", &params).await);
         assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
-        assert!(
-            status
-                .message
-                .starts_with("Operation cannot be fulfilled on Pod \"a\": the "),
-            "{}",
-            status.message
-        );
+        assert!(status.message.starts_with("Operation cannot be fulfilled on Pod \"a\": the "), "{}", status.message);
     }
 }
 
@@ -313,18 +208,10 @@ async fn deleting_with_the_wrong_uid_or_version_conflicts() {
 async fn a_deleted_custom_object_is_gone_at_once_and_answers_with_a_status() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    let status = tales(&sim)
-        .delete("a", &DeleteParams::default())
-        .await
-        .unwrap()
-        .right()
-        .unwrap();
+    let status = tales(&sim).delete("a", &DeleteParams::default()).await.unwrap().right().unwrap();
     assert!(status.is_success());
     assert_eq!(status.details.unwrap().kind, "tales");
-    assert_eq!(
-        refused(tales(&sim).get("a").await).message,
-        "tales.example.com \"a\" not found"
-    );
+    assert_eq!(refused(tales(&sim).get("a").await).message, "tales.example.com \"a\" not found");
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,25 +221,14 @@ async fn a_bound_pod_is_deleted_with_grace_and_an_unbound_one_at_once() {
     api.create(&post(), &a_pod("bound")).await.unwrap();
     api.create(&post(), &a_pod("free")).await.unwrap();
     sim.set_running("default", "bound");
-    let marked = json(
-        &api.delete("bound", &DeleteParams::default())
-            .await
-            .unwrap()
-            .left()
-            .unwrap(),
-    );
+    let marked = json(&api.delete("bound", &DeleteParams::default()).await.unwrap().left().unwrap());
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
-    assert_eq!(
-        marked["metadata"]["deletionTimestamp"],
-        "2026-01-01T00:00:30Z"
-    );
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "2026-01-01T00:00:30Z");
     assert_eq!(marked["metadata"]["generation"], 2);
     api.delete("free", &DeleteParams::default()).await.unwrap();
     assert!(sim.get("v1", "Pod", "default", "free").is_none());
     assert!(sim.get("v1", "Pod", "default", "bound").is_some());
-    api.delete("bound", &DeleteParams::default().grace_period(0))
-        .await
-        .unwrap();
+    api.delete("bound", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert!(sim.get("v1", "Pod", "default", "bound").is_none());
 }
 
@@ -363,38 +239,20 @@ async fn finalizers_hold_a_deleted_object_until_they_are_emptied() {
     let mut tale = a_tale("a");
     tale.metadata.finalizers = Some(vec!["example.com/hold".into()]);
     api.create(&post(), &tale).await.unwrap();
-    let marked = api
-        .delete("a", &DeleteParams::default())
-        .await
-        .unwrap()
-        .left()
-        .unwrap();
+    let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
     assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(0));
     assert_eq!(marked.metadata.generation, Some(2));
-    let add = Patch::Merge(
-        json!({ "metadata": { "finalizers": ["example.com/hold", "example.com/more"] } }),
-    );
-    assert_eq!(
-        refused(api.patch("a", &PatchParams::default(), &add).await).code,
-        422
-    );
+    let add = Patch::Merge(json!({ "metadata": { "finalizers": ["example.com/hold", "example.com/more"] } }));
+    assert_eq!(refused(api.patch("a", &PatchParams::default(), &add).await).code, 422);
     let empty = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    api.patch("a", &PatchParams::default(), &empty)
-        .await
-        .unwrap();
+    api.patch("a", &PatchParams::default(), &empty).await.unwrap();
     assert_eq!(refused(api.get("a").await).code, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_json_patch_whose_test_holds_is_applied() {
     let sim = sim();
-    maps(&sim)
-        .create(
-            &post(),
-            &from(json!({ "metadata": { "name": "a" }, "data": { "k": "1" } })),
-        )
-        .await
-        .unwrap();
+    maps(&sim).create(&post(), &from(json!({ "metadata": { "name": "a" }, "data": { "k": "1" } }))).await.unwrap();
     let request = http::Request::patch("/api/v1/namespaces/default/configmaps/a")
         .header("content-type", "application/json-patch+json")
         .body(br#"[{"op":"test","path":"/data/k","value":"1"},{"op":"replace","path":"/data/k","value":"2"}]"#.to_vec())
@@ -412,29 +270,16 @@ async fn a_collection_is_deleted_by_selector() {
         tale.metadata.labels = Some([("class".to_owned(), class.to_owned())].into());
         api.create(&post(), &tale).await.unwrap();
     }
-    api.delete_collection(
-        &DeleteParams::default(),
-        &kube::api::ListParams::default().labels("class=x"),
-    )
-    .await
-    .unwrap();
-    let left: Vec<String> = api
-        .list(&Default::default())
-        .await
-        .unwrap()
-        .into_iter()
-        .filter_map(|tale| tale.metadata.name)
-        .collect();
+    api.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default().labels("class=x")).await.unwrap();
+    let left: Vec<String> =
+        api.list(&Default::default()).await.unwrap().into_iter().filter_map(|tale| tale.metadata.name).collect();
     assert_eq!(left, ["c"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_stores_nothing() {
     let sim = sim();
-    let params = kube::api::PostParams {
-        dry_run: true,
-        ..post()
-    };
+    let params = kube::api::PostParams { dry_run: true, ..post() };
     tales(&sim).create(&params, &a_tale("a")).await.unwrap();
     assert!(sim.list("example.com/v1", "Tale", "").is_empty());
 }
@@ -443,24 +288,15 @@ async fn a_dry_run_stores_nothing() {
 async fn a_foreground_deletion_marks_the_object_with_the_finalizer() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    let params = DeleteParams {
-        propagation_policy: Some(PropagationPolicy::Foreground),
-        ..DeleteParams::default()
-    };
-    let marked = tales(&sim)
-        .delete("a", &params)
-        .await
-        .unwrap()
-        .left()
-        .unwrap();
+    let params = DeleteParams { propagation_policy: Some(PropagationPolicy::Foreground), ..DeleteParams::default() };
+    let marked = tales(&sim).delete("a", &params).await.unwrap().left().unwrap();
     assert_eq!(marked.metadata.finalizers.unwrap(), ["foregroundDeletion"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_created_by_a_put_and_needs_its_version_afterwards() {
     let sim = sim();
-    let api: Api<k8s_openapi::api::coordination::v1::Lease> =
-        Api::namespaced(sim.client("me"), "default");
+    let api: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(sim.client("me"), "default");
     let lease = from(json!({ "metadata": { "name": "a" }, "spec": { "holderIdentity": "me" } }));
     api.replace("a", &post(), &lease).await.unwrap();
     let lease = from(json!({ "metadata": { "name": "a" }, "spec": { "holderIdentity": "you" } }));
@@ -478,16 +314,8 @@ async fn a_custom_resource_definition_brings_its_kind_and_takes_it_away() {
     });
     let definition = sim.create(definition);
     assert_eq!(definition["status"]["conditions"][1]["type"], "Established");
-    let poem = sim.create(
-        json!({ "apiVersion": "example.com/v1", "kind": "Poem", "metadata": { "name": "a" } }),
-    );
+    let poem = sim.create(json!({ "apiVersion": "example.com/v1", "kind": "Poem", "metadata": { "name": "a" } }));
     assert_eq!(poem["metadata"]["generation"], 1);
-    sim.delete(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        "",
-        "poems.example.com",
-    )
-    .unwrap();
+    sim.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "poems.example.com").unwrap();
     assert!(sim.get("example.com/v1", "Poem", "default", "a").is_none());
 }

@@ -1,0 +1,163 @@
+//! The back door for tests and scripts: objects without requests and faults, though watches see the changes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::delete::DeleteOptions;
+use crate::paint::Progress;
+use crate::store::{self, Place, key};
+use crate::verbs::{Edit, Target};
+use crate::world::World;
+use crate::{ApiError, Kind, Sim};
+
+impl Sim {
+    /// One stored object; an empty namespace for cluster-scoped kinds.
+    pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.view(|view| view.get(api_version, kind, namespace, name).cloned())
+    }
+
+    /// The objects of a kind in a namespace, or (with an empty one) everywhere, ordered by namespace and name.
+    pub fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Vec<Value> {
+        self.view(|view| view.list(api_version, kind, namespace).into_iter().cloned().collect())
+    }
+
+    /// Creates an object as a user would, and returns it; a missing namespace is created, a given status kept.
+    ///
+    /// # Panics
+    /// If the API server would refuse it.
+    pub fn create(&self, object: Value) -> Value {
+        match self.try_create(object) {
+            Ok(object) => object,
+            Err(error) => panic!("the simulator refused to create the object: {error}"),
+        }
+    }
+
+    /// Creates an object as a user would; a missing namespace is created, a given status kept.
+    pub fn try_create(&self, mut object: Value) -> Result<Value, ApiError> {
+        let mut world = self.world();
+        let kind = kind_of(&world, store::text(&object["apiVersion"]), store::text(&object["kind"]))?;
+        if kind.namespaced && store::namespace(&object).is_empty() {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        let target = Target::own("test", &kind, &object);
+        let namespace = Place { table: "/namespaces".into(), key: target.namespace.clone() };
+        if kind.namespaced && world.store.get(&namespace).is_none() {
+            let namespaces = kind_of(&world, "v1", "Namespace")?;
+            let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": target.namespace } });
+            world.create(&Target::own("test", &namespaces, &object), object)?;
+        }
+        let status = object.get("status").cloned();
+        let made = world.create(&target, object)?;
+        if let Some(status) = status.filter(|status| !status.is_null()) {
+            let place = Place::of(&kind, &made);
+            world.alter("test", &place, |object| object["status"] = status);
+            return Ok(world.store.get(&place).map(|object| (**object).clone()).unwrap_or_default());
+        }
+        Ok((*made).clone())
+    }
+
+    /// Merges a patch into an object, its status excepted where that is a subresource.
+    pub fn patch(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Value, ApiError> {
+        self.edit(api_version, kind, namespace, name, "", patch)
+    }
+
+    /// Merges a patch such as `{"status": {...}}` into an object's status.
+    pub fn patch_status(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Value, ApiError> {
+        self.edit(api_version, kind, namespace, name, "status", patch)
+    }
+
+    fn edit(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        patch: Value,
+    ) -> Result<Value, ApiError> {
+        let mut world = self.world();
+        let target =
+            Target { subresource: subresource.to_owned(), ..target(&world, api_version, kind, namespace, name)? };
+        world.update(&target, Edit::Merge(patch)).map(|(object, _)| (*object).clone())
+    }
+
+    /// Deletes an object in the background, with its own grace period.
+    pub fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<(), ApiError> {
+        let mut world = self.world();
+        let target = target(&world, api_version, kind, namespace, name)?;
+        world.delete(&target, &DeleteOptions::background()).map(|_| ())
+    }
+
+    /// Deletes an object with the given `DeleteOptions`.
+    pub fn delete_with(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        options: &Value,
+    ) -> Result<(), ApiError> {
+        let options = DeleteOptions::parse(options)?;
+        let mut world = self.world();
+        let target = target(&world, api_version, kind, namespace, name)?;
+        world.delete(&target, &options).map(|_| ())
+    }
+
+    /// Gives a pod a node and an address; its containers are still being created.
+    pub fn set_pod_ip(&self, namespace: &str, name: &str) {
+        self.show(namespace, name, &Progress::Sandbox);
+    }
+
+    /// Has all containers of a pod run and be ready.
+    pub fn set_running(&self, namespace: &str, name: &str) {
+        self.show(namespace, name, &Progress::Running);
+    }
+
+    /// Has all containers of a pod exit with 0.
+    pub fn set_succeeded(&self, namespace: &str, name: &str) {
+        self.show(namespace, name, &Progress::Ended(0));
+    }
+
+    /// Has all containers of a pod exit with this code.
+    pub fn set_failed(&self, namespace: &str, name: &str, code: i64) {
+        self.show(namespace, name, &Progress::Ended(if code == 0 { 1 } else { code }));
+    }
+
+    /// Removes a pod at once, as a forced deletion does: its kubelet does not get to end it.
+    pub fn remove_pod(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
+        self.delete_with("v1", "Pod", namespace, name, &json!({ "gracePeriodSeconds": 0 }))
+    }
+
+    fn show(&self, namespace: &str, name: &str, progress: &Progress) {
+        let place = Place { table: "/pods".into(), key: key(namespace, name) };
+        self.world().show_by_hand(&place, progress);
+    }
+}
+
+fn kind_of(world: &World, api_version: &str, kind: &str) -> Result<Arc<Kind>, ApiError> {
+    world
+        .store
+        .kind_of(api_version, kind)
+        .ok_or_else(|| ApiError::bad_request(format!("no kind {kind:?} is registered in {api_version:?}")))
+}
+
+fn target(world: &World, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Target, ApiError> {
+    let kind = kind_of(world, api_version, kind)?;
+    let object = json!({ "metadata": { "namespace": namespace, "name": name } });
+    Ok(Target::own("test", &kind, &object))
+}

@@ -1,0 +1,73 @@
+//! The faults a test aims itself: crashes, freezes, refusals.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::{ApiError, Crash, Faults, Matching, Refusal, Sim, When};
+
+impl Sim {
+    /// Tells of every crash by the fault plan, [`Sim::crash_at`] or [`Sim::crash`].
+    ///
+    /// The request of a crashed process gets no answer, ever: whoever runs it drops its tasks and starts it anew.
+    pub fn crashes(&self) -> UnboundedReceiver<Crash> {
+        self.world().faults.listen()
+    }
+
+    /// Has the actor's n-th request from now on (1 is the next) be its last.
+    pub fn crash_at(&self, actor: &str, request: u64, when: When) {
+        self.world().aim(actor, request, when);
+    }
+
+    /// Crashes an actor between two requests.
+    pub fn crash(&self, actor: &str) {
+        let crash = Crash { actor: actor.to_owned(), request: String::new(), when: When::Before };
+        self.world().kill(&crash);
+    }
+
+    /// How many requests the actor has begun, so that a test can crash it at each.
+    pub fn asked(&self, actor: &str) -> u64 {
+        self.world().asked(actor)
+    }
+
+    /// Holds the requests and the watches of an actor until [`Sim::thaw`], as if its node were paused.
+    pub fn freeze(&self, actor: &str) {
+        self.world().faults.frozen.insert(actor.to_owned());
+    }
+
+    /// Lets what [`Sim::freeze`] held go on.
+    pub fn thaw(&self, actor: &str) {
+        self.world().faults.frozen.remove(actor);
+    }
+
+    pub(crate) async fn thawed(&self, actor: &str) {
+        while self.world().faults.frozen.contains(actor) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Refuses matching requests with this error until it is lifted.
+    pub fn refuse(&self, matching: Matching, error: ApiError) -> Refusal {
+        Refusal(self.world().refuse(matching, error, None))
+    }
+
+    /// Refuses the next `times` matching requests with this error.
+    pub fn refuse_times(&self, matching: Matching, error: ApiError, times: u64) -> Refusal {
+        Refusal(self.world().refuse(matching, error, Some(times.max(1))))
+    }
+
+    /// Ends a refusal.
+    pub fn lift(&self, refusal: Refusal) {
+        self.world().faults.lift(refusal.0);
+    }
+
+    /// Replaces the faults from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.world().faults.faults = faults;
+    }
+
+    /// Forgets all past changes: watches that resume before now are refused with 410.
+    pub fn compact(&self) {
+        self.world().store.compact();
+    }
+}
