@@ -13,6 +13,8 @@ pub mod names;
 pub mod outlook;
 pub mod ownership;
 pub mod plan;
+#[cfg(test)]
+mod properties;
 mod replicas;
 pub mod snapshot;
 pub mod standing;

@@ -1,25 +1,23 @@
-//! HTTP requests routed to verbs, and their answers encoded as kube-apiserver encodes them.
+//! The tower service under a client: each request meets its fate, is applied and is recorded.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use http_body::{Body, Frame};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::Sim;
-use crate::error::ApiError;
-use crate::faults::{About, Crash, Fate, When};
+use crate::asked::Asked;
+use crate::fate::{About, Fate};
+use crate::faults::{Crash, When};
 use crate::record::RequestRecord;
-use crate::selector::Selector;
-use crate::store::{Kind, Place, key, table, text};
-use crate::verbs::{DeleteOptions, Deleted, Edit, Target};
-use crate::watch::{self, WatchPlan};
-use crate::world::World;
+use crate::serve::Reply;
+use crate::store::{key, text};
+use crate::watch;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

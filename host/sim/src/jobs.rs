@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::delete::{DeleteOptions, Propagation};
 use crate::job_sync::Sync;
-use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, key, name, namespace, text, uid};
+use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, key, namespace, text, uid};
 use crate::verbs::Target;
 use crate::world::{Errand, World, parse};
 

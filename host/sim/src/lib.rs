@@ -55,8 +55,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use error::ApiError;
 pub use faults::{Crash, Faults, Matching, When};
@@ -126,7 +124,7 @@ impl Sim {
     pub fn new(options: Options) -> Self {
         let mut store = Store::default();
         store.window = options.window;
-        for kind in store::builtins().into_iter().chain(options.kinds) {
+        for kind in kind::builtins().into_iter().chain(options.kinds) {
             store.add_kind(kind);
         }
         let (faults, life) = (FaultState::new(options.faults), LifeState::new(options.life));

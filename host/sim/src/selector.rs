@@ -148,7 +148,7 @@ fn set(part: &str, operator: &str) -> Option<(String, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::builtins;
+    use crate::kind::builtins;
     use serde_json::json;
 
     fn selects(labels: &str, fields: &str) -> bool {

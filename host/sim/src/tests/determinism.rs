@@ -12,7 +12,7 @@ async fn operator(sim: Sim, end: Duration) {
         tokio::select! {
             biased;
             _ = crashes.recv() => continue,
-            () = tokio::time::sleep_until(tokio::time::Instant::now() + end) => return,
+            () = tokio::time::sleep(end) => return,
             () = lifetime(&sim) => {}
         }
     }
@@ -89,13 +89,47 @@ fn run(seed: u64) -> (u64, usize, usize) {
 }
 
 #[test]
+fn another_process_gets_the_same_hash() {
+    let (hash, ..) = run(7);
+    println!("hash of seed 7: {hash}");
+    if std::env::var_os("SIM_CHILD").is_some() {
+        return;
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["another_process_gets_the_same_hash", "--nocapture"])
+        .env("SIM_CHILD", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert!(said.contains(&format!("hash of seed 7: {hash}\n")), "{hash}: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_simulator_lives_in_real_time_too() {
+    let base = jiff::Timestamp::now();
+    let sim = Sim::new(Options { life: Life::quick(), base, ..options() });
+    let _running = sim.start();
+    pods(&sim).create(&post(), &a_pod("a")).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let phase = |sim: &Sim| sim.get("v1", "Pod", "default", "a").unwrap()["status"]["phase"].clone();
+    while phase(&sim) != "Succeeded" {
+        assert!(tokio::time::Instant::now() < deadline, "{}", phase(&sim));
+        after(5).await;
+    }
+    assert!(sim.now() > base);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_hash_and_others_give_others() {
     let mut hashes = std::collections::BTreeSet::new();
+    let mut crashes = 0;
     for seed in 0..20 {
         let (first, second) = (run(seed), run(seed));
         assert_eq!(first, second, "seed {seed}");
         assert!(first.1 > 50, "{first:?}");
         hashes.insert(first.0);
+        crashes += first.2;
     }
     assert_eq!(hashes.len(), 20);
+    assert!(crashes > 0);
 }

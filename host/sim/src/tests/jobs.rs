@@ -11,10 +11,10 @@ fn job(spec: &Value) -> Value {
     job
 }
 
-fn start(life: Life, spec: Value) -> (Sim, crate::Running) {
+fn start(life: Life, spec: &Value) -> (Sim, crate::Running) {
     let sim = with(life, Faults::none());
     let running = sim.start();
-    sim.create(job(&spec));
+    sim.create(job(spec));
     (sim, running)
 }
 
@@ -46,7 +46,7 @@ fn conditions(sim: &Sim) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_its_pod_counts_it_and_is_complete() {
-    let (sim, _running) = start(life(), json!({}));
+    let (sim, _running) = start(life(), &json!({}));
     after(1000).await;
     assert_eq!(status(&sim)["active"], 1);
     assert_eq!(status(&sim)["ready"], 1);
@@ -68,7 +68,7 @@ async fn a_job_runs_its_pod_counts_it_and_is_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_keeps_its_parallelism_until_its_completions() {
-    let (sim, _running) = start(life(), json!({ "parallelism": 2, "completions": 5 }));
+    let (sim, _running) = start(life(), &json!({ "parallelism": 2, "completions": 5 }));
     after(1000).await;
     assert_eq!(pods(&sim).len(), 2);
     after(30_000).await;
@@ -78,7 +78,7 @@ async fn a_job_keeps_its_parallelism_until_its_completions() {
 
 #[tokio::test(start_paused = true)]
 async fn an_indexed_job_names_labels_and_numbers_its_pods() {
-    let (sim, _running) = start(life(), json!({ "parallelism": 3, "completions": 3, "completionMode": "Indexed" }));
+    let (sim, _running) = start(life(), &json!({ "parallelism": 3, "completions": 3, "completionMode": "Indexed" }));
     after(1000).await;
     let pod = pods(&sim).remove(1);
     assert!(pod["metadata"]["name"].as_str().unwrap().starts_with("j-1-"));
@@ -93,7 +93,7 @@ async fn an_indexed_job_names_labels_and_numbers_its_pods() {
 #[tokio::test(start_paused = true)]
 async fn a_job_past_its_backoff_limit_fails_and_says_why() {
     let life = life().rule("*", "exit-code", "1");
-    let (sim, _running) = start(life, json!({ "backoffLimit": 2 }));
+    let (sim, _running) = start(life, &json!({ "backoffLimit": 2 }));
     after(5000).await;
     assert_eq!((pods(&sim).len(), &status(&sim)["failed"]), (1, &json!(1)));
     after(60_000).await;
@@ -106,7 +106,7 @@ async fn a_job_past_its_backoff_limit_fails_and_says_why() {
 async fn with_on_failure_it_is_the_restarts_in_place_that_count() {
     let mut spec = json!({ "backoffLimit": 2 });
     spec["template"]["spec"]["restartPolicy"] = json!("OnFailure");
-    let (sim, _running) = start(life().rule("*", "exit-code", "1"), spec);
+    let (sim, _running) = start(life().rule("*", "exit-code", "1"), &spec);
     after(60_000).await;
     assert_eq!(conditions(&sim), ["FailureTarget=True BackoffLimitExceeded", "Failed=True BackoffLimitExceeded"]);
     assert!(pods(&sim).iter().all(|pod| pod["status"]["phase"] != "Running"));
@@ -115,7 +115,7 @@ async fn with_on_failure_it_is_the_restarts_in_place_that_count() {
 #[tokio::test(start_paused = true)]
 async fn a_job_active_longer_than_its_deadline_fails() {
     let life = Life { run: None, ..Life::default() };
-    let (sim, _running) = start(life, json!({ "activeDeadlineSeconds": 5 }));
+    let (sim, _running) = start(life, &json!({ "activeDeadlineSeconds": 5 }));
     after(4000).await;
     assert_eq!(conditions(&sim), Vec::<String>::new());
     after(4000).await;
@@ -127,7 +127,7 @@ async fn a_job_active_longer_than_its_deadline_fails() {
 #[tokio::test(start_paused = true)]
 async fn suspending_deletes_the_pods_and_resuming_starts_the_clock_anew() {
     let life = Life { run: None, ..Life::default() };
-    let (sim, _running) = start(life, json!({ "parallelism": 2, "completions": 2 }));
+    let (sim, _running) = start(life, &json!({ "parallelism": 2, "completions": 2 }));
     after(1000).await;
     sim.patch("batch/v1", "Job", "default", "j", json!({ "spec": { "suspend": true } })).unwrap();
     after(2000).await;
@@ -143,7 +143,7 @@ async fn suspending_deletes_the_pods_and_resuming_starts_the_clock_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn a_finished_job_is_deleted_after_its_time_to_live_with_its_pods() {
-    let (sim, _running) = start(life(), json!({ "ttlSecondsAfterFinished": 10 }));
+    let (sim, _running) = start(life(), &json!({ "ttlSecondsAfterFinished": 10 }));
     after(8000).await;
     assert_eq!(pods(&sim).len(), 1);
     after(10_000).await;
@@ -154,7 +154,7 @@ async fn a_finished_job_is_deleted_after_its_time_to_live_with_its_pods() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_pod_of_a_job_is_replaced() {
     let life = Life { run: None, ..Life::default() };
-    let (sim, _running) = start(life, json!({}));
+    let (sim, _running) = start(life, &json!({}));
     after(1000).await;
     let first = pods(&sim)[0]["metadata"]["name"].as_str().unwrap().to_owned();
     sim.delete("v1", "Pod", "default", &first).unwrap();
@@ -169,7 +169,7 @@ async fn a_lost_pod_of_a_job_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_job_deleted_in_the_background_takes_its_pods_along() {
     let life = Life { run: None, ..Life::default() };
-    let (sim, _running) = start(life, json!({}));
+    let (sim, _running) = start(life, &json!({}));
     after(1000).await;
     sim.delete("batch/v1", "Job", "default", "j").unwrap();
     after(2000).await;

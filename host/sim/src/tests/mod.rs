@@ -1,5 +1,6 @@
 //! The simulator's own tests, all through a real `kube::Client` in virtual time.
 
+mod deletes;
 mod determinism;
 mod faults;
 mod gc;

@@ -1,0 +1,232 @@
+//! Properties of `decide` over generated snapshots: total, idempotent, and it destroys no evidence.
+
+use crate::{
+    Action, Snapshot, Triage, Write, decide,
+    ledger::Ledger,
+    names,
+    plan::{
+        Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached, Role,
+        Text, Upkeep, Verdict,
+    },
+    snapshot::{Child, Job, Pod, PodPhase},
+    triage,
+};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc};
+
+const UID: &str = "uid-1";
+
+fn text(parts: &[&str]) -> Text {
+    let piece = |part: &&str| match *part {
+        "JOB" => Piece::JobName,
+        "POD" => Piece::PodName,
+        "INDEX" => Piece::Index(0),
+        fixed => Piece::Fixed(fixed.to_owned()),
+    };
+    Text(parts.iter().map(piece).collect())
+}
+
+fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
+    Role {
+        name: name.into(),
+        replicas,
+        backing: Backing::Pods,
+        pod_name: text(&["JOB", &format!("-{name}-"), "INDEX"]),
+        hostname: Some(text(&["POD"])),
+        subdomain: None,
+        template: json!({ "spec": { "containers": [{ "name": "main" }] } }),
+        env: vec![],
+        labels: vec![],
+        after,
+    }
+}
+
+fn object(key: &str, name: Text, per_pod_of: Option<&str>, remove_when: Vec<Moment>) -> Object {
+    Object {
+        key: key.into(),
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        name,
+        per_pod_of: per_pod_of.map(Into::into),
+        body: Body::Fixed(json!({ "spec": {} }), vec![]),
+        upkeep: Upkeep::CreateOnly,
+        after: vec![],
+        remove_when,
+    }
+}
+
+fn clean() -> impl Strategy<Value = Clean> {
+    prop_oneof![Just(Clean::Keep), Just(Clean::Active), Just(Clean::All)]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    (0..4_u32, 0..4_u32, any::<bool>(), clean(), clean(), clean()).prop_map(|(a, b, gated, well, badly, suspended)| {
+        let gate = Gate { role: "a".into(), reached: Reached::Ip };
+        Plan {
+            roles: vec![role("a", a, vec![]), role("b", b, if gated { vec![gate] } else { vec![] })],
+            objects: vec![object("of-a", text(&["POD"]), Some("a"), vec![Moment::Cleaned, Moment::ReplicaGone])],
+            secrets: vec![],
+            policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended },
+            warnings: vec![],
+        }
+    })
+}
+
+fn phase() -> impl Strategy<Value = PodPhase> {
+    use PodPhase::{Failed, Pending, Running, Succeeded, Unknown};
+    prop_oneof![Just(Pending), Just(Running), Just(Succeeded), Just(Failed), Just(Unknown)]
+}
+
+fn pod(name: String, phase: PodPhase, terminating: bool, has_ip: bool) -> Arc<Pod> {
+    Arc::new(Pod {
+        uid: format!("uid-of-{name}"),
+        name,
+        resource_version: "1".into(),
+        owner_uid: UID.into(),
+        created: Timestamp::UNIX_EPOCH,
+        terminating,
+        phase,
+        reason: String::new(),
+        message: String::new(),
+        ready: phase == PodPhase::Running,
+        ips: if has_ip { vec!["10.0.0.1".into()] } else { vec![] },
+        node: String::new(),
+        containers: vec![],
+    })
+}
+
+fn pods() -> impl Strategy<Value = Vec<Arc<Pod>>> {
+    let one = (prop_oneof![Just("a"), Just("b"), Just("c")], 0..6_u32, phase(), any::<bool>(), any::<bool>());
+    proptest::collection::vec(one, 0..8).prop_map(|all| {
+        let by_name: BTreeMap<_, _> = all
+            .into_iter()
+            .map(|(role, index, phase, going, ip)| (format!("job-{role}-{index}"), (phase, going, ip)))
+            .collect();
+        by_name.into_iter().map(|(name, (phase, going, ip))| pod(name, phase, going, ip)).collect()
+    })
+}
+
+fn ledger() -> impl Strategy<Value = Ledger> {
+    proptest::collection::vec((prop_oneof![Just("a"), Just("b")], 0..4_u32), 0..4).prop_map(|successes| {
+        let mut ledger = Ledger { uid: UID.into(), ..Ledger::default() };
+        successes.iter().for_each(|(role, index)| ledger.note_success(role, *index));
+        ledger
+    })
+}
+
+fn snapshot() -> impl Strategy<Value = Snapshot> {
+    (pods(), ledger(), any::<bool>()).prop_map(|(pods, ledger, suspend)| Snapshot {
+        now: Timestamp::UNIX_EPOCH,
+        kind: Arc::new(JobKind {
+            group: "example.com".into(),
+            version: "v1".into(),
+            kind: "Tale".into(),
+            plural: "tales".into(),
+            suspend: Some("/suspend".into()),
+            managed_by: None,
+            own_manager: None,
+            retired_finalizers: vec![],
+        }),
+        job: Arc::new(Job {
+            namespace: "ns".into(),
+            name: "job".into(),
+            uid: UID.into(),
+            resource_version: "7".into(),
+            generation: 1,
+            deleting: false,
+            finalizers: vec![],
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            spec: json!({ "suspend": suspend }),
+            status: json!({}),
+        }),
+        ledger,
+        digest: "d".into(),
+        pods,
+        children: vec![],
+        taken: std::collections::BTreeSet::new(),
+    })
+}
+
+fn judged(plan: &Plan, outcome: Outcome) -> Answer {
+    let verdict = Verdict { status: json!({ "phase": "x" }), headline: "x".into(), outcome, events: vec![] };
+    Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), verdict }
+}
+
+/// The world after these writes, with every deleted object gone and every patch of no interest.
+fn applied(snapshot: &Snapshot, actions: &[Action]) -> Snapshot {
+    let mut after = snapshot.clone();
+    for action in actions {
+        match (&action.write, action.kind.as_str()) {
+            (Write::Create(_), "Pod") => after.pods.push(pod(action.name.clone(), PodPhase::Pending, false, false)),
+            (Write::Create(_), kind) => after.children.push(Arc::new(Child {
+                api_version: action.api_version.clone(),
+                kind: kind.into(),
+                name: action.name.clone(),
+                uid: format!("uid-of-{kind}-{}", action.name),
+                resource_version: "1".into(),
+                terminating: false,
+                fields: BTreeMap::new(),
+            })),
+            (Write::Delete { uid }, _) => {
+                after.pods.retain(|pod| pod.uid != *uid);
+                after.children.retain(|child| child.uid != *uid);
+            }
+            _ => {}
+        }
+    }
+    after
+}
+
+proptest! {
+    #[test]
+    fn deciding_again_after_applying_yields_nothing_more(snapshot in snapshot(), plan in plan()) {
+        let answer = judged(&plan, Outcome::Open);
+        let first = decide(&snapshot, &answer);
+        let after = applied(&snapshot, &first.actions);
+        let again = decide(&after, &answer);
+        prop_assert!(again.actions.is_empty(), "{:?} after {:?}", again.actions, first.actions);
+    }
+
+    #[test]
+    fn no_wanted_success_is_deleted_before_the_ledger_holds_it(snapshot in snapshot(), plan in plan()) {
+        let decision = decide(&snapshot, &judged(&plan, Outcome::Open));
+        for action in decision.actions.iter().filter(|action| matches!(action.write, Write::Delete { .. })) {
+            let Some(pod) = snapshot.pods.iter().find(|pod| pod.name == action.name) else { continue };
+            let place = names::role_of_pod(&plan, "job", &pod.name);
+            let wanted = place.filter(|(role, index)| *index < plan.roles[*role].replicas);
+            if let (PodPhase::Succeeded, Some((role, index))) = (pod.phase, wanted) {
+                prop_assert!(snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_success_in_the_ledger_is_not_made_again(snapshot in snapshot(), plan in plan()) {
+        let decision = decide(&snapshot, &judged(&plan, Outcome::Open));
+        for action in decision.actions.iter().filter(|action| action.kind == "Pod" && matches!(action.write, Write::Create(_))) {
+            let (role, index) = names::role_of_pod(&plan, "job", &action.name).expect("only the plan's pods are made");
+            prop_assert!(!snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_cleaned_only_from_the_ledger(snapshot in snapshot(), plan in plan(), well in any::<bool>()) {
+        let outcome = if well { Outcome::Succeeded } else { Outcome::Failed };
+        let decision = decide(&snapshot, &judged(&plan, outcome));
+        prop_assert!(decision.actions.is_empty(), "{:?}", decision.actions);
+        let mut noted = snapshot.clone();
+        noted.ledger.finished = Some(crate::cleanup::finished(&snapshot, &plan, outcome));
+        let Triage::Settled(first) = triage(&noted) else { panic!("a finished job needs no plan") };
+        let Triage::Settled(again) = triage(&applied(&noted, &first.actions)) else { panic!("still finished") };
+        prop_assert!(again.actions.is_empty());
+    }
+
+    #[test]
+    fn a_fault_touches_no_child(snapshot in snapshot()) {
+        let fault = Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: "x".into() };
+        prop_assert!(decide(&snapshot, &Answer::Faulted(fault)).actions.is_empty());
+    }
+}

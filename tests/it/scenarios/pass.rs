@@ -1,0 +1,170 @@
+//! One pass of the loop over the world, and its words: the same steps as the host's own, without its I/O.
+
+use super::world::World;
+use decide::{
+    Action, Applied, Decision, Report, Snapshot, Triage, Wake, decide, outlook,
+    plan::{Answer, Event},
+    status::{Publication, Published, publication},
+    triage,
+};
+use futures::executor::block_on;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Longer lines of actions are broken.
+const WIDTH: usize = 110;
+
+/// A settling world needs fewer passes than this.
+const MOST_PASSES: usize = 20;
+
+/// What a pass came to.
+pub(super) struct Pass {
+    /// What happened, in words; `settled` if nothing did.
+    pub(super) lines: Vec<String>,
+    /// Nothing was written.
+    quiet: bool,
+    /// The status waits for this time.
+    later: Option<Timestamp>,
+}
+
+/// One pass.
+pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
+    let Some(snapshot) = world.snapshot() else {
+        return Ok(Pass { lines: vec!["there is no job".into()], quiet: true, later: None });
+    };
+    let decision = match triage(&snapshot) {
+        Triage::Settled(decision) => decision,
+        Triage::NeedsPlan => decide(&snapshot, &answer(world, &snapshot)),
+    };
+    let (mut lines, applied) = apply(world, &decision.actions)?;
+    let mut pass = publish(world, &snapshot, &decision, &applied)?;
+    pass.quiet &= lines.is_empty();
+    lines.append(&mut pass.lines);
+    if let Wake::At(at) = decision.wake {
+        lines.push(format!("again in {}", after(world, at)));
+    }
+    if lines.is_empty() {
+        lines.push("settled".into());
+    }
+    Ok(Pass { lines, ..pass })
+}
+
+/// Passes until one does nothing; a status that was put off is waited for.
+pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for _ in 0..MOST_PASSES {
+        let mut pass = reconcile(world)?;
+        match pass.later {
+            None if pass.quiet => {
+                lines.append(&mut pass.lines);
+                return Ok(lines);
+            }
+            Some(at) if pass.quiet => {
+                lines.push(format!("({} later)", after(world, at)));
+                world.now = at;
+            }
+            _ => lines.append(&mut pass.lines),
+        }
+    }
+    anyhow::bail!("it does not settle:\n{}", lines.join("\n"))
+}
+
+fn answer(world: &World, snapshot: &Snapshot) -> Answer {
+    if let Some(fault) = &world.fault {
+        return Answer::Faulted(fault.clone());
+    }
+    match block_on(world.plugins.plan(snapshot)) {
+        Ok(plan) => {
+            let (outlook, wanted) = outlook(snapshot, &plan);
+            block_on(world.plugins.judge(snapshot, &plan, &wanted, outlook))
+        }
+        Err(refused) => refused.into(),
+    }
+}
+
+fn apply(world: &mut World, actions: &[Action]) -> anyhow::Result<(Vec<String>, Applied)> {
+    let mut applied = Applied::default();
+    let mut said = Vec::new();
+    for action in actions {
+        match world.apply(action)? {
+            Ok(()) => {
+                if let decide::Write::CreateSecret { recipe, .. } = &action.write {
+                    applied.made.push(recipe.key.clone());
+                }
+                said.push(action.to_string());
+            }
+            Err(failure) => {
+                said.push(format!("{action} (refused)"));
+                applied.failures.push(failure);
+            }
+        }
+    }
+    Ok((wrapped(&said), applied))
+}
+
+fn wrapped(said: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for action in said {
+        match lines.last_mut() {
+            Some(line) if line.len() + action.len() < WIDTH => {
+                line.push_str(" · ");
+                line.push_str(action);
+            }
+            _ => lines.push(action.clone()),
+        }
+    }
+    lines
+}
+
+fn publish(world: &mut World, snapshot: &Snapshot, decision: &Decision, applied: &Applied) -> anyhow::Result<Pass> {
+    let waiting = applied.failures.first().or(decision.waiting.first());
+    let mut lines: Vec<String> = waiting.map(|waiting| format!("waiting: {waiting}")).into_iter().collect();
+    let before = world.published.clone();
+    match publication(snapshot, &decision.report, &applied.made, waiting, before.as_ref()) {
+        Publication::Nothing => Ok(Pass { lines, quiet: true, later: None }),
+        Publication::Later(at) => {
+            lines.push(format!("status: {} (folded until +{})", headline(&decision.report), after(world, at)));
+            Ok(Pass { lines, quiet: true, later: Some(at) })
+        }
+        Publication::Now { patch, wanted, events } => {
+            lines.push(format!("status: {}", written(snapshot, &decision.report, &patch)));
+            let stored = world.patch_status(&patch)?;
+            world.published = Some(Published { at: world.now, wanted, stored });
+            lines.extend(events.iter().map(|event| format!("event: {}", told(event))));
+            let now = world.now;
+            world.told.extend(events.into_iter().map(|event| (now, event)));
+            Ok(Pass { lines, quiet: false, later: None })
+        }
+    }
+}
+
+fn headline(report: &Report) -> String {
+    match report {
+        Report::Unchanged => "unchanged".into(),
+        Report::Verdict { headline, .. } => headline.clone(),
+        Report::Trouble(trouble) => format!("{}, {}: {}", trouble.condition, trouble.reason, trouble.message),
+    }
+}
+
+/// The headline; when it stays, what else is written.
+fn written(snapshot: &Snapshot, report: &Report, patch: &Value) -> String {
+    let headline = headline(report);
+    let known = matches!(report, Report::Verdict { .. }) && snapshot.ledger.headline == headline;
+    if !known {
+        return headline;
+    }
+    let fields = patch["status"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+    let mut fields: Vec<_> = fields.map(|field| if field == "troupe" { "ledger" } else { field }).collect();
+    fields.sort_unstable();
+    format!("{headline} ({})", fields.join(", "))
+}
+
+/// An event in a line.
+pub(super) fn told(event: &Event) -> String {
+    format!("{} {} {}", if event.warning { "Warning" } else { "Normal" }, event.reason, event.message)
+}
+
+fn after(world: &World, at: Timestamp) -> String {
+    let time = at.duration_since(world.now);
+    if time.as_millis() % 1000 == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
+}

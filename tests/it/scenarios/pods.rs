@@ -1,0 +1,180 @@
+//! What kubelets and nodes do to pods, one word per deviation; and pods as a snapshot has them.
+
+use super::{words, world::text};
+use anyhow::{Context, bail};
+use decide::{
+    snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
+    status::rfc3339,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// What the words of `> pods` come to for one pod.
+pub(super) enum Fate {
+    Stays,
+    Goes,
+}
+
+/// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
+/// `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`, `gone`.
+pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
+    let mut story = story.iter().map(String::as_str).peekable();
+    while let Some(word) = story.next() {
+        let mut next = |what: &str| story.next().with_context(|| format!("{word} needs {what}"));
+        match word {
+            "pending" => pod["status"] = json!({ "phase": "Pending" }),
+            "initialising" => initialising(pod, next("a container")?, now),
+            "running" => ended_or_running(pod, "Running", &running(now), true, now),
+            "unready" => ended_or_running(pod, "Running", &running(now), false, now),
+            "succeeded" => ended_or_running(pod, "Succeeded", &ended(0, "Completed", now), false, now),
+            "failed" => {
+                let code = story.next_if(|word| word.parse::<i32>().is_ok()).and_then(|word| word.parse().ok());
+                ended_or_running(pod, "Failed", &ended(code.unwrap_or(1), "Error", now), false, now);
+            }
+            "evicted" => {
+                pod["status"]["phase"] = json!("Failed");
+                pod["status"]["reason"] = json!("Evicted");
+            }
+            "unknown" => pod["status"]["phase"] = json!("Unknown"),
+            "reason" => pod["status"]["reason"] = json!(words::text(next("a word")?)),
+            "message" => pod["status"]["message"] = json!(words::text(next("a text")?)),
+            "ip" => address(pod, &counted_up(next("an address")?, place)),
+            "terminating" => pod["metadata"]["deletionTimestamp"] = json!(rfc3339(now)),
+            "gone" => return Ok(Fate::Goes),
+            other => bail!("{other} is nothing that befalls pods"),
+        }
+    }
+    Ok(Fate::Stays)
+}
+
+/// The address of the pod at this place among those that are meant, which follow each other.
+fn counted_up(first: &str, place: u8) -> String {
+    match first.rsplit_once('.') {
+        Some((net, host)) => format!("{net}.{}", host.parse::<u8>().unwrap_or(0).saturating_add(place)),
+        None => first.to_owned(),
+    }
+}
+
+fn address(pod: &mut Value, ip: &str) {
+    pod["spec"]["nodeName"] = json!("node");
+    pod["status"]["podIP"] = json!(ip);
+}
+
+fn bind(pod: &mut Value) {
+    pod["spec"]["nodeName"] = json!("node");
+    pod["status"]["startTime"].take();
+    if let Some(status) = pod["status"].as_object_mut() {
+        status.retain(|_, value| !value.is_null());
+    }
+}
+
+fn initialising(pod: &mut Value, busy: &str, now: Timestamp) {
+    bind(pod);
+    let inits = names(pod, "initContainers");
+    let at = inits.iter().position(|name| name == busy).unwrap_or(inits.len());
+    let statuses = inits.iter().enumerate().map(|(place, name)| match place.cmp(&at) {
+        std::cmp::Ordering::Less => container(name, true, &ended(0, "Completed", now)),
+        std::cmp::Ordering::Equal => container(name, false, &running(now)),
+        std::cmp::Ordering::Greater => container(name, false, &waiting()),
+    });
+    pod["status"]["initContainerStatuses"] = statuses.collect();
+    pod["status"]["containerStatuses"] =
+        names(pod, "containers").iter().map(|name| container(name, false, &waiting())).collect();
+    pod["status"]["phase"] = json!("Pending");
+}
+
+fn ended_or_running(pod: &mut Value, phase: &str, state: &Value, ready: bool, now: Timestamp) {
+    bind(pod);
+    let done = ended(0, "Completed", now);
+    pod["status"]["initContainerStatuses"] =
+        names(pod, "initContainers").iter().map(|name| container(name, true, &done)).collect();
+    pod["status"]["containerStatuses"] =
+        names(pod, "containers").iter().map(|name| container(name, ready, state)).collect();
+    pod["status"]["conditions"] = json!([{ "type": "Ready", "status": if ready { "True" } else { "False" } }]);
+    pod["status"]["phase"] = json!(phase);
+}
+
+fn container(name: &str, ready: bool, state: &Value) -> Value {
+    json!({ "name": name, "ready": ready, "restartCount": 0, "state": state })
+}
+
+fn running(now: Timestamp) -> Value {
+    json!({ "running": { "startedAt": rfc3339(now) } })
+}
+
+fn waiting() -> Value {
+    json!({ "waiting": { "reason": "PodInitializing" } })
+}
+
+fn ended(code: i32, reason: &str, now: Timestamp) -> Value {
+    json!({ "terminated": { "exitCode": code, "reason": reason, "finishedAt": rfc3339(now) } })
+}
+
+fn names(pod: &Value, section: &str) -> Vec<String> {
+    let listed = pod["spec"].get(section).and_then(Value::as_array).into_iter().flatten();
+    listed.map(|container| text(container, "/name")).collect()
+}
+
+/// The pod as the host keeps it.
+pub(super) fn read(pod: &Value) -> Pod {
+    let conditions = pod["status"]["conditions"].as_array();
+    let is_ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+    let ip = text(pod, "/status/podIP");
+    let inits = statuses(pod, "initContainerStatuses", true);
+    Pod {
+        name: text(pod, "/metadata/name"),
+        uid: text(pod, "/metadata/uid"),
+        resource_version: text(pod, "/metadata/resourceVersion"),
+        owner_uid: super::world::owner_uid(pod).unwrap_or_default(),
+        created: time(pod, "/metadata/creationTimestamp"),
+        terminating: pod.pointer("/metadata/deletionTimestamp").is_some(),
+        phase: phase(pod),
+        reason: text(pod, "/status/reason"),
+        message: text(pod, "/status/message"),
+        ready: conditions.into_iter().flatten().any(is_ready),
+        ips: if ip.is_empty() { vec![] } else { vec![ip] },
+        node: text(pod, "/spec/nodeName"),
+        containers: inits.into_iter().chain(statuses(pod, "containerStatuses", false)).collect(),
+    }
+}
+
+fn phase(pod: &Value) -> PodPhase {
+    match text(pod, "/status/phase").as_str() {
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        "Unknown" => PodPhase::Unknown,
+        _ => PodPhase::Pending,
+    }
+}
+
+fn statuses(pod: &Value, section: &str, init: bool) -> Vec<ContainerStatus> {
+    let listed = pod["status"].get(section).and_then(Value::as_array).into_iter().flatten();
+    let read = |status: &Value| ContainerStatus {
+        name: text(status, "/name"),
+        init,
+        ready: status["ready"] == true,
+        restarts: 0,
+        state: state(&status["state"]),
+    };
+    listed.map(read).collect()
+}
+
+fn state(state: &Value) -> ContainerState {
+    if state.get("running").is_some() {
+        return ContainerState::Running { since: time(state, "/running/startedAt") };
+    }
+    if state.get("waiting").is_some() {
+        return ContainerState::Waiting { reason: text(state, "/waiting/reason"), message: String::new() };
+    }
+    ContainerState::Terminated {
+        exit_code: state["terminated"]["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0),
+        reason: text(state, "/terminated/reason"),
+        message: String::new(),
+        at: time(state, "/terminated/finishedAt"),
+    }
+}
+
+fn time(object: &Value, pointer: &str) -> Timestamp {
+    text(object, pointer).parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}

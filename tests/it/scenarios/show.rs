@@ -1,0 +1,161 @@
+//! What `> show` prints.
+
+use super::{command, pass, words, world::{World, text}};
+use anyhow::Context;
+use decide::{status::{of_framework, rfc3339}, waiting::object};
+use serde_json::{Map, Value};
+
+/// What fits in so many characters is printed in one line.
+const INLINE: usize = 100;
+
+/// - `show objects [pattern]`: every object, and how its pod is
+/// - `show status [path ...]`: the framework's status; `show conditions`: its conditions, the host's own first
+/// - `show ledger`, `show events`
+/// - `show kind/name [section ...]`: an object, or parts of it: a path, or `env`, `env:<container>`, `labels`,
+///   `annotations`, `owner`
+pub(super) fn show(world: &World, what: &str, sections: &[&str]) -> anyhow::Result<Vec<String>> {
+    match what {
+        "objects" => Ok(objects(world, sections.first().copied().unwrap_or("*"))),
+        "events" => Ok(events(world)),
+        "conditions" => Ok(conditions(&status(world))),
+        "ledger" => Ok(printed(&ledger(world))),
+        "status" => parts(&of_framework(&status(world)), sections),
+        "job" => parts(world.job.as_ref().context("there is no job")?, sections),
+        name => {
+            let there = world.objects.get(&command::key(name)?).with_context(|| format!("there is no {name}"))?;
+            parts(&without_identity(there), sections)
+        }
+    }
+}
+
+fn objects(world: &World, pattern: &str) -> Vec<String> {
+    let there = world.objects.iter().map(|((kind, name), it)| (object(kind, name), it));
+    let lines: Vec<_> = there
+        .filter(|(name, _)| words::matches(pattern, name))
+        .map(|(name, it)| {
+            let going = it.pointer("/metadata/deletionTimestamp").map(|_| "terminating".to_owned());
+            let about = [text(it, "/status/phase"), text(it, "/status/podIP"), going.unwrap_or_default()];
+            let about = about.into_iter().filter(|word| !word.is_empty() && !name.starts_with("job/"));
+            [name.clone()].into_iter().chain(about).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    if lines.is_empty() { vec!["none".into()] } else { lines }
+}
+
+fn events(world: &World) -> Vec<String> {
+    let lines: Vec<_> = world.told.iter().map(|(at, event)| format!("{} {}", rfc3339(*at), pass::told(event))).collect();
+    if lines.is_empty() { vec!["none".into()] } else { lines }
+}
+
+fn conditions(status: &Value) -> Vec<String> {
+    let listed = status["conditions"].as_array().into_iter().flatten();
+    let lines: Vec<_> = listed
+        .map(|condition| {
+            let field = |name: &str| text(condition, &format!("/{name}"));
+            let since = field("lastTransitionTime");
+            format!("{}={} {} since {since}: {}", field("type"), field("status"), field("reason"), field("message"))
+        })
+        .collect();
+    if lines.is_empty() { vec!["none".into()] } else { lines }
+}
+
+fn status(world: &World) -> Value {
+    world.job.as_ref().and_then(|job| job.get("status").cloned()).unwrap_or_default()
+}
+
+/// The digest is left out: it changes with every change of a plugin.
+fn ledger(world: &World) -> Value {
+    let mut ledger = status(world).get("troupe").cloned().unwrap_or_default();
+    ledger.as_object_mut().map(|fields| fields.remove("digest"));
+    ledger
+}
+
+fn without_identity(there: &Value) -> Value {
+    let mut shown = there.clone();
+    if let Some(metadata) = shown["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !["resourceVersion", "creationTimestamp"].contains(&field.as_str()));
+    }
+    shown
+}
+
+fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
+    if sections.is_empty() {
+        return Ok(printed(whole));
+    }
+    let mut lines = Vec::new();
+    for section in sections {
+        match section.split_once(':').unwrap_or((section, "")) {
+            ("env", container) => lines.extend(env(whole, container)),
+            _ => lines.extend(printed(&named(section, part(whole, section)))),
+        }
+    }
+    Ok(lines)
+}
+
+fn part<'a>(whole: &'a Value, section: &str) -> Option<&'a Value> {
+    match section {
+        "labels" | "annotations" => whole.pointer(&format!("/metadata/{section}")),
+        "owner" => whole.pointer("/metadata/ownerReferences/0"),
+        path => words::at(whole, path),
+    }
+}
+
+fn named(name: &str, value: Option<&Value>) -> Value {
+    Value::Object(Map::from_iter([(name.to_owned(), value.cloned().unwrap_or_else(|| "absent".into()))]))
+}
+
+/// The environment of a container, the first one without a name.
+fn env(whole: &Value, name: &str) -> Vec<String> {
+    let spec = [whole.pointer("/spec/template/spec"), whole.get("spec")].into_iter().flatten().next();
+    let containers = spec.and_then(|spec| spec["containers"].as_array()).into_iter().flatten();
+    let Some(container) = containers.into_iter().find(|it| name.is_empty() || it["name"] == name) else {
+        return vec!["no such container".into()];
+    };
+    let list = |field: &str| container.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let own = list("env").iter().map(variable).collect::<Vec<_>>();
+    let from = list("envFrom").iter().map(|from| format!("all of {}", inline(from))).collect::<Vec<_>>();
+    if own.is_empty() && from.is_empty() { vec!["no environment".into()] } else { own.into_iter().chain(from).collect() }
+}
+
+fn variable(variable: &Value) -> String {
+    let name = text(variable, "/name");
+    match variable.get("valueFrom") {
+        Some(from) => format!("{name} from {}", inline(from)),
+        None => format!("{name}={}", text(variable, "/value")),
+    }
+}
+
+/// A value as short YAML: what fits stands in one line, text of several lines as it is.
+fn printed(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| field(&format!("{name}:"), value)).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| field("-", item)).collect(),
+        scalar => vec![inline(scalar)],
+    }
+}
+
+fn field(name: &str, value: &Value) -> Vec<String> {
+    if let Some(text) = value.as_str().filter(|text| text.contains('\n')) {
+        return [format!("{name} |")].into_iter().chain(text.lines().map(|line| format!("  {line}"))).collect();
+    }
+    let short = inline(value);
+    if short.len() <= INLINE {
+        return vec![format!("{name} {short}")];
+    }
+    let rest = printed(value).into_iter().map(|line| format!("  {line}"));
+    [name.to_owned()].into_iter().chain(rest).collect()
+}
+
+/// In one line, without the quotes that JSON needs.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.is_empty() || text.contains(['\n', '"']) => format!("{text:?}"),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name}: {}", inline(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}

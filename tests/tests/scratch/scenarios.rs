@@ -1,0 +1,1 @@
+../../it/scenarios.rs
