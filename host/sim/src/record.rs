@@ -38,7 +38,7 @@ impl RequestRecord {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// `create pods`, `patch paddlejobs/status`: for counting.
+    /// `create pods`, `patch tales/status`: for counting.
     pub fn what(&self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)

@@ -49,11 +49,12 @@ pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
     Ok(Pass { lines, ..pass })
 }
 
-/// Passes until one does nothing; a status that was put off is waited for.
+/// Passes until one does nothing; a status that was put off is waited for. What is waited for is said once.
 pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for _ in 0..MOST_PASSES {
         let mut pass = reconcile(world)?;
+        pass.lines.retain(|line| !said(&lines, line));
         match pass.later {
             None if pass.quiet => {
                 lines.append(&mut pass.lines);
@@ -67,6 +68,13 @@ pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
         }
     }
     anyhow::bail!("it does not settle:\n{}", lines.join("\n"))
+}
+
+/// The line says what the last of its kind said.
+fn said(lines: &[String], line: &String) -> bool {
+    ["waiting: ", "again in "].iter().any(|kind| {
+        line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line)
+    })
 }
 
 fn answer(world: &World, snapshot: &Snapshot) -> Answer {

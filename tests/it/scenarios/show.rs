@@ -146,10 +146,12 @@ fn field(name: &str, value: &Value) -> Vec<String> {
     [name.to_owned()].into_iter().chain(rest).collect()
 }
 
-/// In one line, without the quotes that JSON needs.
+/// In one line, with quotes only around text that would read as something else.
 fn inline(value: &Value) -> String {
     match value {
-        Value::String(text) if text.is_empty() || text.contains(['\n', '"']) => format!("{text:?}"),
+        Value::String(text) if text.contains(['\n', '"']) || text.is_empty() || !words::value(text).is_string() => {
+            format!("{text:?}")
+        }
         Value::String(text) => text.clone(),
         Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         Value::Object(fields) => {

@@ -1,0 +1,17 @@
+//! The built binary against a real control plane with fake nodes.
+//!
+//! Every test has a namespace and an operator of its own; they share one control plane, where what a pod does is said by
+//! its annotations (kwok), or by the test itself if nobody schedules it.
+
+mod adoption;
+mod budget;
+mod burst;
+mod crash;
+mod crds;
+pub(crate) mod jobs;
+mod mpi;
+pub(crate) mod objects;
+mod paddle;
+mod played;
+mod requests;
+mod world;

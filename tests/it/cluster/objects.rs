@@ -1,0 +1,182 @@
+//! The objects of one namespace, as JSON.
+
+use anyhow::Result;
+use cluster::until;
+use kube::{
+    Client,
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
+    core::Request,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a test waits for anything.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// A kind of object by its place in the API: what is before the namespace, and its plural.
+pub(crate) struct Kind(&'static str, &'static str);
+
+pub(crate) const PODS: Kind = Kind("api/v1", "pods");
+pub(crate) const SERVICES: Kind = Kind("api/v1", "services");
+pub(crate) const CONFIG_MAPS: Kind = Kind("api/v1", "configmaps");
+pub(crate) const SECRETS: Kind = Kind("api/v1", "secrets");
+pub(crate) const EVENTS: Kind = Kind("api/v1", "events");
+pub(crate) const BATCH_JOBS: Kind = Kind("apis/batch/v1", "jobs");
+pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "paddlejobs");
+pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
+
+impl Kind {
+    pub(crate) fn plural(&self) -> &'static str {
+        self.1
+    }
+
+    fn requests(&self, namespace: &str) -> Request {
+        Request::new(format!("/{}/namespaces/{namespace}/{}", self.0, self.1))
+    }
+}
+
+/// A namespace, seen by one user.
+pub(crate) struct Namespace {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+}
+
+impl Namespace {
+    /// Makes the namespace.
+    pub(crate) async fn create_in(client: Client, name: &str) -> Self {
+        let namespaces = Request::new("/api/v1/namespaces");
+        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let request = namespaces.create(&PostParams::default(), serde_json::to_vec(&body).unwrap()).unwrap();
+        client.request::<Value>(request).await.unwrap();
+        Self { client, name: name.to_owned() }
+    }
+
+    pub(crate) async fn create(&self, kind: &Kind, object: &Value) -> Value {
+        let body = serde_json::to_vec(object).unwrap();
+        let request = kind.requests(&self.name).create(&PostParams::default(), body).unwrap();
+        self.client.request(request).await.unwrap_or_else(|error| panic!("{}: {error}", kind.plural()))
+    }
+
+    /// The object, or `null` if there is none.
+    pub(crate) async fn get(&self, kind: &Kind, name: &str) -> Result<Value> {
+        let request = kind.requests(&self.name).get(name, &GetParams::default())?;
+        match self.client.request(request).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
+            other => Ok(other?),
+        }
+    }
+
+    pub(crate) async fn list(&self, kind: &Kind) -> Result<Vec<Value>> {
+        let request = kind.requests(&self.name).list(&ListParams::default())?;
+        let list: Value = self.client.request(request).await?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// The names of all objects of a kind, in order.
+    pub(crate) async fn names(&self, kind: &Kind) -> Result<Vec<String>> {
+        let list = self.list(kind).await?;
+        Ok(list.iter().map(|object| text(object, "/metadata/name").to_owned()).collect())
+    }
+
+    pub(crate) async fn patch(&self, kind: &Kind, name: &str, patch: &Value) -> Value {
+        let request = kind.requests(&self.name).patch(name, &PatchParams::default(), &Patch::Merge(patch)).unwrap();
+        self.client.request(request).await.unwrap_or_else(|error| panic!("{}/{name}: {error}", kind.plural()))
+    }
+
+    pub(crate) async fn set_status(&self, kind: &Kind, name: &str, status: &Value) -> Value {
+        let patch = json!({ "status": status });
+        let requests = kind.requests(&self.name);
+        let request = requests.patch_subresource("status", name, &PatchParams::default(), &Patch::Merge(&patch)).unwrap();
+        self.client.request(request).await.unwrap_or_else(|error| panic!("{}/{name}: {error}", kind.plural()))
+    }
+
+    pub(crate) async fn delete(&self, kind: &Kind, name: &str) {
+        let request = kind.requests(&self.name).delete(name, &DeleteParams::default()).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
+    /// The object once it is there and as it should be.
+    pub(crate) async fn is(&self, kind: &Kind, name: &str, what: &str, seen: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let looked = until(SOON, format!("{}/{name} to be {what}", kind.plural()), || {
+            let last = &mut last;
+            let get = self.get(kind, name);
+            let seen = &seen;
+            async move {
+                *last = get.await?;
+                Ok((!last.is_null() && seen(last)).then(|| last.clone()))
+            }
+        });
+        match looked.await {
+            Ok(object) => object,
+            Err(error) => panic!("{error:#}\nlast seen: {last:#}"),
+        }
+    }
+
+    /// Returns when there is no such object.
+    pub(crate) async fn is_gone(&self, kind: &Kind, name: &str) {
+        let gone = || async { Ok(self.get(kind, name).await?.is_null().then_some(())) };
+        until(SOON, format!("{}/{name} to be gone", kind.plural()), gone).await.unwrap();
+    }
+
+    /// Returns when exactly these objects of a kind are there.
+    pub(crate) async fn are(&self, kind: &Kind, names: &[&str]) {
+        let mut last = vec![];
+        let looked = until(SOON, format!("{} to be {names:?}", kind.plural()), || {
+            let (last, list) = (&mut last, self.names(kind));
+            async move {
+                *last = list.await?;
+                Ok((*last == names).then_some(()))
+            }
+        });
+        if let Err(error) = looked.await {
+            panic!("{error:#}\nlast seen: {last:?}");
+        }
+    }
+
+    /// The events about an object, as `Type Reason: message`, in order of their making.
+    pub(crate) async fn events(&self, kind: &str, name: &str) -> Vec<String> {
+        let mut events = self.list(&EVENTS).await.unwrap();
+        events.retain(|event| {
+            text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
+        });
+        events.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap());
+        let told = |event: &Value| {
+            format!("{} {}: {}", text(event, "/type"), text(event, "/reason"), text(event, "/message"))
+        };
+        events.iter().map(told).collect()
+    }
+}
+
+/// The text at a pointer, empty if there is none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The value at a pointer, null if there is none.
+pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
+    object.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// The environment of a container as `name=value`, in its order; a value from a field as `name<field`.
+pub(crate) fn env(container: &Value) -> Vec<String> {
+    let entries = container["env"].as_array().into_iter().flatten();
+    entries
+        .map(|entry| match entry.pointer("/valueFrom/fieldRef/fieldPath") {
+            Some(field) => format!("{}<{}", text(entry, "/name"), field.as_str().unwrap()),
+            None => format!("{}={}", text(entry, "/name"), text(entry, "/value")),
+        })
+        .collect()
+}
+
+/// The reference to its controller that every child of a job has.
+pub(crate) fn owner(job: &Value) -> Value {
+    json!([{
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": job["metadata"]["name"],
+        "uid": job["metadata"]["uid"],
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }])
+}

@@ -1,0 +1,144 @@
+//! The real binary as a child process: built as it is now, started against a kubeconfig, ended by its own id.
+
+use anyhow::{Context, Result, bail, ensure};
+use cluster::{ControlPlane, until};
+use serde_json::Value;
+use std::{
+    fs::{self, File},
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+const START: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(20);
+
+/// A running `troupe operator`. It is killed with the value, and when the thread that started it dies.
+pub(crate) struct Operator {
+    child: Child,
+    admin: SocketAddr,
+    log: PathBuf,
+}
+
+impl Operator {
+    /// Starts the binary as the user `troupe`, and returns when it is ready.
+    pub(crate) async fn start(plane: &ControlPlane, arguments: &[&str]) -> Self {
+        let binary = tokio::task::spawn_blocking(binary).await.unwrap();
+        let mut operator = Self::spawn(binary, plane, arguments).unwrap();
+        let ready = until(START, "the operator to be ready", || async {
+            let (code, text) = operator.admin("/readyz").await?;
+            ensure!(code == 200, "{code}: {text}");
+            Ok(Some(()))
+        });
+        if let Err(error) = ready.await {
+            let ended = operator.child.try_wait();
+            panic!("{error:#} ({ended:?})");
+        }
+        operator
+    }
+
+    /// What it has written so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The last pass over a job, as the admin port tells it: what was seen, answered and decided.
+    pub(crate) async fn pass(&self, plural: &str, namespace: &str, name: &str) -> Result<Option<Value>> {
+        let (code, text) = self.admin(&format!("/jobs/{plural}/{namespace}/{name}")).await?;
+        Ok(if code == 404 { None } else { Some(serde_json::from_str(&text)?) })
+    }
+
+    /// SIGKILL: no last word of it reaches the API server.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM: it ends by itself, and well.
+    pub(crate) async fn stop(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+        let ended = until(STOP, "the operator to end", || {
+            let ended = self.child.try_wait();
+            async move { Ok(ended?) }
+        });
+        let status = ended.await.unwrap();
+        assert!(status.success(), "ended with {status}");
+    }
+
+    fn spawn(binary: &Path, plane: &ControlPlane, arguments: &[&str]) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let log = plane.dir().join(format!("operator-{number}.log"));
+        let file = File::create(&log).with_context(|| log.display().to_string())?;
+        // Bound and let go, so that nobody is there; nobody else asks the kernel for a port on this address.
+        let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
+        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig("troupe")?);
+        let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, log })
+    }
+
+    async fn admin(&self, path: &str) -> Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.admin).await?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: troupe\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        let (head, body) = text.split_once("\r\n\r\n").context("no HTTP")?;
+        let code = head.split(' ').nth(1).context("no HTTP status")?.parse()?;
+        Ok((code, body.to_owned()))
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<_> = log.lines().collect();
+            eprintln!("the end of {}:\n{}", self.log.display(), lines[lines.len().saturating_sub(40)..].join("\n"));
+        }
+    }
+}
+
+/// The binary as the sources are now, in the profile of this test. Built once a process; cargo knows whether it must.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| build().unwrap_or_else(|error| panic!("{error:#}")))
+}
+
+fn build() -> Result<PathBuf> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--locked", "-p", "troupe", "--bin", "troupe", "--message-format=json"]);
+    command.args((!cfg!(debug_assertions)).then_some("--release"));
+    // What cargo tells this test of itself would look like a change to build scripts that watch it.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| text.starts_with(start)) {
+            command.env_remove(&name);
+        }
+    }
+    let command = command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let done = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
+    if !done.status.success() {
+        bail!("the operator does not build: {}", done.status);
+    }
+    let messages = String::from_utf8_lossy(&done.stdout).into_owned();
+    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let built = artifacts.filter(|message| message["target"]["name"] == "troupe").filter_map(|message| {
+        let path = message["executable"].as_str()?;
+        Some(PathBuf::from(path))
+    });
+    built.last().context("cargo built no binary")
+}
