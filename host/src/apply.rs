@@ -5,7 +5,7 @@ use crate::{
     keys,
     resource::Resource,
     stores::{Expected, JobKey, Stores},
-    watch::chain,
+    watch::{chain, said},
     wire,
 };
 use decide::{
@@ -52,7 +52,7 @@ pub(crate) enum WriteError {
     #[error("no reply within {} s", DEADLINE.as_secs())]
     NoReply,
     /// The API server or the way to it.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Client(kube::Error),
     /// The request cannot be formed.
     #[error("cannot form the request")]
@@ -258,7 +258,12 @@ fn failure(action: &Action, error: &WriteError) -> Waiting {
         WriteError::NameTaken => Waiting::NameTaken { kind: action.kind.clone(), name: action.name.clone() },
         WriteError::Client(kube::Error::Api(status)) => {
             let why = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
-            Waiting::WriteFailed { attempt: action.to_string(), why }
+            let attempt = action.to_string();
+            match status.code {
+                // A conflict or too many requests are the cluster's business, any other 4xx is somebody's.
+                408 | 409 | 429 | 500.. => Waiting::WriteFailed { attempt, why },
+                _ => Waiting::Refused { attempt, why },
+            }
         }
         error => Waiting::WriteFailed { attempt: action.to_string(), why: chain(error) },
     }

@@ -51,7 +51,7 @@ pub struct OperatorArgs {
 /// What to show.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Manifests of jobs; without any, a PaddleJob and an MPIJob of our own.
+    /// Manifests of jobs; without any, an example of each built-in framework.
     pub manifests: Vec<PathBuf>,
     /// Print the environment, host lists and ConfigMaps that pods get.
     #[arg(long)]

@@ -45,8 +45,8 @@ enum WatchError {
     Expired,
     #[error("no answer after {} s", .0.as_secs())]
     Silent(Duration),
-    #[error(transparent)]
-    Client(#[from] kube::Error),
+    #[error("{}", said(.0))]
+    Client(kube::Error),
     #[error("cannot form the request")]
     Request(#[from] kube::core::request::Error),
 }
@@ -96,8 +96,8 @@ impl Wire for Value {
 #[derive(Deserialize)]
 struct Page<T> {
     metadata: PageMetadata,
-    #[serde(default = "Vec::new")]
-    items: Vec<T>,
+    /// The API server writes null for an empty list of metadata.
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize)]
@@ -154,7 +154,7 @@ impl Watch {
                 .await
                 .map_err(|_| WatchError::Silent(LIST_DEADLINE))?
                 .map_err(|error| self.classify(error))?;
-            objects.extend(page.items.into_iter().filter_map(|item| item.object(&self.spec)));
+            objects.extend(page.items.into_iter().flatten().filter_map(|item| item.object(&self.spec)));
             match page.metadata.more.filter(|more| !more.is_empty()) {
                 Some(more) => params.continue_token = Some(more),
                 None => {
@@ -238,13 +238,37 @@ impl Watch {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes, each said once.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
         cause = error.source();
     }
     text
+}
+
+/// What the client has to say, in one line: kube adds the whole status of a refusal to its message.
+pub(crate) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{}: {}", status.reason, status.message),
+        error => chain(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_of_metadata_is_a_page_without_items() {
+        for text in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#] {
+            let page: Page<Value> = serde_json::from_str(text).unwrap();
+            assert_eq!(page.items.into_iter().flatten().count(), 0);
+        }
+    }
 }

@@ -142,7 +142,7 @@ fn a_misdeed_in_any_function_is_a_fault_of_its_kind_and_nobody_elses() {
         ("log a lot", "OutOfBudget", "fuel"),
         ("print", "OutOfBudget", "fuel"),
         ("allocate", "OutOfBudget", "memory"),
-        ("allocate crumbs", "OutOfBudget", "memory"),
+        ("allocate crumbs", "OutOfBudget", "fuel"),
         ("huge", "UnacceptableAnswer", "larger than 1048576 bytes"),
         ("large", "UnacceptableAnswer", "bytes are more than 262144"),
         ("no json", "UnacceptableAnswer", "EOF while parsing an object"),
@@ -167,7 +167,7 @@ fn a_misdeed_in_any_function_is_a_fault_of_its_kind_and_nobody_elses() {
 fn an_answer_that_says_too_much_is_not_accepted() {
     let plugins = plugins();
     let cases = [
-        (json!({ "plan": "a million roles" }), "plan", "larger than"),
+        (json!({ "plan": "many roles" }), "plan", "larger than"),
         (json!({ "plan": "foreign name" }), "plan", "does not begin with the job's name"),
         (json!({ "bind": "another's key" }), "bind", "body of object secret: it was not asked for"),
         (json!({ "bind": "twice" }), "bind", "body of object map: it stands twice"),

@@ -8,5 +8,6 @@ mod crds;
 mod hostile;
 mod node;
 mod operator;
+mod rbac;
 mod scenarios;
 mod tidy;

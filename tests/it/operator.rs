@@ -106,8 +106,10 @@ impl Drop for Operator {
         let _ = self.child.wait();
         if std::thread::panicking() {
             let log = self.log();
-            let lines: Vec<_> = log.lines().collect();
-            eprintln!("the end of {}:\n{}", self.log.display(), lines[lines.len().saturating_sub(40)..].join("\n"));
+            let last = log.lines().rev().take(20).map(|line| line.chars().take(400).collect::<String>());
+            let last: Vec<_> = last.collect();
+            eprintln!("the end of {}:", self.log.display());
+            last.iter().rev().for_each(|line| eprintln!("{line}"));
         }
     }
 }

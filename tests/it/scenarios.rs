@@ -14,7 +14,7 @@
 //! `UPDATE_EXPECT=1 cargo test -p tests scenarios` rewrites what they print: read the difference before it is kept.
 
 mod command;
-mod diff;
+pub(crate) mod diff;
 mod manifest;
 mod pass;
 mod pods;

@@ -18,8 +18,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A name that somebody else has is looked at again after this long, since nothing tells when it becomes free.
-const NAME_TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// A name that an earlier object has is looked at again after this long, in case nothing tells when it becomes free.
+const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plugin that failed is asked again after this long.
 const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -39,11 +39,12 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
 fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
     let standing = Standing::of(snapshot, plan);
     let ledger = next_ledger(snapshot, plan, &standing, verdict);
-    let (actions, waiting) = match verdict.outcome {
+    let (actions, mut waiting) = match verdict.outcome {
         Outcome::Open => open(snapshot, plan, &standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
+    waiting.sort_by_key(distance_from_cause);
     let over_before_us = ledger.finished.as_ref().is_some_and(|finished| {
         cleanup::cleanup(snapshot, finished).is_empty()
             && status::of_framework(&snapshot.job.status) == verdict.status
@@ -60,9 +61,19 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
             events: warnings.iter().chain(&verdict.events).cloned().collect(),
         }
     };
-    let taken = waiting.iter().any(|waiting| matches!(waiting, Waiting::NameTaken { .. }));
-    let wake = if taken { Wake::At(later(snapshot, NAME_TAKEN_AGAIN)) } else { Wake::OnChange };
+    let taken = !snapshot.taken.is_empty() && waiting.iter().any(|it| matches!(it, Waiting::Terminating { .. }));
+    let wake = if taken { Wake::At(later(snapshot, TAKEN_AGAIN)) } else { Wake::OnChange };
     Decision { actions, report, waiting, wake }
+}
+
+/// Causes stand before what follows from them: only the first reason is told, and a pod whose name is taken has no
+/// address either.
+fn distance_from_cause(waiting: &Waiting) -> u8 {
+    match waiting {
+        Waiting::Terminating { .. } => 1,
+        Waiting::Pods { .. } => 2,
+        _ => 0,
+    }
 }
 
 fn open(

@@ -35,7 +35,7 @@ pub(crate) fn objects(
                 (Some(child), Some(body)) => actions.extend(follow(object, child, &body)),
                 (None, _) if !standing.open(&object.after) => waiting.extend(standing.closed(&object.after)),
                 (None, _) if snapshot.taken.contains(&(object.kind.clone(), name.clone())) => {
-                    waiting.push(Waiting::NameTaken { kind: object.kind.clone(), name });
+                    waiting.push(Waiting::Terminating { kind: object.kind.clone(), name });
                 }
                 (None, Some(body)) => {
                     let write = Write::Create(build::object(snapshot, plan, object, index, &body));
@@ -62,7 +62,7 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
             actions.extend(suspend_switch(snapshot, child, held).map(action));
             waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
         } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
-            waiting.push(Waiting::NameTaken { kind: "Job".into(), name });
+            waiting.push(Waiting::Terminating { kind: "Job".into(), name });
         } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
             waiting.push(why);
         } else {

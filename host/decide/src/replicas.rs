@@ -43,16 +43,12 @@ enum Missing {
 fn missing(snapshot: &Snapshot, standing: &Standing<'_>, replica: &Replica<'_>) -> Missing {
     let named = |kind: &str| (kind.to_owned(), replica.name.clone());
     match replica.pod {
-        Some(pod) if pod.terminating => {
+        Some(pod) if !pod.terminating => Missing::No,
+        there if there.is_some() || snapshot.taken.contains(&named("Pod")) => {
             let (kind, name) = named("Pod");
             Missing::Waits(Waiting::Terminating { kind, name })
         }
-        Some(_) => Missing::No,
-        None if snapshot.taken.contains(&named("Pod")) => {
-            let (kind, name) = named("Pod");
-            Missing::Waits(Waiting::NameTaken { kind, name })
-        }
-        None => match standing.closed(&replica.role.after) {
+        _ => match standing.closed(&replica.role.after) {
             Some(why) => Missing::Waits(why),
             None => Missing::Yes(build::pod(snapshot, replica.role, replica.index, &replica.name)),
         },

@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub pods: Vec<Arc<Pod>>,
     /// Other objects whose controller is the job; by kind and name.
     pub children: Vec<Arc<Child>>,
-    /// Names in the job's namespace that somebody else's watched object has: kind and name.
+    /// Names that children of an earlier job of this name still have: kind and name. Garbage collection frees them.
     pub taken: BTreeSet<(String, String)>,
     /// Digest of the plugin that serves this job.
     pub digest: String,

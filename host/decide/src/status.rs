@@ -74,15 +74,18 @@ pub fn publication(
     if *current == wanted || pruned_but_said {
         return Publication::Nothing;
     }
-    let urgent = match (headline, trouble) {
+    let headlined = match (headline, trouble) {
         (Some(headline), _) => *headline != snapshot.ledger.headline || snapshot.ledger.headline.is_empty(),
         (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
     };
+    let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
+    let urgent = headlined || alarm.is_some();
     let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
         _ => {
-            let events = if trouble.is_some() && !urgent { vec![] } else { events };
+            let told = if trouble.is_some() && !headlined { vec![] } else { events };
+            let events = told.into_iter().chain(alarm.map(alarmed)).collect();
             let mut patch = json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
             patch["status"] = merge_patch(current, &wanted);
             Publication::Now { patch, wanted, events }
@@ -165,6 +168,14 @@ fn set_conditions(status: &mut Value, own: &[Value]) {
 
 fn told(trouble: &Trouble) -> Vec<Event> {
     vec![Event { warning: true, reason: trouble.reason.clone(), message: trouble.message.clone() }]
+}
+
+fn alarmed(waiting: &Waiting) -> Event {
+    Event { warning: true, reason: waiting.reason().to_owned(), message: waiting.to_string() }
+}
+
+fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
+    current(status, "Waiting").is_some_and(|old| old["reason"] == waiting.reason())
 }
 
 fn is_told(status: &Value, trouble: &Trouble) -> bool {

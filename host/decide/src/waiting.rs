@@ -30,7 +30,14 @@ pub enum Waiting {
         /// Its name.
         name: String,
     },
-    /// A write was refused; it is tried again.
+    /// The API server refuses a write: quota, a webhook, rights. It is tried again, and may be let through then.
+    Refused {
+        /// What was tried: `create pod/x`.
+        attempt: String,
+        /// What the API server said.
+        why: String,
+    },
+    /// A write did not go through; it is tried again.
     WriteFailed {
         /// What was tried: `create pod/x`.
         attempt: String,
@@ -50,8 +57,17 @@ impl Waiting {
             Self::Pods { reached: Reached::Ready, .. } => "PodsReady",
             Self::NameTaken { .. } => "NameTaken",
             Self::Terminating { .. } => "Terminating",
+            Self::Refused { .. } => "Refused",
             Self::WriteFailed { .. } => "WriteFailed",
         }
+    }
+}
+
+impl Waiting {
+    /// A person may have to act: it is told at once, with an event.
+    #[must_use]
+    pub fn is_alarm(&self) -> bool {
+        matches!(self, Self::NameTaken { .. } | Self::Refused { .. })
     }
 }
 
@@ -71,7 +87,9 @@ impl fmt::Display for Waiting {
                 write!(f, "{} exists and is not this job's; delete or rename it", object(kind, name))
             }
             Self::Terminating { kind, name } => write!(f, "an earlier {} to be gone", object(kind, name)),
-            Self::WriteFailed { attempt, why } => write!(f, "failed to {attempt}: {why}"),
+            Self::Refused { attempt, why } | Self::WriteFailed { attempt, why } => {
+                write!(f, "failed to {attempt}: {why}")
+            }
         }
     }
 }

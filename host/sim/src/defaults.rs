@@ -45,7 +45,11 @@ pub(crate) fn complete(kind: &Kind, object: &mut Value, address: &mut dyn FnMut(
 pub(crate) fn settle(kind: &Kind, object: &mut Value) {
     match kind.kind.as_str() {
         _ if !kind.builtin() => {}
-        "Pod" => pod_status(&mut object["status"]),
+        "Pod" => {
+            // A patch that replaces a list leaves out what was defaulted.
+            pod_spec(&mut object["spec"]);
+            pod_status(&mut object["status"]);
+        }
         "Secret" => secret(object),
         "ConfigMap" => {
             for field in ["data", "binaryData"] {

@@ -35,6 +35,14 @@ pub(crate) struct DeleteOptions {
 
 impl DeleteOptions {
     pub(crate) fn parse(body: &Value) -> Result<Self, ApiError> {
+        let refused = |fault: Fault| {
+            let kind = Kind::new("meta.k8s.io/v1", "DeleteOptions", "", false, false);
+            Err(ApiError::invalid(&kind, "DeleteOptions", "", &[fault]))
+        };
+        if body["propagationPolicy"].is_string() && body["orphanDependents"].is_boolean() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            return refused(Fault::invalid("propagationPolicy", &body["propagationPolicy"], why));
+        }
         let propagation = match body["propagationPolicy"].as_str() {
             None => match body["orphanDependents"].as_bool() {
                 Some(true) => Some(Propagation::Orphan),
@@ -45,13 +53,12 @@ impl DeleteOptions {
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                let kind = Kind::new("meta.k8s.io/v1", "DeleteOptions", "", false, false);
                 let fault = Fault::unsupported(
                     "propagationPolicy",
                     &json!(other),
                     &["Foreground", "Background", "Orphan", "nil"],
                 );
-                return Err(ApiError::invalid(&kind, "DeleteOptions", "", &[fault]));
+                return refused(fault);
             }
         };
         let precondition = |field: &str| body["preconditions"][field].as_str().map(str::to_owned);

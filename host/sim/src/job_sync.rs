@@ -32,6 +32,8 @@ pub(crate) struct Sync<'a> {
     start: Option<Value>,
     completion: Option<Value>,
     pub(crate) counted: Vec<Place>,
+    /// The pods to delete are not to be counted as failed.
+    pub(crate) spared: bool,
     pub(crate) again: Option<Duration>,
 }
 
@@ -51,6 +53,7 @@ impl<'a> Sync<'a> {
             start: Some(status["startTime"].clone()).filter(Value::is_string),
             completion: None,
             counted: Vec::new(),
+            spared: false,
             again: None,
             pods,
         };
@@ -112,6 +115,7 @@ impl<'a> Sync<'a> {
             return (Vec::new(), doomed);
         }
         if self.suspended() {
+            self.spared = true;
             let doomed = self.doom(|_| true);
             if self.set("Suspended", "True", "JobSuspended", "Job suspended") {
                 self.start = None;
@@ -184,6 +188,7 @@ impl<'a> Sync<'a> {
             Some(completions) => (completions - self.succeeded).clamp(0, parallelism),
         };
         if self.active > wanted {
+            self.spared = true;
             let mut surplus = self.active - wanted;
             let doomed = self.doom(move |_| {
                 surplus -= 1;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::delete::{DeleteOptions, Propagation};
 use crate::job_sync::Sync;
-use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, key, namespace, text, uid};
+use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, key, name, namespace, text, uid};
 use crate::verbs::Target;
 use crate::world::{Errand, World, parse};
 
@@ -86,6 +86,9 @@ impl World {
         let mut sync = Sync::new(&job, self.job_pods(uid(&job)), self.now());
         let (created, doomed) = sync.decide();
         for pod in doomed {
+            if sync.spared {
+                self.release(&Place { table: "/pods".into(), key: key(namespace(&pod), name(&pod)) }, FINALIZER);
+            }
             self.delete_job_pod(&pod);
         }
         for pod in created {

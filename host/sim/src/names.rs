@@ -4,7 +4,7 @@ const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
 fn too_long(most: usize) -> String {
-    format!("must be no more than {most} bytes")
+    format!("must be no more than {most} characters")
 }
 
 fn alphanumeric_ends(value: &str, inner: impl Fn(u8) -> bool, end: impl Fn(u8) -> bool) -> bool {

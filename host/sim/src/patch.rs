@@ -92,10 +92,24 @@ fn join(list: &mut Vec<Value>, items: &[Value], by: &str) {
     list.extend(rest.cloned());
 }
 
+/// The type of a JSON value as Go's parser names it.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "object",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        _ => "number",
+    }
+}
+
 /// RFC 6902.
 pub(crate) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), ApiError> {
     let Value::Array(operations) = patch else {
-        return Err(ApiError::bad_request("error decoding patch: json: cannot unmarshal into a list of operations"));
+        return Err(ApiError::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+            type_name(patch)
+        )));
     };
     for operation in operations {
         apply(target, operation).map_err(|()| {
@@ -116,7 +130,14 @@ fn apply(target: &mut Value, operation: &Value) -> Result<(), ()> {
         "remove" => remove(target, path).map(|_| ()),
         "replace" => {
             let value = operation.get("value").cloned().unwrap_or(Value::Null);
-            *target.pointer_mut(path).ok_or(())? = value;
+            // kube-apiserver adds a member that is not there.
+            if target.pointer(path).is_none() && !parent(target, path)?.0.is_object() {
+                return Err(());
+            }
+            match target.pointer_mut(path) {
+                Some(have) => *have = value,
+                None => add(target, path, value)?,
+            }
             Ok(())
         }
         "test" => {

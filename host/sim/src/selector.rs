@@ -27,10 +27,10 @@ impl Selector {
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let labels =
             parse(labels).map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?;
-        let fields = parse(fields).map_err(ApiError::bad_request)?;
-        for demand in &fields {
+        let parsed = parse(fields).map_err(ApiError::bad_request)?;
+        for demand in &parsed {
             let (Demand::Is(field, _) | Demand::IsNot(field, _)) = demand else {
-                return Err(ApiError::bad_request(format!("invalid field selector: {demand:?}")));
+                return Err(ApiError::bad_request(format!("invalid selector: '{fields}'; can't understand '{fields}'")));
             };
             if !kind.selectable(field) {
                 return Err(ApiError::bad_request(if kind.builtin() {
@@ -47,7 +47,7 @@ impl Selector {
                 }));
             }
         }
-        Ok(Self { labels, fields })
+        Ok(Self { labels, fields: parsed })
     }
 
     /// A selector over labels only, for the simulator's own controllers.

@@ -57,6 +57,11 @@ impl World {
         }
         match asked.verb {
             "get" => {
+                let version = asked.param("resourceVersion");
+                if !version.is_empty() && version.parse::<u64>().is_err() {
+                    let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+                    return Err(ApiError::new(500, "", format!("resourceVersion: Invalid value: {version:?}: {why}")));
+                }
                 let objects = self.past(&kind, asked, fate);
                 let found = match &objects {
                     Some(objects) => objects.get(&target.place().key),
@@ -69,11 +74,12 @@ impl World {
             "watch" => WatchPlan::new(&kind, &asked.namespace, &asked.query, asked.metadata_only()).map(Reply::Watch),
             "create" if asked.name.is_empty() => Ok(Reply::Json(201, shown(&*self.create(&target, asked.json()?)?))),
             "update" | "patch" if !asked.name.is_empty() => {
-                let (object, created) = self.update(&target, edit(asked)?)?;
+                let (object, created) = self.update(&target, edit(&kind, asked)?)?;
                 Ok(Reply::Json(if created { 201 } else { 200 }, shown(&object)))
             }
             "delete" => self.remove_one(&target, asked),
             "deletecollection" => self.remove_all(&target, asked),
+            "update" if !kind.builtin() => Err(ApiError::bad_request("name must be provided")),
             _ => {
                 let message = "the server does not allow this method on the requested resource";
                 let mut error = ApiError::new(405, "MethodNotAllowed", message);
@@ -150,20 +156,25 @@ impl World {
         let mut chosen: Vec<Arc<Value>> = objects
             .into_iter()
             .filter(|object| asked.namespace.is_empty() || crate::store::namespace(object) == asked.namespace)
-            .filter(|object| selector.matches(object))
             .filter(|object| from.as_ref().is_none_or(|from| place(object) > *from))
             .collect();
+        let end = chosen.last().map(|object| place(object));
+        chosen.retain(|object| selector.matches(object));
         let mut metadata = json!({ "resourceVersion": version.to_string() });
         if !kind.builtin() && !asked.metadata_only() {
             metadata["continue"] = json!("");
         }
-        if limit > 0 && chosen.len() > limit {
-            if selector.is_empty() {
-                metadata["remainingItemCount"] = json!(chosen.len() - limit);
-            }
+        if limit > 0 && chosen.len() >= limit {
+            let more = chosen.len() - limit;
             chosen.truncate(limit);
-            let last = chosen.last().map(|object| place(object)).unwrap_or_default();
-            metadata["continue"] = json!(format!("{version}.{last}"));
+            let last = chosen.last().map(|object| place(object));
+            // Whether one of those to come is selected is not known yet.
+            if let (Some(last), true) = (&last, last < end) {
+                metadata["continue"] = json!(format!("{version}.{last}"));
+                if selector.is_empty() {
+                    metadata["remainingItemCount"] = json!(more);
+                }
+            }
         }
         let partial = asked.metadata_only();
         let items: Vec<Value> = chosen
@@ -182,6 +193,8 @@ impl World {
         } else {
             (format!("{}List", kind.kind), kind.api_version())
         };
+        // Go writes a list that nothing was put into as null.
+        let items = if partial && items.is_empty() { Value::Null } else { json!(items) };
         Reply::Json(200, json!({ "kind": list, "apiVersion": api_version, "metadata": metadata, "items": items }))
     }
 
@@ -259,7 +272,7 @@ impl World {
                 Ok(Reply::Json(200, (**object).clone()))
             }
             _ if !target.kind.builtin() => Err(missing()),
-            _ => Ok(NOT_FOUND),
+            _ => Err(no_resource()),
         }
     }
 }
@@ -269,9 +282,13 @@ fn unknown(asked: &Asked) -> Result<Reply, ApiError> {
     if !Kind::new(&format!("{}/v1", asked.group), "", "", true, true).builtin() {
         return Ok(NOT_FOUND);
     }
+    Err(no_resource())
+}
+
+fn no_resource() -> ApiError {
     let mut error = ApiError::new(404, "NotFound", "the server could not find the requested resource");
     error.details = Some(json!({}));
-    Err(error)
+    error
 }
 
 fn success(code: u16) -> Reply {
@@ -307,7 +324,7 @@ fn delete_options(asked: &Asked) -> Result<DeleteOptions, ApiError> {
     DeleteOptions::parse(&body)
 }
 
-fn edit(asked: &Asked) -> Result<Edit, ApiError> {
+fn edit(kind: &Kind, asked: &Asked) -> Result<Edit, ApiError> {
     let body = asked.json()?;
     if asked.verb == "update" {
         return Ok(Edit::Put(body));
@@ -317,6 +334,11 @@ fn edit(asked: &Asked) -> Result<Edit, ApiError> {
         "application/json-patch+json" => Ok(Edit::Json(body)),
         "application/strategic-merge-patch+json" => Ok(Edit::Strategic(body)),
         "application/apply-patch+yaml" => Ok(Edit::Apply(body)),
+        _ if kind.builtin() => {
+            let mut error = ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            error.details = Some(json!({}));
+            Err(error)
+        }
         _ => Err(ApiError::new(
             415,
             "UnsupportedMediaType",

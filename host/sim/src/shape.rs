@@ -21,18 +21,27 @@ pub(crate) fn same_kind(kind: &Kind, object: &mut Value) -> Result<(), ApiError>
             "the object provided is unrecognized (must be of type {expected}): Object 'Kind' is missing in '{raw}' ({raw})"
         )));
     }
-    if !had_version.is_empty() && had_version != version {
+    let other_kind = !have.is_empty() && have != expected;
+    if !had_version.is_empty() && had_version != version && kind.builtin() && !other_kind {
+        return Err(ApiError::bad_request(format!(
+            "{expected} in version {:?} cannot be handled as a {expected}: no kind {expected:?} is registered for version \
+             {had_version:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            kind.version
+        )));
+    }
+    if !had_version.is_empty() && had_version != version && !kind.builtin() {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({had_version}) does not match the expected API version ({version})"
         )));
     }
-    if !have.is_empty() && have != expected {
+    if other_kind {
         if !kind.builtin() {
             let fault = Fault::invalid("kind", &json!(have), &format!("must be {expected}"));
             return Err(ApiError::invalid(kind, have, name(&raw), &[fault]));
         }
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
-        let (package, have_version) = (group.split('.').next().unwrap_or_default(), &kind.version);
+        let package = group.split('.').next().unwrap_or_default();
+        let have_version = had_version.rsplit('/').next().filter(|version| !version.is_empty()).unwrap_or(&kind.version);
         return Err(ApiError::bad_request(format!(
             "{have} in version {have_version:?} cannot be handled as a {expected}: converting ({have_version}.{have}) to \
              ({package}.{expected}): unknown conversion"

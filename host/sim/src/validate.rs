@@ -22,7 +22,8 @@ pub(crate) fn new_object(kind: &Kind, object: &Value) -> Vec<Fault> {
 
 /// The faults of an update.
 pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
-    let mut faults = metadata(kind, new);
+    let faults = metadata(kind, new);
+    let mut changed = Vec::new();
     if deleting(old) {
         let had = finalizers(old);
         let extra: BTreeSet<String> = finalizers(new).into_iter().filter(|name| !had.contains(name)).collect();
@@ -32,21 +33,29 @@ pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 extra.join(", ")
             );
-            faults.push(Fault::forbidden("metadata.finalizers", &why));
+            changed.push(Fault::forbidden("metadata.finalizers", &why));
         }
     }
     for field in ["uid", "deletionTimestamp"] {
         let (before, after) = (&old["metadata"][field], &new["metadata"][field]);
         if before != after {
-            faults.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
+            changed.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
         }
     }
-    // The real server checks the metadata in general and again for the kind, and tells both.
-    faults.extend(faults.clone());
+    // The real server checks the metadata in general and again for the kind, events excepted, and tells all: the change
+    // once each, the content with and without regard to the change.
+    let mut faults = [faults.clone(), faults].concat();
+    faults.extend(changed);
+    if !kind.is("Event") {
+        faults.extend(faults.clone());
+    }
     match kind.kind.as_str() {
         _ if !kind.builtin() => {}
         "Pod" => pod_update(&old["spec"], &new["spec"], &mut faults),
         "Job" => job_update(old, new, &mut faults),
+        "Secret" if old["type"] != new["type"] => {
+            faults.push(Fault::invalid("type", &new["type"], "field is immutable"));
+        }
         "Service" => {
             let (before, after) = (&old["spec"]["clusterIP"], &new["spec"]["clusterIP"]);
             if before.is_string() && before != after && old["spec"]["type"] != "ExternalName" {
@@ -63,6 +72,7 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
     let meta = &object["metadata"];
     let check: fn(&str) -> Vec<String> = match kind.kind.as_str() {
         "Service" | "Namespace" if kind.builtin() => label_name,
+        "Event" if kind.builtin() => |_| Vec::new(),
         _ => subdomain,
     };
     let generate = text(&meta["generateName"]);
@@ -100,7 +110,9 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
-                faults.push(Fault::invalid("metadata.ownerReferences", &meta["ownerReferences"], &why));
+                let owners: Vec<String> = owners(object).iter().map(in_order).collect();
+                let body = format!("Invalid value: [{}]: {why}", owners.join(","));
+                faults.push(Fault { reason: "FieldValueInvalid", field: "metadata.ownerReferences".into(), body });
             } else {
                 boss = Some(this);
             }
@@ -111,7 +123,21 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
             qualified(&finalizer).iter().map(|why| Fault::invalid("metadata.finalizers", &json!(finalizer), why)),
         );
     }
+    for (index, finalizer) in finalizers(object).iter().enumerate().filter(|_| kind.builtin() && !kind.is("Event")) {
+        if !finalizer.contains('/') && !matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            faults.push(Fault::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why));
+        }
+    }
     faults
+}
+
+/// An owner reference with its fields in the order in which the real server writes them.
+fn in_order(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let fields: Vec<String> =
+        fields.iter().filter_map(|field| Some(format!("\"{field}\":{}", owner.get(field)?))).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn labels(labels: &Value, field: &str, faults: &mut Vec<Fault>) {
@@ -214,7 +240,8 @@ fn job_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
     let resting = before["suspend"] == true && old["status"]["active"].as_i64().unwrap_or(0) == 0;
     let indexed = after["completionMode"] == "Indexed";
     if before["completions"] != after["completions"] && !(indexed && after["completions"] == after["parallelism"]) {
-        faults.push(Fault::invalid("spec.completions", &after["completions"], "field is immutable"));
+        let why = if indexed { "can only be modified in tandem with spec.parallelism" } else { "field is immutable" };
+        faults.push(Fault::invalid("spec.completions", &after["completions"], why));
     }
     for field in [
         "selector",

@@ -94,12 +94,16 @@ impl World {
             return Err(ApiError::new(500, "", message));
         }
         let place = Place { table: kind.table(), key: key(crate::store::namespace(&object), name(&object)) };
-        if self.store.get(&place).is_some() {
-            return Err(if generated {
+        if let Some(there) = self.store.get(&place) {
+            let mut error = if generated {
                 ApiError::generated_name_taken(kind, name(&object))
             } else {
                 ApiError::already_exists(kind, name(&object))
-            });
+            };
+            if deleting(there) {
+                error.message = format!("object is being deleted: {}", error.message);
+            }
+            return Err(error);
         }
         if target.dry_run {
             return Ok(Arc::new(object));
@@ -139,8 +143,12 @@ impl World {
     }
 
     /// Updates an object as a PUT or PATCH does; true when that created it.
-    pub(crate) fn update(&mut self, target: &Target, edit: Edit) -> Result<(Arc<Value>, bool), ApiError> {
+    pub(crate) fn update(&mut self, target: &Target, mut edit: Edit) -> Result<(Arc<Value>, bool), ApiError> {
         let (kind, place) = (&target.kind, target.place());
+        let put = matches!(edit, Edit::Put(_));
+        if let Edit::Put(object) = &mut edit {
+            identify(target, object)?;
+        }
         let Some(old) = self.store.get(&place).cloned() else {
             return match edit {
                 Edit::Put(object) if kind.create_on_update() => self.create(target, object).map(|made| (made, true)),
@@ -151,20 +159,14 @@ impl World {
                 _ => Err(ApiError::not_found(kind, &target.name)),
             };
         };
-        let put = matches!(edit, Edit::Put(_));
         let mut new = edited(kind, &old, edit)?;
-        same_kind(kind, &mut new)?;
-        same_namespace(target, &mut new)?;
-        match name(&new) {
-            "" => new["metadata"]["name"] = json!(target.name),
-            other if other != target.name => {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({other}) does not match the name on the URL ({})",
-                    target.name
-                )));
-            }
-            _ => {}
+        let version = text(&new["apiVersion"]);
+        if !put && !kind.builtin() && version != kind.api_version() {
+            let why = format!("must be {}", kind.api_version());
+            let fault = Fault::invalid("apiVersion", &json!(version), &why);
+            return Err(ApiError::invalid(kind, &kind.kind, &target.name, &[fault]));
         }
+        identify(target, &mut new)?;
         if put && !uid(&new).is_empty() && uid(&new) != uid(&old) {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
@@ -213,21 +215,32 @@ impl World {
     }
 }
 
+/// Refuses what is another object than the one on the URL.
+fn identify(target: &Target, object: &mut Value) -> Result<(), ApiError> {
+    same_kind(&target.kind, object)?;
+    same_namespace(target, object)?;
+    match name(object) {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        ))),
+        other if other != target.name => Err(ApiError::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({})",
+            target.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn edited(kind: &Kind, old: &Value, edit: Edit) -> Result<Value, ApiError> {
     let mut new = old.clone();
     match edit {
         Edit::Put(object) => return Ok(object),
         Edit::Merge(patch) => {
-            let found = match &patch {
-                Value::Object(_) => "",
-                Value::String(_) => "string",
-                Value::Array(_) => "array",
-                Value::Bool(_) => "bool",
-                _ => "number",
-            };
-            if !found.is_empty() {
+            if !patch.is_object() {
                 return Err(ApiError::bad_request(format!(
-                    "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                    "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    patch::type_name(&patch)
                 )));
             }
             patch::merge(&mut new, &patch);

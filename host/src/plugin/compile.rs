@@ -12,6 +12,9 @@ const STACK: usize = 512 << 10;
 /// Memory of a pool's slot that is cleared by hand instead of being given back, which would cost page faults.
 const KEEP_RESIDENT: usize = 2 << 20;
 
+/// Instances that the pool has room for. An unused slot costs address space only.
+pub(super) const SLOTS: usize = 64;
+
 /// Why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -64,9 +67,8 @@ pub enum LoadError {
 /// # Errors
 /// This machine cannot run WebAssembly.
 pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
-    let slots = std::thread::available_parallelism().map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(2));
     let mut config = config();
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits, slots)));
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
     Engine::new(&config).or_else(|error| {
         tracing::warn!(error = %error, "no address space for a pool of plugin instances, each call will be slower");
         config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
@@ -90,9 +92,10 @@ fn config() -> Config {
     config
 }
 
-/// Slots for twice as many instances as threads could run, and never fewer than a test binary uses at once.
-fn pool(limits: &Limits, workers: u32) -> PoolingAllocationConfig {
-    let instances = (2 * workers).max(64);
+/// A pool whose slots stay warm as far as they are used: as many as threads run at once.
+fn pool(limits: &Limits) -> PoolingAllocationConfig {
+    let instances = u32::try_from(SLOTS).unwrap_or(u32::MAX);
+    let workers = std::thread::available_parallelism().map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(2));
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         .total_core_instances(8 * instances)

@@ -24,17 +24,21 @@ pub struct PaddleJobStatus {
     /// Never written; the original's.
     pub elastic: Option<String>,
     /// When the job was first seen running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub start_time: Option<String>,
     /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub completion_time: Option<String>,
     /// Never written; the original's.
     pub observed_generation: Option<i64>,
     /// What the host has to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::conditions")]
     pub conditions: Option<Vec<Value>>,
     /// The host's ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::opaque")]
     pub troupe: Option<Value>,
 }
@@ -55,6 +59,7 @@ pub struct ResourceStatus {
     /// Never written; the original's.
     pub unknown: Option<i64>,
     /// The pods, by index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "references")]
     pub refs: Option<Vec<Value>>,
 }
@@ -74,4 +79,32 @@ fn references(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let names = ["apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath"];
     let fields: serde_json::Map<_, _> = names.into_iter().map(|name| (name.to_owned(), field.clone())).collect();
     schemars::json_schema!({ "type": "array", "items": { "type": "object", "properties": fields } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the schema requires, by the place of the object that must have it.
+    fn required(schema: &Value, place: &str, found: &mut Vec<String>) {
+        for name in schema["required"].as_array().into_iter().flatten() {
+            found.push(format!("{place}.{}", name.as_str().unwrap()));
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            required(field, &format!("{place}.{name}"), found);
+            required(&field["items"], &format!("{place}.{name}[]"), found);
+        }
+    }
+
+    // A field whose schema is written by hand must not become one that a job has to have.
+    #[test]
+    fn nothing_is_required_but_replicas_and_what_a_pod_or_a_condition_needs() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        let mut found = vec![];
+        required(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", &mut found);
+        found.retain(|path| !path.contains(".template.spec"));
+        let expected =
+            [".spec.heter.replicas", ".spec.ps.replicas", ".spec.worker.replicas", ".status.conditions[].status", ".status.conditions[].type"];
+        assert_eq!(found, expected);
+    }
 }

@@ -65,7 +65,7 @@ pub struct ResourceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<i64>,
     /// The pods' template.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         all(feature = "crd", not(target_family = "wasm")),
         schemars(schema_with = "troupe_plugin::crd::pod_template")
@@ -88,7 +88,7 @@ pub struct SchedulingPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
     /// Least resources.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         all(feature = "crd", not(target_family = "wasm")),
         schemars(schema_with = "troupe_plugin::crd::quantities")

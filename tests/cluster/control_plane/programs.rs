@@ -113,6 +113,8 @@ pub(super) fn controller_manager(
         .args([
             "--leader-elect=false",
             "--secure-port=0",
+            // No config map that a test has not made.
+            "--controllers=*,-root-ca-certificate-publisher-controller",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ]);

@@ -92,7 +92,7 @@ impl Framework for Hostile {
             after: vec![],
             remove_when: vec![],
         };
-        let roles = if misdeed == "a million roles" { vec![role; 1_000_000] } else { vec![role] };
+        let roles = if misdeed == "many roles" { vec![role; 20_000] } else { vec![role] };
         let policy =
             Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All };
         Ok(JobPlan { roles, objects: vec![object], secrets: vec![], policy, warnings: vec![] })

@@ -117,7 +117,7 @@ async fn an_mpi_job_is_made_of_the_originals_objects_and_succeeds_with_its_launc
 async fn assert_objects(world: &World, job: &Value) {
     let pods = "training.kubeflow.org";
     let label = |object: &Value, name: &str| at(object, &format!("/metadata/labels/{pods}~1{name}")).clone();
-    let get = async |kind, name| {
+    let get = async |kind, name: &str| {
         let object = world.get(kind, name).await.unwrap();
         assert_eq!(object["metadata"]["ownerReferences"], owner(job), "{name}");
         object

@@ -8,7 +8,7 @@ use kube::{
     core::Request,
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
 /// How long a test waits for anything.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -97,19 +97,15 @@ impl Namespace {
 
     /// The object once it is there and as it should be.
     pub(crate) async fn is(&self, kind: &Kind, name: &str, what: &str, seen: impl Fn(&Value) -> bool) -> Value {
-        let mut last = Value::Null;
-        let looked = until(SOON, format!("{}/{name} to be {what}", kind.plural()), || {
-            let last = &mut last;
-            let get = self.get(kind, name);
-            let seen = &seen;
-            async move {
-                *last = get.await?;
-                Ok((!last.is_null() && seen(last)).then(|| last.clone()))
-            }
+        let last = RefCell::new(Value::Null);
+        let looked = until(SOON, format!("{}/{name} to be {what}", kind.plural()), || async {
+            let object = self.get(kind, name).await?;
+            last.replace(object.clone());
+            Ok((!object.is_null() && seen(&object)).then_some(object))
         });
         match looked.await {
             Ok(object) => object,
-            Err(error) => panic!("{error:#}\nlast seen: {last:#}"),
+            Err(error) => panic!("{error:#}\nlast seen: {:#}", last.take()),
         }
     }
 
@@ -121,16 +117,15 @@ impl Namespace {
 
     /// Returns when exactly these objects of a kind are there.
     pub(crate) async fn are(&self, kind: &Kind, names: &[&str]) {
-        let mut last = vec![];
-        let looked = until(SOON, format!("{} to be {names:?}", kind.plural()), || {
-            let (last, list) = (&mut last, self.names(kind));
-            async move {
-                *last = list.await?;
-                Ok((*last == names).then_some(()))
-            }
+        let last = RefCell::new(vec![]);
+        let looked = until(SOON, format!("{} to be {names:?}", kind.plural()), || async {
+            let there = self.names(kind).await?;
+            let these = there == names;
+            last.replace(there);
+            Ok(these.then_some(()))
         });
         if let Err(error) = looked.await {
-            panic!("{error:#}\nlast seen: {last:?}");
+            panic!("{error:#}\nlast seen: {:?}", last.take());
         }
     }
 

@@ -125,6 +125,7 @@ fn trap(world: &World) -> Fault {
 /// `service/x` as kind and name.
 pub(super) fn key(name: &str) -> anyhow::Result<(String, String)> {
     let (kind, name) = name.split_once('/').with_context(|| format!("{name} is no kind/name"))?;
-    let known = ["Pod", "Service", "ConfigMap", "Secret", "Job"].into_iter().find(|known| known.eq_ignore_ascii_case(kind));
+    let known =
+        ["Pod", "Service", "ConfigMap", "Secret", "Job"].into_iter().find(|known| known.eq_ignore_ascii_case(kind));
     Ok((known.with_context(|| format!("{kind} is no kind of object here"))?.to_owned(), name.to_owned()))
 }

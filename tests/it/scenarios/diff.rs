@@ -4,7 +4,7 @@
 const AROUND: usize = 3;
 
 /// What changes from `old` to `new`: `-` the file, `+` what happened, each with the lines around it.
-pub(super) fn lines(old: &str, new: &str) -> String {
+pub(crate) fn lines(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let merged = merged(&old, &new);
     let near = |at: usize| {

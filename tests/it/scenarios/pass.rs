@@ -38,7 +38,7 @@ pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
     };
     let (mut lines, applied) = apply(world, &decision.actions)?;
     let mut pass = publish(world, &snapshot, &decision, &applied)?;
-    pass.quiet &= lines.is_empty();
+    pass.quiet &= applied.failures.len() == decision.actions.len();
     lines.append(&mut pass.lines);
     if let Wake::At(at) = decision.wake {
         lines.push(format!("again in {}", after(world, at)));
@@ -72,9 +72,9 @@ pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
 
 /// The line says what the last of its kind said.
 fn said(lines: &[String], line: &String) -> bool {
-    ["waiting: ", "again in "].iter().any(|kind| {
-        line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line)
-    })
+    ["waiting: ", "again in "]
+        .iter()
+        .any(|kind| line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line))
 }
 
 fn answer(world: &World, snapshot: &Snapshot) -> Answer {

@@ -1,8 +1,14 @@
 //! What `> show` prints.
 
-use super::{command, pass, words, world::{World, text}};
+use super::{
+    command, pass, words,
+    world::{World, text},
+};
 use anyhow::Context;
-use decide::{status::{of_framework, rfc3339}, waiting::object};
+use decide::{
+    status::{of_framework, rfc3339},
+    waiting::object,
+};
 use serde_json::{Map, Value};
 
 /// What fits in so many characters is printed in one line.
@@ -43,7 +49,8 @@ fn objects(world: &World, pattern: &str) -> Vec<String> {
 }
 
 fn events(world: &World) -> Vec<String> {
-    let lines: Vec<_> = world.told.iter().map(|(at, event)| format!("{} {}", rfc3339(*at), pass::told(event))).collect();
+    let lines: Vec<_> =
+        world.told.iter().map(|(at, event)| format!("{} {}", rfc3339(*at), pass::told(event))).collect();
     if lines.is_empty() { vec!["none".into()] } else { lines }
 }
 
@@ -114,7 +121,11 @@ fn env(whole: &Value, name: &str) -> Vec<String> {
     let list = |field: &str| container.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
     let own = list("env").iter().map(variable).collect::<Vec<_>>();
     let from = list("envFrom").iter().map(|from| format!("all of {}", inline(from))).collect::<Vec<_>>();
-    if own.is_empty() && from.is_empty() { vec!["no environment".into()] } else { own.into_iter().chain(from).collect() }
+    if own.is_empty() && from.is_empty() {
+        vec!["no environment".into()]
+    } else {
+        own.into_iter().chain(from).collect()
+    }
 }
 
 fn variable(variable: &Value) -> String {
@@ -129,9 +140,15 @@ fn variable(variable: &Value) -> String {
 fn printed(value: &Value) -> Vec<String> {
     match value {
         Value::Object(fields) => fields.iter().flat_map(|(name, value)| field(&format!("{name}:"), value)).collect(),
-        Value::Array(items) => items.iter().flat_map(|item| field("-", item)).collect(),
+        Value::Array(items) => items.iter().flat_map(item).collect(),
         scalar => vec![inline(scalar)],
     }
+}
+
+fn item(value: &Value) -> Vec<String> {
+    let short = inline(value);
+    let lines = if short.len() <= INLINE { vec![short] } else { printed(value) };
+    lines.iter().enumerate().map(|(at, line)| format!("{} {line}", if at == 0 { "-" } else { " " })).collect()
 }
 
 fn field(name: &str, value: &Value) -> Vec<String> {
@@ -149,10 +166,8 @@ fn field(name: &str, value: &Value) -> Vec<String> {
 /// In one line, with quotes only around text that would read as something else.
 fn inline(value: &Value) -> String {
     match value {
-        Value::String(text) if text.contains(['\n', '"']) || text.is_empty() || !words::value(text).is_string() => {
-            format!("{text:?}")
-        }
-        Value::String(text) => text.clone(),
+        Value::String(text) if is_plain(text) => text.clone(),
+        Value::String(text) => format!("{text:?}"),
         Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| format!("{name}: {}", inline(value)));
@@ -160,4 +175,8 @@ fn inline(value: &Value) -> String {
         }
         other => other.to_string(),
     }
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains(['\n', '"']) && words::value(text).is_string()
 }

@@ -107,9 +107,13 @@ fn a_path_reaches_into_lists() {
 
 #[test]
 fn a_star_stands_for_any_text() {
-    for (pattern, name, expected) in
-        [("ps-*", "ps-0", true), ("ps-*", "worker-0", false), ("*-1", "ps-1", true), ("*", "", true), ("a", "ab", false)]
-    {
+    for (pattern, name, expected) in [
+        ("ps-*", "ps-0", true),
+        ("ps-*", "worker-0", false),
+        ("*-1", "ps-1", true),
+        ("*", "", true),
+        ("a", "ab", false),
+    ] {
         assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
     }
 }

@@ -127,6 +127,7 @@ impl World {
             job["metadata"]["generation"] = json!(job["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
         }
         self.touch_job();
+        self.sweep();
         Ok(())
     }
 
@@ -135,7 +136,8 @@ impl World {
         let (served, job) = (self.served.clone()?, self.job.as_ref()?);
         let uid = text(job, "/metadata/uid");
         let status = job.get("status").cloned().unwrap_or_else(|| json!({}));
-        let jobs: Vec<String> = self.owned_by(&uid).filter(|(key, _)| key.0 == "Job").map(|(_, it)| uid_of(it)).collect();
+        let jobs: Vec<String> =
+            self.owned_by(&uid).filter(|(key, _)| key.0 == "Job").map(|(_, it)| uid_of(it)).collect();
         let of_us = |object: &Value| owner_uid(object).is_some_and(|owner| owner == uid || jobs.contains(&owner));
         let pods = self.watched("Pod").filter(|(_, pod)| of_us(pod));
         Some(Snapshot {
@@ -219,7 +221,7 @@ impl World {
         ensure!(owner_uid(&body).as_deref() == Some(&*uid), "{action}: it has no owner reference to the job");
         let called = object(&key.0, &key.1);
         if let Some((_, why)) = self.refused.iter().find(|(pattern, _)| words::matches(pattern, &called)) {
-            return Ok(Err(Waiting::WriteFailed { attempt: action.to_string(), why: why.clone() }));
+            return Ok(Err(Waiting::Refused { attempt: action.to_string(), why: why.clone() }));
         }
         match self.objects.get(&key) {
             Some(there) if owner_uid(there).as_deref() == Some(&*uid) => Ok(Ok(())),
@@ -238,7 +240,10 @@ impl World {
         let mut merged = patch.clone();
         for field in ["uid", "resourceVersion"] {
             let wanted = merged.pointer_mut(&format!("/metadata/{field}")).map(Value::take);
-            ensure!(wanted.as_ref() == there.pointer(&format!("/metadata/{field}")), "{key:?}: {field} is not the current one");
+            ensure!(
+                wanted.as_ref() == there.pointer(&format!("/metadata/{field}")),
+                "{key:?}: {field} is not the current one"
+            );
             words::set(&mut merged, &format!("metadata.{field}"), wanted.unwrap_or_default())?;
         }
         merge(there, &merged);

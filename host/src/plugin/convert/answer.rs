@@ -1,0 +1,239 @@
+//! What a plugin answered, in the host's own types. None of it is trusted: JSON is parsed and measured, texts that people
+//! will read are cleaned. What the plan says is checked by `decide::vet`.
+
+use super::{Stop, wit};
+use crate::plugin::{limits::Limits, log::clean};
+use decide::plan;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A text for people is cut after so many bytes: the limit of an event's message.
+const LONGEST_TEXT: usize = 1024;
+
+/// So many field errors and events are passed on.
+const MOST: usize = 64;
+
+/// A result whose error names the field that is wrong and what is wrong with it.
+type Checked<T> = Result<T, String>;
+
+pub(super) fn refusal(said: wit::Refusal) -> Stop {
+    match said {
+        wit::Refusal::Invalid(errors) => {
+            let errors = errors.into_iter().take(MOST).map(|error| plan::FieldError {
+                path: clean(&error.path, LONGEST_TEXT),
+                message: clean(&error.message, LONGEST_TEXT),
+            });
+            Stop::Rejected(plan::Rejection::Invalid(errors.collect()))
+        }
+        wit::Refusal::Unsupported(what) => Stop::Rejected(plan::Rejection::Unsupported(clean(&what, LONGEST_TEXT))),
+        wit::Refusal::Internal(what) => Stop::Internal(clean(&what, LONGEST_TEXT)),
+    }
+}
+
+fn json(what: &str, text: &str, limits: &Limits) -> Checked<Value> {
+    if text.len() > limits.body {
+        return Err(format!("{what}: {} bytes are more than {}", text.len(), limits.body));
+    }
+    serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
+}
+
+fn json_object(what: &str, text: &str, limits: &Limits) -> Checked<Value> {
+    let value = json(what, text, limits)?;
+    if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object")) }
+}
+
+fn pointer(what: &str, text: String) -> Checked<String> {
+    if text.starts_with('/') { Ok(text) } else { Err(format!("{what}: {text:?} is no JSON pointer to a field")) }
+}
+
+fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
+    texts.into_iter().map(|text| pointer(what, text)).collect()
+}
+
+pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan::Descriptor> {
+    let kinds = said.kinds.into_iter().map(|kind| {
+        let what = |switch: &str| format!("{switch} switch of {}", kind.kind);
+        Ok(plan::JobKind {
+            suspend: kind.switches.suspend.map(|at| pointer(&what("suspend"), at)).transpose()?,
+            managed_by: kind.switches.managed_by.map(|at| pointer(&what("managed-by"), at)).transpose()?,
+            group: kind.group,
+            version: kind.version,
+            kind: kind.kind,
+            plural: kind.plural,
+            own_manager: kind.own_manager,
+            retired_finalizers: kind.retired_finalizers,
+        })
+    });
+    let children = said.children.into_iter().map(|child| {
+        Ok(plan::ChildKind {
+            keep: pointers(&format!("keep of {}", child.kind), child.keep)?,
+            api_version: child.api_version,
+            kind: child.kind,
+            plural: child.plural,
+            selector: child.selector,
+        })
+    });
+    Ok(plan::Descriptor {
+        kinds: kinds.collect::<Checked<_>>()?,
+        children: children.collect::<Checked<_>>()?,
+        config_schema: json_object("config-schema", &said.config_schema, limits)?,
+        name: said.name,
+        version: said.version,
+        event_source: said.event_source,
+    })
+}
+
+pub(super) fn job_plan(said: wit::JobPlan, limits: &Limits) -> Checked<plan::Plan> {
+    Ok(plan::Plan {
+        roles: said.roles.into_iter().map(|one| role(one, limits)).collect::<Checked<_>>()?,
+        objects: said.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
+        secrets: said.secrets.into_iter().map(secret).collect(),
+        policy: plan::Policy {
+            clean_on_success: clean_rule(said.policy.clean_on_success),
+            clean_on_failure: clean_rule(said.policy.clean_on_failure),
+            clean_on_suspend: clean_rule(said.policy.clean_on_suspend),
+        },
+        warnings: events(said.warnings),
+    })
+}
+
+fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
+    let what = |field: &str| format!("{field} of role {}", said.name);
+    let backing = match &said.backing {
+        wit::Backing::Pods => plan::Backing::Pods,
+        wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits)?),
+    };
+    let env = |entry: wit::EnvEntry| plan::EnvEntry {
+        container: entry.container,
+        name: entry.name,
+        value: text(entry.value),
+    };
+    Ok(plan::Role {
+        backing,
+        template: json_object(&what("template"), &said.template, limits)?,
+        name: said.name,
+        replicas: said.replicas,
+        pod_name: text(said.pod_name),
+        hostname: said.hostname.map(text),
+        subdomain: said.subdomain.map(text),
+        env: said.env.into_iter().map(env).collect(),
+        labels: said.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
+        after: gates(said.after),
+    })
+}
+
+fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
+    let what = |field: &str| format!("{field} of object {}", said.key);
+    let body = match said.body {
+        wit::Body::Bound => plan::Body::Bound,
+        wit::Body::Fixed((body, fill)) => {
+            let fill = fill.into_iter().map(|(at, value)| Ok((pointer(&what("text"), at)?, text(value))));
+            plan::Body::Fixed(json_object(&what("body"), &body, limits)?, fill.collect::<Checked<_>>()?)
+        }
+    };
+    let upkeep = match said.upkeep {
+        wit::Upkeep::CreateOnly => plan::Upkeep::CreateOnly,
+        wit::Upkeep::Follow(at) => plan::Upkeep::Follow(pointers(&what("upkeep"), at)?),
+    };
+    let moment = |moment: wit::Moment| match moment {
+        wit::Moment::Suspended => plan::Moment::Suspended,
+        wit::Moment::Cleaned => plan::Moment::Cleaned,
+        wit::Moment::ReplicaGone => plan::Moment::ReplicaGone,
+    };
+    Ok(plan::Object {
+        body,
+        upkeep,
+        key: said.key,
+        api_version: said.api_version,
+        kind: said.kind,
+        name: text(said.name),
+        per_pod_of: said.per_pod_of,
+        after: gates(said.after),
+        remove_when: said.remove_when.into_iter().map(moment).collect(),
+    })
+}
+
+fn secret(said: wit::SecretRecipe) -> plan::SecretRecipe {
+    plan::SecretRecipe {
+        key: said.key,
+        name: text(said.name),
+        secret_type: said.secret_type,
+        labels: said.labels.into_iter().collect(),
+        private_key: said.private_key,
+        public_key: said.public_key,
+        algorithm: match said.algorithm {
+            wit::Algorithm::EcdsaP521 => plan::Algorithm::EcdsaP521,
+        },
+    }
+}
+
+fn text(said: wit::Text) -> plan::Text {
+    let piece = |piece: wit::Piece| match piece {
+        wit::Piece::Text(text) => plan::Piece::Fixed(text),
+        wit::Piece::Index(offset) => plan::Piece::Index(offset),
+        wit::Piece::JobName => plan::Piece::JobName,
+        wit::Piece::PodName => plan::Piece::PodName,
+    };
+    plan::Text(said.into_iter().map(piece).collect())
+}
+
+fn gates(said: Vec<wit::Gate>) -> Vec<plan::Gate> {
+    let gate = |gate: wit::Gate| plan::Gate {
+        role: gate.role,
+        reached: match gate.reached {
+            wit::Reached::Exists => plan::Reached::Exists,
+            wit::Reached::Ip => plan::Reached::Ip,
+            wit::Reached::Running => plan::Reached::Running,
+            wit::Reached::Ready => plan::Reached::Ready,
+        },
+    };
+    said.into_iter().map(gate).collect()
+}
+
+fn clean_rule(said: wit::Clean) -> plan::Clean {
+    match said {
+        wit::Clean::Keep => plan::Clean::Keep,
+        wit::Clean::Active => plan::Clean::Active,
+        wit::Clean::All => plan::Clean::All,
+    }
+}
+
+fn events(said: Vec<wit::Event>) -> Vec<plan::Event> {
+    let event = |event: wit::Event| plan::Event {
+        warning: event.warning,
+        reason: clean(&event.reason, 128),
+        message: clean(&event.message, LONGEST_TEXT),
+    };
+    said.into_iter().take(MOST).map(event).collect()
+}
+
+pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<BTreeMap<String, Value>> {
+    let mut bodies = BTreeMap::new();
+    for (key, body) in said.bodies {
+        if !wanted.contains(&key) {
+            return Err(format!("body of object {key}: it was not asked for"));
+        }
+        let body = json_object(&format!("body of object {key}"), &body, limits)?;
+        if bodies.insert(key.clone(), body).is_some() {
+            return Err(format!("body of object {key}: it stands twice"));
+        }
+    }
+    Ok(bodies)
+}
+
+pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
+    let status = json_object("status", &said.status, limits)?;
+    if status.get("troupe").is_some() {
+        return Err("status: the field troupe is the host's".to_owned());
+    }
+    Ok(plan::Verdict {
+        status,
+        headline: clean(&said.headline, 256),
+        outcome: match said.outcome {
+            wit::Outcome::Open => plan::Outcome::Open,
+            wit::Outcome::Succeeded => plan::Outcome::Succeeded,
+            wit::Outcome::Failed => plan::Outcome::Failed,
+        },
+        events: events(said.events),
+    })
+}

@@ -1,0 +1,109 @@
+//! The simulator answers as the real API server does: each sequence of requests is put to both, each side in a namespace
+//! of its own, and the two transcripts are compared.
+//!
+//! # What is compared
+//!
+//! - The HTTP code and the body of every answer, and the events of every watch, bookmarks left out.
+//! - Uids and resource versions are named in the order of their appearance, so that it is compared which are the same.
+//!   Generated suffixes, times of the servers, addresses, continue tokens and the versions of lists are masked;
+//!   managed fields are left out.
+//! - Exactly: metadata, refusals (`Status`), custom resources, and the built-in kinds without many defaults.
+//! - Pods, Services and Jobs get fields in spec and status that the simulator leaves out: only those that it shows are
+//!   compared.
+//! - The simulator knows no schemas: the custom resources sent are valid and have every default spelled out.
+//!
+//! A difference is a bug of `host/sim`. What it leaves out on purpose is in [`KNOWN`].
+
+mod compare;
+mod deletes;
+mod every_kind;
+mod life;
+mod normal;
+mod reads;
+mod run;
+mod step;
+mod writes;
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use cluster::{ControlPlane, Need, Options, require};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use self::run::{Answer, run};
+use self::step::{MPI_JOBS, PADDLE_JOBS, Sequence};
+use crate::scenarios::diff;
+
+/// (sequence, step, why the simulator answers otherwise). Nothing that the host relies on is here.
+const KNOWN: &[(&str, usize, &str)] = &[];
+
+/// Sequences under way at once.
+const AT_ONCE: usize = 16;
+
+fn sequences() -> Vec<Sequence> {
+    [life::sequences(), every_kind::sequences(), writes::sequences(), deletes::sequences(), reads::sequences()].concat()
+}
+
+fn namespace(index: usize) -> String {
+    format!("conformance-{index}")
+}
+
+/// Every sequence put to a simulator of its own, in virtual time.
+fn simulated(sequences: &[Sequence]) -> Result<Vec<Vec<Answer>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let kinds = [PADDLE_JOBS, MPI_JOBS].map(|kind| sim::Kind::custom(kind.api_version, kind.kind, kind.plural));
+    runtime.block_on(async {
+        let mut all = Vec::new();
+        for (index, sequence) in sequences.iter().enumerate() {
+            let sim = sim::Sim::new(sim::Options {
+                kinds: kinds.to_vec(),
+                life: sim::Life::quick(),
+                ..sim::Options::default()
+            });
+            let _running = sequence.alive.then(|| sim.start());
+            all.push(run(&sim.client("user"), sequence, &namespace(index), |_| None).await?);
+        }
+        Ok(all)
+    })
+}
+
+/// Every sequence put to the real API server; a watch ends when it has brought as many events as the simulated one.
+async fn real(sequences: &[Sequence], simulated: &[Vec<Answer>]) -> Result<Vec<Vec<Answer>>> {
+    let options = Options::default().crds(troupe::crds::all()).fake_nodes(1);
+    let control_plane = ControlPlane::start(options).await?;
+    let client = control_plane.client("user").await?;
+    let runs = sequences.iter().zip(simulated).enumerate().map(|(index, (sequence, simulated))| {
+        let client = client.clone();
+        let events = |step: usize| simulated[step].body.as_array().map(Vec::len);
+        async move { run(&client, sequence, &namespace(index), events).await }
+    });
+    stream::iter(runs).buffered(AT_ONCE).try_collect().await
+}
+
+#[tokio::test]
+async fn the_simulator_answers_as_the_real_api_server() {
+    if require::missing(Need::Cluster) {
+        return;
+    }
+    let sequences = sequences();
+    let names: BTreeSet<&str> = sequences.iter().map(|sequence| sequence.name.as_str()).collect();
+    assert!(names.len() == sequences.len() && names.len() >= 100, "{} names, {} sequences", names.len(), sequences.len());
+    let simulated = std::thread::scope(|scope| scope.spawn(|| simulated(&sequences)).join()).unwrap().unwrap();
+    let real = real(&sequences, &simulated).await.unwrap();
+    let (mut different, mut known) = (Vec::new(), BTreeSet::new());
+    for ((sequence, simulated), real) in sequences.iter().zip(&simulated).zip(&real) {
+        let (simulated, real) = (normal::normal(simulated), normal::normal(real));
+        for (step, real, simulated) in compare::differences(sequence, &simulated, &real) {
+            if KNOWN.iter().any(|(name, at, _)| *name == sequence.name && *at == step) {
+                known.insert((sequence.name.as_str(), step));
+                continue;
+            }
+            eprintln!("--- {}, step {step} (- the real API server, + the simulator)\n{}", sequence.name, diff::lines(&real, &simulated));
+            different.push(format!("{}, step {step}", sequence.name));
+        }
+    }
+    assert!(different.is_empty(), "{} answers differ:\n{}", different.len(), different.join("\n"));
+    assert_eq!(known.len(), KNOWN.len(), "an entry of KNOWN differs no longer");
+    eprintln!("{} sequences, {} requests", sequences.len(), real.iter().map(Vec::len).sum::<usize>());
+}
+

@@ -1,0 +1,141 @@
+//! What holds for the files of this repository and no compiler checks.
+
+use crate::scenarios;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Acceptance cases that a scenario must show: prefix, digits, first and last.
+const SHOWN: [(&str, usize, u32, u32); 2] = [("A", 1, 1, 8), ("M", 2, 1, 6)];
+
+/// Words that name a framework. The host is to know none of them.
+const FRAMEWORKS: [&str; 5] = ["paddle", "mpi", "kubeflow", "rhino", "pytorch"];
+
+/// Where the host does name frameworks: the list of built-in plugins, and the example workloads.
+const NAMED_IN: [&str; 6] = [
+    "host/Cargo.toml",
+    "host/build.rs",
+    "host/src/builtin_crds.rs",
+    "host/src/cli/demo.rs",
+    "host/src/campaign/workload.rs",
+    "host/src/campaign/invariants.rs",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Paths and texts of what is, or could be, committed: all but what `.gitignore` names.
+fn files() -> Vec<(String, String)> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git is there, since this is a checkout");
+    assert!(listed.status.success(), "git: {}", String::from_utf8_lossy(&listed.stderr));
+    let paths = String::from_utf8_lossy(&listed.stdout);
+    paths.lines().filter_map(|path| Some((path.to_owned(), fs::read_to_string(root().join(path)).ok()?))).collect()
+}
+
+/// `path:line: text` of each line that is wrong.
+fn lines_of(files: &[(String, String)], wrong: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    let lines = files.iter().flat_map(|(path, text)| text.lines().enumerate().map(move |(at, line)| (path, at, line)));
+    let wrong = lines.filter(|(path, _, line)| wrong(path, line));
+    wrong.map(|(path, at, line)| format!("{path}:{}: {}", at + 1, line.trim())).collect()
+}
+
+/// The words of a line of code: `MPIJob` is one, `mpi_job` and `mpi-job` are two.
+fn words(line: &str) -> impl Iterator<Item = String> {
+    line.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_lowercase)
+}
+
+fn names_a_framework(line: &str) -> bool {
+    let names = |word: &str| FRAMEWORKS.iter().any(|name| word == *name || word.starts_with(&format!("{name}job")));
+    words(line).any(|word| names(&word))
+}
+
+/// The part of a file before its unit tests, which may take their examples from anywhere.
+fn without_tests(files: Vec<(String, String)>) -> Vec<(String, String)> {
+    let cut = |text: String| text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+    files.into_iter().map(|(path, text)| (path, cut(text))).collect()
+}
+
+fn case(prefix: &str, digits: usize, number: u32) -> String {
+    format!("{prefix}{number:0digits$}")
+}
+
+/// The case numbers that a scenario's comments begin with: `# A2, A8: ...`.
+fn cases(text: &str) -> BTreeSet<String> {
+    let comments = text.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(':'));
+    comments.flat_map(|(cases, _)| cases.split(", ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_acceptance_case_of_the_first_two_frameworks_has_a_scenario() {
+    let shown: BTreeSet<String> =
+        scenarios::files().iter().flat_map(|path| cases(&fs::read_to_string(path).unwrap())).collect();
+    let wanted = SHOWN
+        .iter()
+        .flat_map(|(prefix, digits, first, last)| (*first..=*last).map(move |number| case(prefix, *digits, number)));
+    let missing: Vec<_> = wanted.filter(|case| !shown.contains(case)).collect();
+    assert!(missing.is_empty(), "no scenario says that it shows {missing:?}");
+}
+
+#[test]
+fn the_host_names_no_framework_but_in_the_list_of_its_plugins() {
+    let of_host = |path: &str| path.starts_with("host/") && (path.ends_with(".rs") || path.ends_with(".toml"));
+    let named = |path: &str| NAMED_IN.contains(&path) || path.contains("/tests/") || path.contains("/examples/");
+    let files = without_tests(files());
+    let wrong = lines_of(&files, |path, line| of_host(path) && !named(path) && names_a_framework(line));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn generated_bindings_are_named_in_one_file() {
+    let generated = |line: &str| line.contains("bindgen!(") || line.contains("troupe::framework::");
+    let of_host = |path: &str| path.starts_with("host/") && path.ends_with(".rs");
+    let wrong =
+        lines_of(&files(), |path, line| of_host(path) && !path.ends_with("plugin/convert.rs") && generated(line));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_core_has_no_way_to_do_io() {
+    let manifest = fs::read_to_string(root().join("host/decide/Cargo.toml")).unwrap();
+    for runtime in ["tokio", "kube", "wasmtime", "reqwest", "hyper"] {
+        let named = manifest.lines().any(|line| line.starts_with(runtime));
+        assert!(!named, "decide depends on {runtime}");
+    }
+    let reads_a_clock =
+        |line: &str| ["::now()", "std::fs", "std::net", "std::env", "thread_rng"].iter().any(|it| line.contains(it));
+    let of_core = |path: &str| path.starts_with("host/decide/src/");
+    let wrong = lines_of(&files(), |path, line| of_core(path) && reads_a_clock(line));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The line names a file under a folder that only the author's machine has. Paths below a variable are others.
+fn names_a_place(line: &str) -> bool {
+    let of_an_image = ["/root/.ssh", "/home/mpiuser"];
+    let line = of_an_image.iter().fold(line.to_owned(), |line, path| line.replace(path, ""));
+    let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || "_.-})*".contains(c));
+    ["/root", "/work", "/home"]
+        .map(|folder| format!("{folder}/"))
+        .iter()
+        .any(|folder| line.match_indices(folder.as_str()).any(|(at, _)| begins(at)))
+}
+
+#[test]
+fn no_file_names_a_path_of_the_machine_it_was_written_on() {
+    let wrong = lines_of(&files(), |_, line| names_a_place(line));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_path_of_this_machine_is_told_from_one_of_an_image_or_a_variable() {
+    let here = ["/ro", "ot/x"].concat();
+    assert!(names_a_place(&here) && names_a_place(&format!("\"{here}\"")) && names_a_place(&format!("cd {here}")));
+    assert!(!names_a_place(&format!("$rootfs{here}")) && !names_a_place("mountPath: /root/.ssh"));
+}
