@@ -19,6 +19,7 @@ mod manifest;
 mod pass;
 mod pods;
 mod script;
+mod seen;
 mod show;
 mod words;
 mod world;

@@ -33,6 +33,7 @@ mod job_sync;
 mod jobs;
 mod kind;
 mod kubelet;
+mod labels;
 mod life;
 mod names;
 mod paint;

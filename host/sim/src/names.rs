@@ -3,8 +3,9 @@
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-fn too_long(most: usize) -> String {
-    format!("must be no more than {most} characters")
+/// The real server counts characters of names and bytes of labels.
+fn too_long(most: usize, unit: &str) -> String {
+    format!("must be no more than {most} {unit}")
 }
 
 fn alphanumeric_ends(value: &str, inner: impl Fn(u8) -> bool, end: impl Fn(u8) -> bool) -> bool {
@@ -30,7 +31,7 @@ fn is_subdomain(value: &str) -> bool {
 pub(crate) fn subdomain(value: &str) -> Vec<String> {
     let mut whys = Vec::new();
     if value.len() > 253 {
-        whys.push(too_long(253));
+        whys.push(too_long(253, "characters"));
     }
     if !is_subdomain(value) {
         whys.push(format!(
@@ -45,7 +46,7 @@ pub(crate) fn subdomain(value: &str) -> Vec<String> {
 pub(crate) fn label_name(value: &str) -> Vec<String> {
     let mut whys = Vec::new();
     if value.len() > 63 {
-        whys.push(too_long(63));
+        whys.push(too_long(63, "characters"));
     }
     if !is_label(value) {
         whys.push(if is_subdomain(value) {
@@ -72,7 +73,7 @@ fn is_key(value: &str) -> bool {
 pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut whys = Vec::new();
     if value.len() > 63 {
-        whys.push(too_long(63));
+        whys.push(too_long(63, "bytes"));
     }
     if !value.is_empty() && !is_key(value) {
         whys.push(format!(
@@ -110,7 +111,7 @@ pub(crate) fn qualified(value: &str) -> Vec<String> {
     if name.is_empty() {
         whys.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        whys.push(format!("name part {}", too_long(63)));
+        whys.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_key(name) {
         whys.push(format!("name part {shape}"));

@@ -3,16 +3,19 @@
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::labels;
 use crate::store::{Kind, text};
 
 #[derive(Debug, Clone, PartialEq)]
-enum Demand {
+pub(crate) enum Demand {
     Is(String, String),
     IsNot(String, String),
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Has(String),
     HasNot(String),
+    Above(String, i64),
+    Below(String, i64),
 }
 
 /// What a list, a watch or a deletecollection selects.
@@ -25,9 +28,8 @@ pub(crate) struct Selector {
 impl Selector {
     /// Parses both query parameters; refuses field labels the kind does not support.
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let labels =
-            parse(labels).map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?;
-        let parsed = parse(fields).map_err(ApiError::bad_request)?;
+        let labels = labels::parse(labels).map_err(ApiError::bad_request)?;
+        let parsed = parse(fields);
         for demand in &parsed {
             let (Demand::Is(field, _) | Demand::IsNot(field, _)) = demand else {
                 return Err(ApiError::bad_request(format!("invalid selector: '{fields}'; can't understand '{fields}'")));
@@ -83,66 +85,30 @@ impl Demand {
             Demand::NotIn(key, values) => !get(key).is_some_and(|have| values.iter().any(|value| value == have)),
             Demand::Has(key) => get(key).is_some(),
             Demand::HasNot(key) => get(key).is_none(),
+            Demand::Above(key, than) => number(get(key)).is_some_and(|have| have > *than),
+            Demand::Below(key, than) => number(get(key)).is_some_and(|have| have < *than),
         }
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Demand>, String> {
-    let mut demands = Vec::new();
-    for part in split(text) {
-        let part = part.trim();
-        if part.is_empty() {
-            continue;
-        }
-        demands.push(demand(part)?);
-    }
-    Ok(demands)
+fn number(text: Option<&str>) -> Option<i64> {
+    text?.parse().ok()
 }
 
-/// Splits at the commas that stand outside parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_i32);
-    for (at, char) in text.char_indices() {
-        match char {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&text[from..at]);
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[from..]);
+/// Field selectors know equality only; what has no operator is told apart as an existence.
+fn parse(text: &str) -> Vec<Demand> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
-}
-
-fn demand(part: &str) -> Result<Demand, String> {
-    if let Some((key, values)) = set(part, " notin ").or_else(|| set(part, " notin(")) {
-        return Ok(Demand::NotIn(key, values));
-    }
-    if let Some((key, values)) = set(part, " in ").or_else(|| set(part, " in(")) {
-        return Ok(Demand::In(key, values));
-    }
-    for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
-        if let Some((key, value)) = part.split_once(operator) {
-            let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-            return Ok(if negative { Demand::IsNot(key, value) } else { Demand::Is(key, value) });
-        }
-    }
-    if let Some(key) = part.strip_prefix('!') {
-        return Ok(Demand::HasNot(key.trim().to_owned()));
-    }
-    if let Some(second) = part.split_whitespace().nth(1) {
-        return Err(format!("found '{second}', expected: in, notin, =, ==, !=, gt, lt"));
-    }
-    Ok(Demand::Has(part.to_owned()))
-}
-
-fn set(part: &str, operator: &str) -> Option<(String, Vec<String>)> {
-    let (key, values) = part.split_once(operator)?;
-    let values = values.trim().trim_start_matches('(').strip_suffix(')')?;
-    Some((key.trim().to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()))
+        .map(|part| {
+            for (operator, negative) in [("!=", true), ("==", false), ("=", false)] {
+                if let Some((key, value)) = part.split_once(operator) {
+                    let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+                    return if negative { Demand::IsNot(key, value) } else { Demand::Is(key, value) };
+                }
+            }
+            Demand::Has(part.to_owned())
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ pub(super) fn bound_pod(name: &str) -> Value {
 
 pub(super) fn service(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {
-        "clusterIP": "None", "selector": {"app": name}, "ports": [{"name": "x", "port": 2379}]}})
+        "clusterIP": "None", "selector": {"app": "a"}, "ports": [{"name": "x", "port": 2379}]}})
 }
 
 pub(super) fn event(name: &str) -> Value {

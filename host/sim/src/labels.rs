@@ -1,0 +1,167 @@
+//! Label selectors as kube-apiserver's parser reads them, its errors included.
+
+use crate::names::{label_value, qualified};
+use crate::selector::Demand;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(String),
+    Sign(&'static str),
+    End,
+}
+
+impl Token {
+    fn text(&self) -> &str {
+        match self {
+            Token::Word(word) => word,
+            Token::Sign(sign) => sign,
+            Token::End => "",
+        }
+    }
+
+    fn is(&self, sign: &str) -> bool {
+        matches!(self, Token::Sign(have) if *have == sign)
+    }
+}
+
+const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+
+/// What a selector demands, or why it is refused.
+pub(crate) fn parse(text: &str) -> Result<Vec<Demand>, String> {
+    let mut parser = Parser { tokens: tokens(text), at: 0 };
+    let mut demands = Vec::new();
+    loop {
+        match parser.peek() {
+            Token::End => return Ok(demands),
+            Token::Word(_) | Token::Sign("!") => {
+                let demand = parser.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
+                demands.push(demand);
+            }
+            other => return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text())),
+        }
+        match parser.next() {
+            Token::End => return Ok(demands),
+            Token::Sign(",") => match parser.peek() {
+                Token::Word(_) | Token::Sign("!") => {}
+                other => return Err(format!("found '{}', expected: identifier after ','", other.text())),
+            },
+            other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            tokens.push(Token::Sign(sign));
+            rest = &rest[sign.len()..];
+        } else {
+            let end = rest.find(|char: char| char.is_whitespace() || "=!(),><".contains(char)).unwrap_or(rest.len());
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+    }
+    tokens
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Token {
+        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+    }
+
+    fn next(&mut self) -> Token {
+        self.at += 1;
+        self.tokens.get(self.at - 1).cloned().unwrap_or(Token::End)
+    }
+
+    fn requirement(&mut self) -> Result<Demand, String> {
+        let mut token = self.next();
+        let absent = token.is("!");
+        if absent {
+            token = self.next();
+        }
+        let Token::Word(key) = token else {
+            return Err(format!("found '{}', expected: identifier", token.text()));
+        };
+        if let Some(why) = qualified(&key).first() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+        }
+        if absent {
+            return Ok(Demand::HasNot(key));
+        }
+        if self.peek() == Token::End || self.peek().is(",") {
+            return Ok(Demand::Has(key));
+        }
+        let operator = self.next();
+        let values = match operator.text() {
+            "in" | "notin" => self.values()?,
+            "=" | "==" | "!=" | ">" | "<" => vec![self.value()?],
+            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+        };
+        let number = || {
+            let refused = "for 'Gt', 'Lt' operators, the value must be an integer";
+            values[0].parse().map_err(|_| format!("values[0]: Invalid value: {:?}: {refused}", values[0]))
+        };
+        let demand = match operator.text() {
+            "in" => Demand::In(key.clone(), values.clone()),
+            "notin" => Demand::NotIn(key.clone(), values.clone()),
+            "!=" => Demand::IsNot(key.clone(), values[0].clone()),
+            ">" => Demand::Above(key.clone(), number()?),
+            "<" => Demand::Below(key.clone(), number()?),
+            _ => Demand::Is(key.clone(), values[0].clone()),
+        };
+        for (index, value) in values.iter().enumerate() {
+            if let Some(why) = label_value(value).first() {
+                return Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {why}"));
+            }
+        }
+        Ok(demand)
+    }
+
+    /// The value after an operator; none is the empty one.
+    fn value(&mut self) -> Result<String, String> {
+        if self.peek() == Token::End || self.peek().is(",") {
+            return Ok(String::new());
+        }
+        match self.next() {
+            Token::Word(word) => Ok(word),
+            other => Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    }
+
+    /// The values in parentheses; one that is left out is the empty one.
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        let open = self.next();
+        if !open.is("(") {
+            return Err(format!("found '{}' expected: '('", open.text()));
+        }
+        let mut values = Vec::new();
+        loop {
+            let value = match self.peek() {
+                Token::Word(word) => {
+                    self.at += 1;
+                    word
+                }
+                Token::Sign("," | ")") => String::new(),
+                other if values.is_empty() => {
+                    return Err(format!("found '{}', expected: ',', ')' or identifier", other.text()));
+                }
+                other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
+            };
+            values.push(value);
+            match self.next() {
+                Token::Sign(",") => {}
+                Token::Sign(")") => return Ok(values),
+                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
+    }
+}
