@@ -3,6 +3,7 @@
 use decide::plan::Algorithm;
 use p521::pkcs8::LineEnding;
 use rand_chacha::rand_core::{CryptoRng, RngCore};
+use sec1::EncodeEcPrivateKey;
 use ssh_key::public::EcdsaPublicKey;
 
 /// A private key as PEM and its public key as an authorized_keys line.
@@ -27,7 +28,8 @@ pub(crate) fn pair(algorithm: Algorithm, random: &mut (impl RngCore + CryptoRng)
     match algorithm {
         Algorithm::EcdsaP521 => {
             let private = p521::SecretKey::random(random);
-            let pem = private.to_sec1_pem(LineEnding::LF).map_err(|error| KeyError::Private(error.to_string()))?;
+            // Not the method of this name of the key itself, which leaves out the curve; OpenSSH refuses such a key.
+            let pem = EncodeEcPrivateKey::to_sec1_pem(&private, LineEnding::LF).map_err(|error| KeyError::Private(error.to_string()))?;
             let point = p521::EncodedPoint::from(private.public_key());
             let line = ssh_key::PublicKey::from(EcdsaPublicKey::NistP521(point)).to_openssh().map_err(KeyError::Public)?;
             Ok(Pair { private: pem.to_string(), public: format!("{}\n", line.trim_end()) })
@@ -51,5 +53,14 @@ mod tests {
         let public = ssh_key::PublicKey::from_openssh(&made.public).unwrap();
         let Some(EcdsaPublicKey::NistP521(point)) = public.key_data().ecdsa() else { panic!("another algorithm") };
         assert_eq!(*point, p521::EncodedPoint::from(private.public_key()));
+    }
+
+    #[test]
+    fn the_private_key_names_its_curve_as_openssh_wants() {
+        let made = pair(Algorithm::EcdsaP521, &mut ChaCha20Rng::seed_from_u64(7)).unwrap();
+        let (_, document) = sec1::der::SecretDocument::from_pem(&made.private).unwrap();
+        let key: sec1::EcPrivateKey<'_> = document.decode_msg().unwrap();
+        let curve = key.parameters.and_then(sec1::EcParameters::named_curve);
+        assert_eq!(curve.unwrap().to_string(), "1.3.132.0.35", "secp521r1");
     }
 }

@@ -5,11 +5,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use troupe::campaign;
 
-/// Rights that no request of a campaign uses: owner references that block deletion need the first, `--install-crds` the
-/// second, the finalizer of an original operator the third.
-const UNUSED: [&str; 6] = [
+/// Rights that no request of a campaign uses: `--install-crds` needs the first two, suspending a job the third, the
+/// finalizer of an original operator the next two, and owner references that block deletion the last.
+const UNUSED: [&str; 7] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
+    "patch jobs",
     "patch mpijobs",
     "patch paddlejobs",
     "update mpijobs/finalizers",

@@ -84,7 +84,7 @@ fn template(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
             let Some(container) = container.as_object_mut() else { continue };
             let called = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             for entry in role.env.iter().filter(|entry| applies(entry, place, &called)) {
-                set_env(container, &entry.name, fill(&entry.value));
+                set_env(container, &entry.name, &fill(&entry.value));
             }
         }
     }
@@ -100,7 +100,7 @@ fn applies(entry: &EnvEntry, place: usize, called: &str) -> bool {
 }
 
 /// Replaces the last variable of the name in place, or appends one.
-fn set_env(container: &mut Map<String, Value>, name: &str, value: String) {
+fn set_env(container: &mut Map<String, Value>, name: &str, value: &str) {
     let entry = json!({ "name": name, "value": value });
     match container.get_mut("env") {
         Some(Value::Array(env)) => match env.iter_mut().rfind(|old| old["name"] == name) {

@@ -79,7 +79,8 @@ pub fn publication(
         (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
-    let urgent = headlined || alarm.is_some();
+    // A secret that is not in the ledger would be made again in the next pass.
+    let urgent = headlined || alarm.is_some() || ledger.made != snapshot.ledger.made;
     let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
@@ -136,7 +137,7 @@ pub fn rfc3339(at: Timestamp) -> String {
 }
 
 fn own_conditions(snapshot: &Snapshot, trouble: Option<&Trouble>, waiting: Option<&Waiting>) -> Vec<Value> {
-    let waiting = waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), false));
+    let waiting = waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
     let trouble = trouble
         .map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
     let own = [waiting, trouble].into_iter().flatten();
@@ -175,7 +176,15 @@ fn alarmed(waiting: &Waiting) -> Event {
 }
 
 fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
-    current(status, "Waiting").is_some_and(|old| old["reason"] == waiting.reason())
+    current(status, "Waiting").is_some_and(|old| {
+        let same = old["message"] == waiting.to_string().as_str() || !names_an_object(waiting);
+        same && old["reason"] == waiting.reason()
+    })
+}
+
+/// Its words name the one object that is in the way, and nothing that changes from pass to pass.
+fn names_an_object(waiting: &Waiting) -> bool {
+    matches!(waiting, Waiting::NameTaken { .. })
 }
 
 fn is_told(status: &Value, trouble: &Trouble) -> bool {

@@ -32,7 +32,9 @@ impl Selector {
         let parsed = parse(fields);
         for demand in &parsed {
             let (Demand::Is(field, _) | Demand::IsNot(field, _)) = demand else {
-                return Err(ApiError::bad_request(format!("invalid selector: '{fields}'; can't understand '{fields}'")));
+                return Err(ApiError::bad_request(format!(
+                    "invalid selector: '{fields}'; can't understand '{fields}'"
+                )));
             };
             if !kind.selectable(field) {
                 return Err(ApiError::bad_request(if kind.builtin() {

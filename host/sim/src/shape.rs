@@ -41,7 +41,8 @@ pub(crate) fn same_kind(kind: &Kind, object: &mut Value) -> Result<(), ApiError>
         }
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
         let package = group.split('.').next().unwrap_or_default();
-        let have_version = had_version.rsplit('/').next().filter(|version| !version.is_empty()).unwrap_or(&kind.version);
+        let have_version =
+            had_version.rsplit('/').next().filter(|version| !version.is_empty()).unwrap_or(&kind.version);
         return Err(ApiError::bad_request(format!(
             "{have} in version {have_version:?} cannot be handled as a {expected}: converting ({have_version}.{have}) to \
              ({package}.{expected}): unknown conversion"

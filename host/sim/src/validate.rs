@@ -229,7 +229,7 @@ fn job(object: &Value, faults: &mut Vec<Fault>) {
         faults.push(Fault::required("spec.completions", "when completion mode is Indexed"));
     }
     pod_spec(&spec["template"]["spec"], "spec.template.spec", faults);
-    labels(&spec["template"]["metadata"]["labels"], "spec.template.metadata.labels", faults);
+    labels(&spec["template"]["metadata"]["labels"], "spec.template.labels", faults);
     if spec["template"]["spec"]["restartPolicy"] == "Always" {
         let field = "spec.template.spec.restartPolicy";
         faults.push(Fault::required(field, "valid values: \"OnFailure\", \"Never\""));

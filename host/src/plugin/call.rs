@@ -110,7 +110,7 @@ impl Caller {
     pub(super) fn describe(&self, plugin: &str, exports: &Exports) -> Result<Descriptor, Fault> {
         let purpose = Purpose { function: "describe", subject: "", now: 0, seed: "", pods: 0 };
         let open = self.open(plugin, exports, &purpose);
-        open.and_then(|mut open| open.ask("describe", |live, store, limits| live.describe(store, limits))).map_err(
+        open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(
             |no_plan| match no_plan {
                 NoPlan::Faulted(fault) => fault,
                 NoPlan::Rejected(rejection) => internal(plugin, "describe", &rejection.to_string()),

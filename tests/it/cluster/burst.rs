@@ -1,1 +1,82 @@
-//! todo
+//! Many jobs at once, told by the audit log: every object is made once. How fast is printed; figures belong to the bench.
+
+use super::{
+    jobs::paddle,
+    objects::{CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, at},
+    requests::time,
+    world::World,
+};
+use cluster::{Need, audit::Record, require::missing, until};
+use futures::future::join_all;
+use std::{collections::BTreeMap, time::Duration};
+
+const JOBS: usize = 100;
+const PODS_EACH: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a user made of a kind, each time it did, by name.
+fn made<'a>(records: &'a [Record], user: &str, plural: &str) -> BTreeMap<&'a str, Vec<&'a Record>> {
+    let mut made: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for record in records {
+        if record.user == user && record.verb == "create" && record.target() == plural && record.code == 201 {
+            made.entry(record.name.as_str()).or_default().push(record);
+        }
+    }
+    made
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
+}
+
+// The issue of the original: 100 jobs of 4 pods at once take it 38 s.
+#[tokio::test]
+async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let world = World::alone("burst").await;
+    let operator = world.operator().await;
+    let jobs: Vec<_> = (0..JOBS).map(|number| paddle(&format!("job-{number:02}")).ps(2).worker(2)).collect();
+    join_all(jobs.iter().map(|job| world.create(&PADDLE_JOBS, &job.manifest))).await;
+    let running = || async {
+        let jobs = world.list(&PADDLE_JOBS).await?;
+        let count = jobs.iter().filter(|job| at(job, "/status/phase") == "Running").count();
+        anyhow::ensure!(count == JOBS, "{count} are");
+        Ok(Some(()))
+    };
+    until(PATIENCE, format!("{JOBS} jobs to be Running"), running).await.unwrap();
+
+    let records = world.audit().unwrap();
+    for (kind, expected) in [("pods", JOBS * PODS_EACH), ("services", JOBS * PODS_EACH), ("configmaps", JOBS)] {
+        let made = made(&records, "troupe", kind);
+        assert_eq!(made.len(), expected, "{kind}");
+        assert!(made.values().all(|times| times.len() == 1), "{kind} made twice: {made:#?}");
+    }
+    let requests = world.requests().without_watches();
+    assert!(requests.refused().is_empty(), "{:#?}", requests.refused());
+
+    let (submitted, pods) = (made(&records, "user", "paddlejobs"), made(&records, "troupe", "pods"));
+    let last_submit = submitted.values().map(|times| times[0].at).max().unwrap();
+    let complete = |job: &str| {
+        let own = pods.iter().filter(|(pod, _)| pod.starts_with(&format!("{job}-")));
+        own.map(|(_, times)| times[0].at).max().unwrap()
+    };
+    let mut waits: Vec<_> = submitted.iter().map(|(job, times)| time(times[0].at, complete(job))).collect();
+    waits.sort_unstable();
+    let last = pods.values().map(|times| time(last_submit, times[0].at)).max().unwrap();
+    println!("\n{JOBS} PaddleJobs of {PODS_EACH} pods at once, debug build: {}", cfg!(debug_assertions));
+    println!("  submit to all pods made: p50 {:.0?}, p99 {:.0?}", percentile(&waits, 50), percentile(&waits, 99));
+    println!("  last submit to last pod made: {last:.0?}");
+    println!("  requests a job until all ran: {:.2}", requests.count() as f64 / JOBS as f64);
+    for (what, count) in requests.table() {
+        println!("  {count:5}  {what}");
+    }
+
+    // Nobody after this should have to share the fake nodes with so many.
+    join_all(jobs.iter().map(|job| world.delete(&PADDLE_JOBS, &job.name))).await;
+    for kind in [PODS, SERVICES, CONFIG_MAPS] {
+        world.are(&kind, &[]).await;
+    }
+    operator.stop().await;
+}

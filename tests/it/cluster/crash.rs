@@ -1,1 +1,117 @@
-//! todo
+//! The operator is killed without a last word, twice, and nothing is made twice or lost.
+
+use super::{
+    jobs::{mpi, paddle},
+    objects::{MPI_JOBS, PADDLE_JOBS, PODS, SOON, at, text},
+    world::World,
+};
+use cluster::{Need, require::missing, until};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const PADDLES: usize = 10;
+const MPIS: usize = 5;
+/// Of 2 + 2 pods each, and of 2 workers each; launcher pods are made by the Job controller.
+const ALL_PODS: usize = PADDLES * 4 + MPIS * 2;
+
+impl World {
+    /// How many pods the operator has made so far, by the audit log.
+    fn made_pods(&self) -> BTreeMap<String, usize> {
+        let mut made = BTreeMap::new();
+        let records = self.requests();
+        for record in records.that("create", "pods").into_iter().filter(|record| record.code == 201) {
+            *made.entry(record.name.clone()).or_default() += 1;
+        }
+        made
+    }
+
+    async fn until_pods_are_made(&self, more_than: usize) {
+        let made = || async { Ok((self.made_pods().len() > more_than).then_some(())) };
+        until(SOON, format!("more than {more_than} pods to be made"), made).await.unwrap();
+    }
+
+    async fn ended(&self) -> anyhow::Result<usize> {
+        let paddles = self.list(&PADDLE_JOBS).await?;
+        let mpis = self.list(&MPI_JOBS).await?;
+        Ok(paddles.iter().filter(|job| completed(job)).count() + mpis.iter().filter(|job| succeeded(job)).count())
+    }
+}
+
+fn completed(job: &Value) -> bool {
+    at(job, "/status/phase") == "Completed"
+}
+
+fn succeeded(job: &Value) -> bool {
+    let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| text(one, "/type") == "Succeeded" && text(one, "/status") == "True")
+}
+
+#[tokio::test]
+async fn an_operator_that_is_killed_twice_in_mid_run_makes_nothing_twice_and_finishes_every_job() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let world = World::shared("crash").await;
+    let first = world.operator().await;
+    world.create(&PADDLE_JOBS, &paddle("old").worker(1).runs("500ms").manifest).await;
+    world.create(&MPI_JOBS, &mpi("gone").cleaned().runs("2s").manifest).await;
+    world.is(&PADDLE_JOBS, "old", "Completed", completed).await;
+    world.is(&MPI_JOBS, "gone", "Succeeded", succeeded).await;
+    for pod in ["old-worker-0", "gone-worker-0", "gone-worker-1"] {
+        world.is_gone(&PODS, pod).await;
+    }
+    let settled = world.made_pods().len();
+    let before = [
+        world.get(&PADDLE_JOBS, "old").await.unwrap(),
+        world.get(&MPI_JOBS, "gone").await.unwrap(),
+    ];
+
+    // While pods are being made.
+    for n in 0..PADDLES {
+        world.create(&PADDLE_JOBS, &paddle(&format!("wide-{n}")).ps(2).worker(2).runs("6s").manifest).await;
+    }
+    for n in 0..MPIS {
+        world.create(&MPI_JOBS, &mpi(&format!("pi-{n}")).cleaned().runs("6s").manifest).await;
+    }
+    world.until_pods_are_made(settled + ALL_PODS / 10).await;
+    first.kill();
+    let at_first_kill = world.requests();
+    let made = world.made_pods().len() - settled;
+    println!("killed first with {made} of {ALL_PODS} pods made");
+
+    // While pods run.
+    let second = world.operator().await;
+    world.until_pods_are_made(settled + ALL_PODS - 1).await;
+    let running = || async {
+        let pods = world.list(&PODS).await?;
+        Ok(pods.iter().any(|pod| at(pod, "/status/phase") == "Running").then_some(()))
+    };
+    until(SOON, "a pod to run", running).await.unwrap();
+    second.kill();
+    println!("killed again with {} of {} jobs ended", world.ended().await.unwrap(), PADDLES + MPIS + 2);
+
+    let third = world.operator().await;
+    let all = PADDLES + MPIS + 2;
+    let ended = || async {
+        let count = world.ended().await?;
+        anyhow::ensure!(count == all, "{count} have");
+        Ok(Some(()))
+    };
+    until(SOON, format!("{all} jobs to end"), ended).await.unwrap();
+    for n in 0..MPIS {
+        world.is_gone(&PODS, &format!("pi-{n}-worker-1")).await;
+    }
+
+    let made = world.made_pods();
+    assert_eq!(made.len(), settled + ALL_PODS);
+    let twice: Vec<_> = made.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(twice.is_empty(), "made more than once: {twice:?}");
+    let later = world.requests().after(&at_first_kill).without_watches();
+    for (kind, job) in [(PADDLE_JOBS, &before[0]), (MPI_JOBS, &before[1])] {
+        let name = text(job, "/metadata/name");
+        assert!(later.of(name).is_empty(), "{name}: {:#?}", later.of(name).table());
+        let now = world.get(&kind, name).await.unwrap();
+        assert_eq!(text(&now, "/metadata/resourceVersion"), text(job, "/metadata/resourceVersion"));
+    }
+    third.stop().await;
+}

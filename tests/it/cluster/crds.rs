@@ -1,1 +1,110 @@
-//! todo
+//! The CRDs on a real API server: what is installed, what they keep, and what the operator does while one is missing.
+
+use super::{
+    jobs::{mpi, paddle},
+    objects::{MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SOON, at, text},
+};
+use crate::operator::Operator;
+use cluster::{ControlPlane, Need, Options, require::missing, until};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use serde_json::{Value, json};
+
+/// The originals' CRDs run to megabytes.
+const MOST_BYTES: usize = 200 * 1024;
+
+async fn established(client: &Client, name: &str) -> CustomResourceDefinition {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    until(SOON, format!("crd/{name} to be established"), || async {
+        let crd = api.get(name).await?;
+        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let is = conditions.clone().any(|one| one.type_ == "Established" && one.status == "True");
+        Ok(is.then_some(crd.clone()))
+    })
+    .await
+    .unwrap()
+}
+
+async fn logged(operator: &Operator, text: &str) {
+    let seen = || async { Ok(operator.log().contains(text).then_some(())) };
+    until(SOON, format!("the log to say {text:?}"), seen).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_operator_waits_for_a_missing_crd_and_installs_them_when_asked() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client("user").await.unwrap();
+    let namespace = Namespace::create_in(client.clone(), "crds").await;
+
+    // Ready, since a kind that nobody can submit is nothing to wait with the others for; and it says what is missing.
+    let waiting = Operator::start(&plane, &[]).await;
+    for crd in ["mpijobs.kubeflow.org", "paddlejobs.batch.paddlepaddle.org"] {
+        logged(&waiting, &format!("waiting for the CRD: apply crds/ or start with --install-crds error=the API server does not serve")).await;
+        logged(&waiting, &format!("crd=\"{crd}\"")).await;
+    }
+    let of_mpi = troupe::crds::all().into_iter().find(|crd| crd.name_any() == "mpijobs.kubeflow.org").unwrap();
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    api.create(&PostParams::default(), &of_mpi).await.unwrap();
+    established(&client, "mpijobs.kubeflow.org").await;
+    namespace.create(&MPI_JOBS, &mpi("pi").manifest).await;
+    namespace.are(&PODS, &["pi-worker-0", "pi-worker-1"]).await;
+    waiting.stop().await;
+
+    // Over the one that is there, and beside it.
+    let installing = Operator::start(&plane, &["--install-crds"]).await;
+    for crd in troupe::crds::all() {
+        let name = crd.name_any();
+        let stored = established(&client, &name).await;
+        let bytes = serde_json::to_vec(&stored.spec).unwrap().len();
+        assert!(bytes <= MOST_BYTES, "{name} has {bytes} bytes");
+    }
+    namespace.create(&PADDLE_JOBS, &paddle("wide").worker(1).manifest).await;
+    namespace.is(&PODS, "wide-worker-0", "there", |_| true).await;
+
+    what_users_write_is_kept(&namespace).await;
+    installing.stop().await;
+}
+
+/// Integers where quantities are texts, a command that is null, fields of a later Kubernetes, nulls.
+async fn what_users_write_is_kept(namespace: &Namespace) {
+    let mut job = paddle("odd").ps(1).worker(1).by_hand().manifest;
+    let pod = &mut job["spec"]["worker"]["template"]["spec"];
+    pod["fieldOfTomorrow"] = json!({ "deep": [1, { "er": true }] });
+    pod["nodeSelector"] = Value::Null;
+    pod["containers"][0]["resources"] = json!({ "limits": { "cpu": 1, "memory": "1Gi" }, "requests": { "cpu": 0.5 } });
+    pod["containers"][0]["command"] = Value::Null;
+    pod["containers"][0]["resizeOfTomorrow"] = json!("InPlace");
+    job["spec"]["elastic"] = Value::Null;
+    job["spec"]["schedulingPolicy"] = json!({ "minResources": { "cpu": 7 } });
+    job["spec"]["heter"] = Value::Null;
+    let stored = namespace.create(&PADDLE_JOBS, &job).await;
+    let pod = at(&stored, "/spec/worker/template/spec");
+    assert_eq!(pod["fieldOfTomorrow"], json!({ "deep": [1, { "er": true }] }));
+    let container = &pod["containers"][0];
+    assert_eq!(container["resources"], json!({ "limits": { "cpu": 1, "memory": "1Gi" }, "requests": { "cpu": 0.5 } }));
+    assert_eq!(container["resizeOfTomorrow"], "InPlace");
+    assert_eq!(at(&stored, "/spec/schedulingPolicy/minResources/cpu"), 7);
+
+    let mut job = mpi("odd").by_hand().manifest;
+    let replicas = &mut job["spec"]["mpiReplicaSpecs"];
+    replicas["Worker"]["template"]["spec"]["containers"][0]["command"] = Value::Null;
+    replicas["Worker"]["template"]["spec"]["containers"][0]["resources"] = json!({ "limits": { "cpu": 1 } });
+    replicas["Launcher"]["template"]["spec"]["workloadRefOfTomorrow"] = json!({ "name": "x" });
+    replicas["Launcher"]["restartPolicy"] = Value::Null;
+    job["spec"]["slotsPerWorker"] = Value::Null;
+    job["spec"]["runPolicy"] = json!({ "suspend": null, "schedulingPolicy": { "minResources": { "cpu": 3 } } });
+    let stored = namespace.create(&MPI_JOBS, &job).await;
+    assert_eq!(at(&stored, "/spec/slotsPerWorker"), 1, "null is the default");
+    let replicas = at(&stored, "/spec/mpiReplicaSpecs");
+    assert_eq!(at(replicas, "/Worker/template/spec/containers/0/resources/limits/cpu"), 1);
+    assert_eq!(at(replicas, "/Launcher/template/spec/workloadRefOfTomorrow/name"), "x");
+
+    // A pod is made of it, without what this Kubernetes does not know.
+    for (name, image) in [("odd-worker-0", "docker.io/local/paddle:1")] {
+        let pod = namespace.is(&PODS, name, "there", |_| true).await;
+        assert_eq!(text(&pod, "/spec/containers/0/image"), image);
+    }
+}

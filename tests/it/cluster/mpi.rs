@@ -235,7 +235,7 @@ async fn an_mpi_job_gets_the_originals_defaults_and_keeps_its_workers() {
     }
     let world = World::shared("mpi-defaults").await;
     let operator = world.operator().await;
-    world.run_mpi(&mpi("foo").workers(1).runs("500ms")).await;
+    world.run_mpi(&mpi("foo").workers(1).runs("3s")).await;
     let done = world.mpi_is("foo", &["Created=True", "Running=False", "Succeeded=True"]).await;
     assert_eq!(done["spec"]["sshAuthMountPath"], "/root/.ssh");
     let worker = world.get(&PODS, "foo-worker-0").await.unwrap();

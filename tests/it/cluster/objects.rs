@@ -30,7 +30,7 @@ impl Kind {
         self.1
     }
 
-    fn requests(&self, namespace: &str) -> Request {
+    pub(crate) fn requests(&self, namespace: &str) -> Request {
         Request::new(format!("/{}/namespaces/{namespace}/{}", self.0, self.1))
     }
 }

@@ -9,17 +9,21 @@ use super::step::{Sequence, Step};
 /// as in the simulator's.
 pub(super) fn differences(sequence: &Sequence, simulated: &[Answer], real: &[Answer]) -> Vec<(usize, String, String)> {
     let sides = sequence.steps.iter().zip(simulated).zip(real).enumerate();
-    sides.filter_map(|(index, ((step, simulated), real))| {
-        let (simulated, mut real) = (shown(simulated), shown(real));
-        if step.kind.loose {
-            limit(&mut real["body"], &simulated["body"], step);
-        }
-        if simulated == real && real["code"] != 0 {
-            return None;
-        }
-        let text = |value: &Value| format!("{} {}/{} {} {}\n{value:#}\n", step.method, step.kind.plural, step.name, step.sub, step.query);
-        Some((index, text(&real), text(&simulated)))
-    }).collect()
+    sides
+        .filter_map(|(index, ((step, simulated), real))| {
+            let (simulated, mut real) = (shown(simulated), shown(real));
+            if step.kind.loose {
+                limit(&mut real["body"], &simulated["body"], step);
+            }
+            if simulated == real && real["code"] != 0 {
+                return None;
+            }
+            let text = |value: &Value| {
+                format!("{} {}/{} {} {}\n{value:#}\n", step.method, step.kind.plural, step.name, step.sub, step.query)
+            };
+            Some((index, text(&real), text(&simulated)))
+        })
+        .collect()
 }
 
 fn shown(answer: &Answer) -> Value {
@@ -32,7 +36,9 @@ fn limit(real: &mut Value, simulated: &Value, step: &Step) {
         for (real, simulated) in real.iter_mut().zip(simulated) {
             limit(&mut real["object"], &simulated["object"], step);
         }
-    } else if let (Some(Value::Array(real)), Some(Value::Array(simulated))) = (real.get_mut("items"), simulated.get("items")) {
+    } else if let (Some(Value::Array(real)), Some(Value::Array(simulated))) =
+        (real.get_mut("items"), simulated.get("items"))
+    {
         for (real, simulated) in real.iter_mut().zip(simulated) {
             limit(real, simulated, step);
         }

@@ -234,9 +234,9 @@ pub(super) fn event(name: &str) -> Value {
         "firstTimestamp": "2020-02-02T02:02:02Z", "lastTimestamp": "2020-02-02T02:02:02Z"})
 }
 
-/// No controller looks at it.
+/// No controller looks at it. Labelled, as the operator's are.
 pub(super) fn job(name: &str) -> Value {
-    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {"app": "a"}}, "spec": {
         "managedBy": "troupe.dev/nobody",
         "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none:1"}]}}}})
 }
