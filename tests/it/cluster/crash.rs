@@ -6,6 +6,7 @@ use super::{
     world::World,
 };
 use cluster::{Need, require::missing, until};
+use futures::future::{join, join_all};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -67,13 +68,11 @@ async fn an_operator_that_is_killed_twice_in_mid_run_makes_nothing_twice_and_fin
     ];
 
     // While pods are being made.
-    for n in 0..PADDLES {
-        world.create(&PADDLE_JOBS, &paddle(&format!("wide-{n}")).ps(2).worker(2).runs("6s").manifest).await;
-    }
-    for n in 0..MPIS {
-        world.create(&MPI_JOBS, &mpi(&format!("pi-{n}")).cleaned().runs("6s").manifest).await;
-    }
-    world.until_pods_are_made(settled + ALL_PODS / 10).await;
+    let paddles = (0..PADDLES).map(|n| paddle(&format!("wide-{n}")).ps(2).worker(2).runs("6s").manifest);
+    let mpis = (0..MPIS).map(|n| mpi(&format!("pi-{n}")).cleaned().runs("6s").manifest);
+    let jobs: Vec<_> = paddles.map(|job| (PADDLE_JOBS, job)).chain(mpis.map(|job| (MPI_JOBS, job))).collect();
+    let submitted = join_all(jobs.iter().map(|(kind, job)| world.create(kind, job)));
+    join(submitted, world.until_pods_are_made(settled)).await;
     first.kill();
     let at_first_kill = world.requests();
     let made = world.made_pods().len() - settled;

@@ -10,7 +10,7 @@ pub(super) fn sequences() -> Vec<Sequence> {
     KINDS.into_iter().flat_map(|(kind, object)| of(kind, object)).collect()
 }
 
-fn of(kind: Kind, object: fn(&str) -> Value) -> Vec<Sequence> {
+fn of(kind: Kind, object: Make) -> Vec<Sequence> {
     let name = |what: &str| format!("{}: {what}", kind.kind);
     let labelled = |name: &str, value: &str| with(object(name), json!({"metadata": {"labels": {"set": value}}}));
     let label = |value: &str| json!({"metadata": {"labels": {"set": value}}});

@@ -33,8 +33,11 @@ pub(super) const LEASES: Kind = kind("coordination.k8s.io/v1", "Lease", "leases"
 pub(super) const PADDLE_JOBS: Kind = kind("batch.paddlepaddle.org/v1", "PaddleJob", "paddlejobs", false);
 pub(super) const MPI_JOBS: Kind = kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs", false);
 
+/// An object by its name.
+pub(super) type Make = fn(&str) -> Value;
+
 /// Every kind with an object of it.
-pub(super) const KINDS: [(Kind, fn(&str) -> Value); 9] = [
+pub(super) const KINDS: [(Kind, Make); 9] = [
     (PODS, pod),
     (SERVICES, service),
     (CONFIG_MAPS, config_map),
