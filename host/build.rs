@@ -57,14 +57,19 @@ fn build(package: &str, root: &Path, target_dir: &Path, flags: &str) -> Result<(
         .args(["--target", TARGET, "--profile", PROFILE, "--target-dir"])
         .arg(target_dir)
         .status()?;
-    if status.success() { Ok(()) } else { Err(format!("failed to build plugin {package} for {TARGET}: {status}").into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("failed to build plugin {package} for {TARGET}: {status}").into())
+    }
 }
 
 /// Variables that say where things are are kept; those that say how to build are the outer cargo's business.
 fn inherited(name: &str) -> bool {
     let how = ["CARGO", "RUST", "CLIPPY", "DEP_"].iter().any(|prefix| name.starts_with(prefix));
     let build_script = ["HOST", "TARGET", "PROFILE", "OPT_LEVEL", "DEBUG", "NUM_JOBS", "OUT_DIR"].contains(&name);
-    let where_things_are = ["CARGO_HOME", "CARGO_MAKEFLAGS", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "RUSTUP_"];
+    let where_things_are =
+        ["CARGO_HOME", "CARGO_MAKEFLAGS", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "RUSTUP_"];
     where_things_are.iter().any(|prefix| name.starts_with(prefix)) || !(how || build_script)
 }
 

@@ -171,7 +171,8 @@ impl Writer {
         resource: &Resource,
         action: &Action,
     ) -> Result<(), WriteError> {
-        let request = resource.requests(Some(&key.namespace)).get_metadata(&action.name, &kube::api::GetParams::default())?;
+        let request =
+            resource.requests(Some(&key.namespace)).get_metadata(&action.name, &kube::api::GetParams::default())?;
         let there = self.send(request).await?;
         let owners = there.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);

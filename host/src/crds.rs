@@ -34,7 +34,8 @@ pub fn yaml(crd: &CustomResourceDefinition) -> Result<String, serde_norway::Erro
 pub async fn install(client: &Client) -> Result<(), InstallError> {
     for crd in all() {
         let name = crd.metadata.name.clone().unwrap_or_default();
-        let resource = Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
+        let resource =
+            Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
         let params = PatchParams::apply(crate::apply::FIELD_MANAGER).force();
         let refused = |why: String| InstallError { name: name.clone(), why };
         let request = resource

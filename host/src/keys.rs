@@ -29,9 +29,11 @@ pub(crate) fn pair(algorithm: Algorithm, random: &mut (impl RngCore + CryptoRng)
         Algorithm::EcdsaP521 => {
             let private = p521::SecretKey::random(random);
             // Not the method of this name of the key itself, which leaves out the curve; OpenSSH refuses such a key.
-            let pem = EncodeEcPrivateKey::to_sec1_pem(&private, LineEnding::LF).map_err(|error| KeyError::Private(error.to_string()))?;
+            let pem = EncodeEcPrivateKey::to_sec1_pem(&private, LineEnding::LF)
+                .map_err(|error| KeyError::Private(error.to_string()))?;
             let point = p521::EncodedPoint::from(private.public_key());
-            let line = ssh_key::PublicKey::from(EcdsaPublicKey::NistP521(point)).to_openssh().map_err(KeyError::Public)?;
+            let line =
+                ssh_key::PublicKey::from(EcdsaPublicKey::NistP521(point)).to_openssh().map_err(KeyError::Public)?;
             Ok(Pair { private: pem.to_string(), public: format!("{}\n", line.trim_end()) })
         }
     }

@@ -92,7 +92,8 @@ impl Operator {
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let watches: Vec<_> = (0..self.context.stores.watches().len())
             .map(|place| {
-                let (client, stores, queue) = (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
+                let (client, stores, queue) =
+                    (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
                 AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
             })
             .collect();

@@ -143,7 +143,8 @@ impl Watch {
     /// A consistent list: without a resource version, so that it is at least as new as any write before it.
     async fn list<T: Wire>(&self) -> Result<u64, WatchError> {
         let mut objects = Vec::new();
-        let mut params = ListParams { limit: Some(PAGE), label_selector: self.spec.selector.clone(), ..ListParams::default() };
+        let mut params =
+            ListParams { limit: Some(PAGE), label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
             let request = if self.metadata_only() {
                 self.requests().list_metadata(&params)?
@@ -266,7 +267,8 @@ mod tests {
 
     #[test]
     fn an_empty_list_of_metadata_is_a_page_without_items() {
-        for text in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#] {
+        for text in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#]
+        {
             let page: Page<Value> = serde_json::from_str(text).unwrap();
             assert_eq!(page.items.into_iter().flatten().count(), 0);
         }

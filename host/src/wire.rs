@@ -233,9 +233,7 @@ fn container(wire: ContainerWire, init: bool) -> ContainerStatus {
         StateWire { running: Some(running), .. } => {
             ContainerState::Running { since: running.started_at.unwrap_or_default() }
         }
-        StateWire { waiting: Some(WaitingWire { reason, message }), .. } => {
-            ContainerState::Waiting { reason, message }
-        }
+        StateWire { waiting: Some(WaitingWire { reason, message }), .. } => ContainerState::Waiting { reason, message },
         StateWire { .. } => ContainerState::Unknown,
     };
     ContainerStatus { name: wire.name, init, ready: wire.ready, restarts: wire.restart_count, state }

@@ -18,7 +18,8 @@ use std::{
 };
 use troupe::plugin::{Plugins, Seam};
 
-static PLUGINS: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));
+static PLUGINS: LazyLock<Plugins> =
+    LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));
 
 fn main() {
     divan::main();

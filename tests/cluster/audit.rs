@@ -53,28 +53,17 @@ impl Record {
 
 /// The records of an audit log so far, in the order of the file; a last line that is still being written is not among them.
 pub fn read(log: &Path) -> Result<Vec<Record>> {
-    let text =
-        fs::read_to_string(log).with_context(|| format!("failed to read {}", log.display()))?;
+    let text = fs::read_to_string(log).with_context(|| format!("failed to read {}", log.display()))?;
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     complete.lines().map(parse).collect()
 }
 
 /// How often `user` asked, by verb and [`Record::target`], in `from..until`.
 #[must_use]
-pub fn count(
-    records: &[Record],
-    user: &str,
-    from: Timestamp,
-    until: Timestamp,
-) -> BTreeMap<(String, String), usize> {
+pub fn count(records: &[Record], user: &str, from: Timestamp, until: Timestamp) -> BTreeMap<(String, String), usize> {
     let mut counts = BTreeMap::new();
-    for record in records
-        .iter()
-        .filter(|record| record.user == user && (from..until).contains(&record.at))
-    {
-        *counts
-            .entry((record.verb.clone(), record.target()))
-            .or_default() += 1;
+    for record in records.iter().filter(|record| record.user == user && (from..until).contains(&record.at)) {
+        *counts.entry((record.verb.clone(), record.target())).or_default() += 1;
     }
     counts
 }
@@ -114,8 +103,7 @@ struct Status {
 }
 
 fn parse(line: &str) -> Result<Record> {
-    let event: Event =
-        serde_json::from_str(line).with_context(|| format!("not an audit event: {line}"))?;
+    let event: Event = serde_json::from_str(line).with_context(|| format!("not an audit event: {line}"))?;
     Ok(Record {
         user: event.user.username,
         verb: event.verb,
@@ -147,21 +135,15 @@ mod tests {
     fn a_record_has_its_time_in_microseconds() {
         let record = parse(LINE).unwrap();
         assert_eq!(record.at, at("2026-01-02T03:04:05.000006Z"));
-        assert_eq!(
-            (record.target().as_str(), record.code, record.user.as_str()),
-            ("pods/status", 200, "troupe")
-        );
+        assert_eq!((record.target().as_str(), record.code, record.user.as_str()), ("pods/status", 200, "troupe"));
     }
 
     #[test]
     fn only_requests_of_the_user_between_the_instants_are_counted() {
         let records = [parse(LINE).unwrap()];
         let first = "2026-01-02T03:04:05.000006Z";
-        let counted = |user: &str, from: &str, until: &str| {
-            count(&records, user, at(from), at(until))
-                .values()
-                .sum::<usize>()
-        };
+        let counted =
+            |user: &str, from: &str, until: &str| count(&records, user, at(from), at(until)).values().sum::<usize>();
         assert_eq!(counted("troupe", first, "2026-01-02T03:05:00Z"), 1);
         assert_eq!(counted("troupe", "2026-01-02T03:04:00Z", first), 0);
         assert_eq!(counted("user", first, "2026-01-02T03:05:00Z"), 0);

@@ -45,21 +45,11 @@ impl Tool {
     fn source(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Tool::Etcd => ("kubernetes", "etcd", "go.etcd.io/etcd/server/v3"),
-            Tool::ApiServer => (
-                "kubernetes",
-                "kube-apiserver",
-                "k8s.io/kubernetes/cmd/kube-apiserver",
-            ),
-            Tool::ControllerManager => (
-                "kubernetes",
-                "kube-controller-manager",
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
-            Tool::Scheduler => (
-                "kubernetes",
-                "kube-scheduler",
-                "k8s.io/kubernetes/cmd/kube-scheduler",
-            ),
+            Tool::ApiServer => ("kubernetes", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            Tool::ControllerManager => {
+                ("kubernetes", "kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager")
+            }
+            Tool::Scheduler => ("kubernetes", "kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
             Tool::Kubelet => ("kubernetes", "kubelet", "k8s.io/kubernetes/cmd/kubelet"),
             Tool::Kubectl => ("kubernetes", "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
             Tool::Kwok => ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
@@ -77,30 +67,13 @@ pub struct Binaries {
 impl Binaries {
     /// All programs.
     pub fn build() -> Result<Binaries> {
-        use Tool::{
-            ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Scheduler,
-        };
-        Self::of(&[
-            Etcd,
-            ApiServer,
-            ControllerManager,
-            Scheduler,
-            Kwok,
-            Kubelet,
-            CoreDns,
-            Kubectl,
-        ])
+        use Tool::{ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Scheduler};
+        Self::of(&[Etcd, ApiServer, ControllerManager, Scheduler, Kwok, Kubelet, CoreDns, Kubectl])
     }
 
     /// What a control plane with fake nodes needs.
     pub fn control_plane() -> Result<Binaries> {
-        Self::of(&[
-            Tool::Etcd,
-            Tool::ApiServer,
-            Tool::ControllerManager,
-            Tool::Scheduler,
-            Tool::Kwok,
-        ])
+        Self::of(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Scheduler, Tool::Kwok])
     }
 
     /// What a real node needs.
@@ -112,10 +85,7 @@ impl Binaries {
     /// Of processes that want to build at the same time one does, and the others wait for it.
     pub fn of(tools: &[Tool]) -> Result<Binaries> {
         let bin = cluster_dir().join("bin");
-        let wanted = tools
-            .iter()
-            .map(|tool| Ok((*tool, place(&bin, *tool)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let wanted = tools.iter().map(|tool| Ok((*tool, place(&bin, *tool)?))).collect::<Result<Vec<_>>>()?;
         let lacking = |(_, path): &&(Tool, PathBuf)| !path.exists();
         if wanted.iter().any(|one| lacking(&one)) {
             let _lock = locked(&bin.join(".lock"))?;
@@ -161,9 +131,7 @@ fn source_dir(tool: Tool) -> PathBuf {
 
 fn flags() -> String {
     let version = "k8s.io/component-base/version";
-    format!(
-        "-s -w -X {version}.gitVersion={VERSION} -X {version}.gitMajor=1 -X {version}.gitMinor=36"
-    )
+    format!("-s -w -X {version}.gitVersion={VERSION} -X {version}.gitMajor=1 -X {version}.gitMinor=36")
 }
 
 fn go_build(tool: Tool, path: &Path) -> Result<()> {
@@ -172,14 +140,7 @@ fn go_build(tool: Tool, path: &Path) -> Result<()> {
     let part = path.with_extension("part");
     fs::create_dir_all(path.parent().context("a binary is in a folder")?)?;
     let status = Command::new("go")
-        .args([
-            "build",
-            "-trimpath",
-            "-buildvcs=false",
-            "-ldflags",
-            &flags(),
-            "-o",
-        ])
+        .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags(), "-o"])
         .arg(&part)
         .arg(package)
         .current_dir(source_dir(tool))
@@ -192,10 +153,7 @@ fn go_build(tool: Tool, path: &Path) -> Result<()> {
     }
     fs::rename(&part, path).with_context(|| format!("failed to put {name} in its place"))?;
     let megabytes = fs::metadata(path)?.len() / 1_000_000;
-    eprintln!(
-        "cluster: built {name}, {megabytes} MB, in {:.0?}",
-        begun.elapsed()
-    );
+    eprintln!("cluster: built {name}, {megabytes} MB, in {:.0?}", begun.elapsed());
     Ok(())
 }
 
@@ -206,11 +164,8 @@ mod tests {
     #[test]
     fn programs_of_one_module_share_a_folder_named_by_its_content() {
         let bin = Path::new("bin");
-        let (etcd, kubelet, kwok) = (
-            place(bin, Tool::Etcd).unwrap(),
-            place(bin, Tool::Kubelet).unwrap(),
-            place(bin, Tool::Kwok).unwrap(),
-        );
+        let (etcd, kubelet, kwok) =
+            (place(bin, Tool::Etcd).unwrap(), place(bin, Tool::Kubelet).unwrap(), place(bin, Tool::Kwok).unwrap());
         assert_eq!(etcd.parent(), kubelet.parent());
         assert_ne!(etcd.parent(), kwok.parent());
     }
@@ -218,9 +173,6 @@ mod tests {
     #[test]
     fn a_program_that_was_not_asked_for_has_no_path() {
         let none = Binaries { built: vec![] };
-        assert_eq!(
-            none.path(Tool::Kwok).unwrap_err().to_string(),
-            "kwok was not built: it was not asked for"
-        );
+        assert_eq!(none.path(Tool::Kwok).unwrap_err().to_string(), "kwok was not built: it was not asked for");
     }
 }

@@ -50,47 +50,22 @@ impl ControlPlane {
         let [store, peers, port] = [free_port()?, free_port()?, free_port()?];
         let url = format!("https://127.0.0.1:{port}");
         for user in logins(&options) {
-            dir.write(
-                &format!("{user}.kubeconfig"),
-                &kubeconfig(&url, &credentials.certificate, user),
-            )?;
+            dir.write(&format!("{user}.kubeconfig"), &kubeconfig(&url, &credentials.certificate, user))?;
         }
-        let mut it = ControlPlane {
-            processes: vec![],
-            url,
-            options,
-            dir,
-        };
+        let mut it = ControlPlane { processes: vec![], url, options, dir };
         it.launch("etcd", etcd(&binaries, &it.dir, store, peers)?)?;
-        it.launch(
-            "kube-apiserver",
-            api_server(&binaries, &it.dir, &credentials, &it.options, store, port)?,
-        )?;
+        it.launch("kube-apiserver", api_server(&binaries, &it.dir, &credentials, &it.options, store, port)?)?;
         it.ready().await?;
         let admin = it.client("admin").await?;
         try_join_all(it.options.crds.iter().map(|crd| establish(&admin, crd))).await?;
-        let manager = controller_manager(
-            &binaries,
-            &it.kubeconfig("controller-manager")?,
-            &credentials,
-        )?;
+        let manager = controller_manager(&binaries, &it.kubeconfig("controller-manager")?, &credentials)?;
         it.launch("kube-controller-manager", manager)?;
         if it.options.scheduler {
-            it.launch(
-                "kube-scheduler",
-                scheduler(&binaries, &it.kubeconfig("scheduler")?)?,
-            )?;
+            it.launch("kube-scheduler", scheduler(&binaries, &it.kubeconfig("scheduler")?)?)?;
         }
         if it.options.fake_nodes > 0 {
             let program = Command::new(binaries.path(Tool::Kwok)?);
-            let kwok = kwok::start(
-                program,
-                &it.kubeconfig("kwok")?,
-                &it.dir,
-                &admin,
-                it.options.fake_nodes,
-            )
-            .await?;
+            let kwok = kwok::start(program, &it.kubeconfig("kwok")?, &it.dir, &admin, it.options.fake_nodes).await?;
             it.processes.push(kwok);
         }
         Ok(it)
@@ -139,8 +114,7 @@ impl ControlPlane {
     }
 
     fn launch(&mut self, name: &str, command: Command) -> Result<()> {
-        self.processes
-            .push(Process::start(name, self.dir.path(), command)?);
+        self.processes.push(Process::start(name, self.dir.path(), command)?);
         Ok(())
     }
 
@@ -164,18 +138,11 @@ impl Drop for ControlPlane {
 async fn establish(client: &Client, crd: &CustomResourceDefinition) -> Result<()> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let name = crd.name_any();
-    api.create(&PostParams::default(), crd)
-        .await
-        .with_context(|| format!("failed to create crd/{name}"))?;
+    api.create(&PostParams::default(), crd).await.with_context(|| format!("failed to create crd/{name}"))?;
     until(START, format!("crd/{name} to be established"), || {
         let (api, name) = (&api, &name);
         async move {
-            let conditions = api
-                .get(name)
-                .await?
-                .status
-                .and_then(|status| status.conditions)
-                .unwrap_or_default();
+            let conditions = api.get(name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
             Ok(conditions
                 .iter()
                 .any(|condition| condition.type_ == "Established" && condition.status == "True")

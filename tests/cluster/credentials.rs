@@ -63,18 +63,9 @@ impl Credentials {
                 .arg(&certificate),
         )?;
         let service_account_key = dir.join("service-account.key");
-        output(
-            Command::new("openssl")
-                .args(["genpkey", "-algorithm", "RSA", "-out"])
-                .arg(&service_account_key),
-        )?;
+        output(Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-out"]).arg(&service_account_key))?;
         let tokens = dir.write("tokens.csv", &tokens(options))?;
-        Ok(Credentials {
-            certificate,
-            key,
-            service_account_key,
-            tokens,
-        })
+        Ok(Credentials { certificate, key, service_account_key, tokens })
     }
 }
 
@@ -82,11 +73,7 @@ impl Credentials {
 fn tokens(options: &Options) -> String {
     let parts = PARTS.map(|part| format!("{part},{part},{part},system:masters\n"));
     let users = options.users().map(|user| {
-        let groups = if options.limited.iter().any(|limited| limited == user) {
-            ""
-        } else {
-            ",system:masters"
-        };
+        let groups = if options.limited.iter().any(|limited| limited == user) { "" } else { ",system:masters" };
         format!("{user},{user},{user}{groups}\n")
     });
     let node = format!("{NODE_USER},{NODE_USER},node,system:nodes\n");
@@ -119,13 +106,7 @@ mod tests {
     fn only_a_limited_user_is_not_a_master() {
         let tokens = tokens(&Options::default().actor("other").limited("troupe"));
         assert!(tokens.contains("troupe,troupe,troupe\n"), "{tokens}");
-        assert!(
-            tokens.contains("other,other,other,system:masters\n"),
-            "{tokens}"
-        );
-        assert!(
-            tokens.contains("admin,admin,admin,system:masters\n"),
-            "{tokens}"
-        );
+        assert!(tokens.contains("other,other,other,system:masters\n"), "{tokens}");
+        assert!(tokens.contains("admin,admin,admin,system:masters\n"), "{tokens}");
     }
 }

@@ -31,60 +31,35 @@ pub struct Image {
 impl Image {
     /// What a pod's sandbox runs. A node imports it by itself.
     pub fn pause() -> Result<Image> {
-        let entrypoint = Defaults {
-            entrypoint: &["/pause"],
-            env: &[],
-        };
+        let entrypoint = Defaults { entrypoint: &["/pause"], env: &[] };
         Image::build("pause", PAUSE, entrypoint, |rootfs| {
             let source = rootfs.with_extension("c");
             fs::write(&source, PAUSE)?;
-            output(
-                Command::new("gcc")
-                    .args(["-Os", "-static", "-s", "-o"])
-                    .arg(rootfs.join("pause"))
-                    .arg(source),
-            )?;
+            output(Command::new("gcc").args(["-Os", "-static", "-s", "-o"]).arg(rootfs.join("pause")).arg(source))?;
             Ok(())
         })
     }
 
     /// A shell and the usual commands in one static binary.
     pub fn busybox() -> Result<Image> {
-        Image::build(
-            "busybox",
-            BUSYBOX,
-            Defaults {
-                entrypoint: &["/bin/sh"],
-                env: &[],
-            },
-            |rootfs| {
-                let bin = rootfs.join("bin");
-                for folder in ["bin", "etc", "root", "tmp"] {
-                    fs::create_dir(rootfs.join(folder))?;
-                }
-                fs::copy(BUSYBOX, bin.join("busybox")).context("failed to copy busybox")?;
-                for name in output(Command::new(BUSYBOX).arg("--list"))?
-                    .lines()
-                    .filter(|name| *name != "busybox")
-                {
-                    std::os::unix::fs::symlink("busybox", bin.join(name))?;
-                }
-                Ok(())
-            },
-        )
+        Image::build("busybox", BUSYBOX, Defaults { entrypoint: &["/bin/sh"], env: &[] }, |rootfs| {
+            let bin = rootfs.join("bin");
+            for folder in ["bin", "etc", "root", "tmp"] {
+                fs::create_dir(rootfs.join(folder))?;
+            }
+            fs::copy(BUSYBOX, bin.join("busybox")).context("failed to copy busybox")?;
+            for name in output(Command::new(BUSYBOX).arg("--list"))?.lines().filter(|name| *name != "busybox") {
+                std::os::unix::fs::symlink("busybox", bin.join(name))?;
+            }
+            Ok(())
+        })
     }
 
     /// Open MPI with ssh, whose worker command is `/usr/sbin/sshd -De`, and the MPI program `pi`:
     /// each rank prints `rank R of N on HOST`, and rank 0 `pi is approximately 3.1416`.
     pub fn openmpi() -> Result<Image> {
-        let env = [
-            "OMPI_ALLOW_RUN_AS_ROOT=1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-        ];
-        let defaults = Defaults {
-            entrypoint: &[],
-            env: &env,
-        };
+        let env = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
+        let defaults = Defaults { entrypoint: &[], env: &env };
         Image::build("openmpi", &format!("{OPENMPI}{PI}"), defaults, |rootfs| {
             let (script, program) = (rootfs.with_extension("sh"), rootfs.with_extension("c"));
             fs::write(&script, OPENMPI)?;
@@ -116,10 +91,7 @@ impl Image {
                 pack(&name, defaults, fill, &work, &archive)
                     .with_context(|| format!("failed to build image {short}"))?;
                 let megabytes = fs::metadata(&archive)?.len() / 1_000_000;
-                eprintln!(
-                    "cluster: built image {short}, {megabytes} MB, in {:.0?}",
-                    begun.elapsed()
-                );
+                eprintln!("cluster: built image {short}, {megabytes} MB, in {:.0?}", begun.elapsed());
             }
         }
         Ok(Image { name, archive })

@@ -47,29 +47,19 @@ pub(crate) async fn start(
     let api = Api::<Node>::all(client.clone());
     try_join_all((0..nodes).map(|index| create(&api, index))).await?;
     let fake = ListParams::default().labels(FAKE);
-    until_alive(
-        slice::from_mut(&mut process),
-        START,
-        format!("{nodes} fake nodes to be ready"),
-        || async {
-            let list = api.list(&fake).await?;
-            Ok((list.items.iter().filter(|node| is_ready(node)).count() == nodes).then_some(()))
-        },
-    )
+    until_alive(slice::from_mut(&mut process), START, format!("{nodes} fake nodes to be ready"), || async {
+        let list = api.list(&fake).await?;
+        Ok((list.items.iter().filter(|node| is_ready(node)).count() == nodes).then_some(()))
+    })
     .await?;
     Ok(process)
 }
 
 /// Whether the node's condition `Ready` is true.
 pub(crate) fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_ref());
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|conditions| {
-        conditions
-            .iter()
-            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
     })
 }
 
@@ -85,8 +75,6 @@ async fn create(api: &Api<Node>, index: usize) -> Result<()> {
         },
         "spec": {"podCIDR": range, "podCIDRs": [range]},
     }))?;
-    api.create(&PostParams::default(), &node)
-        .await
-        .with_context(|| format!("failed to create node/{name}"))?;
+    api.create(&PostParams::default(), &node).await.with_context(|| format!("failed to create node/{name}"))?;
     Ok(())
 }

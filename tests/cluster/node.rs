@@ -52,26 +52,18 @@ impl Node {
         if !control_plane.has_scheduler() {
             bail!("a node gets no pods without the option scheduler");
         }
-        let (binaries, pause, machine) = tokio::task::spawn_blocking(prepare)
-            .await
-            .context("preparing the node panicked")??;
+        let (binaries, pause, machine) =
+            tokio::task::spawn_blocking(prepare).await.context("preparing the node panicked")??;
         let client = control_plane.client("admin").await?;
         let dir = RunDir::create("node")?;
-        let mut node = Node {
-            processes: vec![],
-            client,
-            dir,
-            machine,
-        };
+        let mut node = Node { processes: vec![], client, dir, machine };
         node.machine.furnish()?;
         node.configure(&pause)?;
         let kubeconfig = control_plane.kubeconfig("coredns")?;
         let init = node.init(&binaries, &control_plane.kubeconfig(NODE_USER)?)?;
-        node.processes
-            .push(Process::start("init", node.dir.path(), init)?);
+        node.processes.push(Process::start("init", node.dir.path(), init)?);
         let names = node.names(&binaries, &kubeconfig)?;
-        node.processes
-            .push(Process::start("coredns", node.dir.path(), names)?);
+        node.processes.push(Process::start("coredns", node.dir.path(), names)?);
         node.containerd_answers().await?;
         node.import_image(pause.archive())?;
         node.ready().await?;
@@ -114,46 +106,28 @@ impl Node {
             .with_context(|| format!("failed to cordon node/{}", self.name()))?;
         let pods = Api::<Pod>::all(self.client.clone());
         let mine = ListParams::default().fields(&format!("spec.nodeName={}", self.name()));
-        let deletions = pods
-            .list(&mine)
-            .await?
-            .items
-            .into_iter()
-            .map(|pod| self.delete(pod));
+        let deletions = pods.list(&mine).await?.items.into_iter().map(|pod| self.delete(pod));
         try_join_all(deletions).await?;
-        until(
-            STOP,
-            format!("all pods of node/{} to be gone", self.name()),
-            || {
-                let (pods, mine) = (&pods, &mine);
-                async move { Ok(pods.list(mine).await?.items.is_empty().then_some(())) }
-            },
-        )
+        until(STOP, format!("all pods of node/{} to be gone", self.name()), || {
+            let (pods, mine) = (&pods, &mine);
+            async move { Ok(pods.list(mine).await?.items.is_empty().then_some(())) }
+        })
         .await?;
         stop_all(&mut self.processes, PATIENCE);
         self.machine.clear()
     }
 
     async fn delete(&self, pod: Pod) -> Result<()> {
-        let api = Api::<Pod>::namespaced(
-            self.client.clone(),
-            &pod.namespace().context("a pod has a namespace")?,
-        );
-        match api
-            .delete(&pod.name_any(), &DeleteParams::default().grace_period(1))
-            .await
-        {
+        let api = Api::<Pod>::namespaced(self.client.clone(), &pod.namespace().context("a pod has a namespace")?);
+        match api.delete(&pod.name_any(), &DeleteParams::default().grace_period(1)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other
-                .map(drop)
-                .with_context(|| format!("failed to delete pod/{}", pod.name_any())),
+            other => other.map(drop).with_context(|| format!("failed to delete pod/{}", pod.name_any())),
         }
     }
 
     fn configure(&self, pause: &Image) -> Result<()> {
         for folder in ["cni", "pods"].map(|name| self.dir.join(name)) {
-            fs::create_dir(&folder)
-                .with_context(|| format!("failed to create {}", folder.display()))?;
+            fs::create_dir(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
         }
         let run = self.dir.path().display().to_string();
         let filled = |template: &str| {
@@ -169,34 +143,17 @@ impl Node {
         };
         let port = free_port()?.to_string();
         self.dir.write("init.sh", include_str!("node/init.sh"))?;
-        self.dir.write(
-            "containerd.toml",
-            &filled(include_str!("node/containerd.toml")),
-        )?;
-        self.dir.write(
-            "cni/10-troupe.conflist",
-            &filled(include_str!("node/cni.conflist")),
-        )?;
-        self.dir.write(
-            "kubelet.yaml",
-            &filled(include_str!("node/kubelet.yaml")).replace("{port}", &port),
-        )?;
-        self.dir
-            .write("Corefile", &filled(include_str!("node/Corefile")))?;
+        self.dir.write("containerd.toml", &filled(include_str!("node/containerd.toml")))?;
+        self.dir.write("cni/10-troupe.conflist", &filled(include_str!("node/cni.conflist")))?;
+        self.dir.write("kubelet.yaml", &filled(include_str!("node/kubelet.yaml")).replace("{port}", &port))?;
+        self.dir.write("Corefile", &filled(include_str!("node/Corefile")))?;
         Ok(())
     }
 
     fn init(&self, binaries: &Binaries, kubeconfig: &Path) -> Result<Command> {
         let mut command = Command::new("unshare");
         command
-            .args([
-                "--mount",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-                "sh",
-            ])
+            .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"])
             .arg(self.dir.join("init.sh"))
             .arg(self.dir.path())
             .arg(STATE)
@@ -208,8 +165,7 @@ impl Node {
 
     fn names(&self, binaries: &Binaries, kubeconfig: &Path) -> Result<Command> {
         let corefile = self.dir.join("Corefile");
-        let text = fs::read_to_string(&corefile)?
-            .replace("{kubeconfig}", &kubeconfig.display().to_string());
+        let text = fs::read_to_string(&corefile)?.replace("{kubeconfig}", &kubeconfig.display().to_string());
         fs::write(&corefile, text)?;
         let mut command = Command::new(binaries.path(Tool::CoreDns)?);
         command.arg("-conf").arg(corefile);
@@ -217,12 +173,9 @@ impl Node {
     }
 
     async fn containerd_answers(&mut self) -> Result<()> {
-        until_alive(
-            &mut self.processes,
-            START,
-            "containerd to answer",
-            || async { output(ctr().arg("version")).map(Some) },
-        )
+        until_alive(&mut self.processes, START, "containerd to answer", || async {
+            output(ctr().arg("version")).map(Some)
+        })
         .await
         .map(drop)
     }
@@ -230,23 +183,15 @@ impl Node {
     async fn ready(&mut self) -> Result<()> {
         let nodes = Api::<v1::Node>::all(self.client.clone());
         let name = self.name();
-        until_alive(
-            &mut self.processes,
-            START,
-            format!("node/{name} to be ready"),
-            || async {
-                let node = nodes.get(name).await?;
-                let tainted = node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
-                Ok((is_ready(&node) && !tainted).then_some(()))
-            },
-        )
+        until_alive(&mut self.processes, START, format!("node/{name} to be ready"), || async {
+            let node = nodes.get(name).await?;
+            let tainted = node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
+            Ok((is_ready(&node) && !tainted).then_some(()))
+        })
         .await?;
-        until_alive(
-            &mut self.processes,
-            START,
-            format!("names to be served at {ADDRESS}"),
-            || async { Ok(Some(TcpStream::connect((ADDRESS, 53)).await?)) },
-        )
+        until_alive(&mut self.processes, START, format!("names to be served at {ADDRESS}"), || async {
+            Ok(Some(TcpStream::connect((ADDRESS, 53)).await?))
+        })
         .await
         .map(drop)
     }
@@ -266,14 +211,7 @@ fn prepare() -> Result<(Binaries, Image, Machine)> {
 
 fn ctr() -> Command {
     let mut command = Command::new("ctr");
-    command.args([
-        "--address",
-        &format!("{STATE}/containerd.sock"),
-        "--namespace",
-        "k8s.io",
-        "--timeout",
-        "60s",
-    ]);
+    command.args(["--address", &format!("{STATE}/containerd.sock"), "--namespace", "k8s.io", "--timeout", "60s"]);
     command
 }
 

@@ -21,13 +21,7 @@ pub struct Defaults<'a> {
 }
 
 /// Writes `<work>/layout` and packs it as `archive`. `name` is the fully qualified reference, such as `docker.io/local/pause:1`.
-pub(crate) fn write(
-    name: &str,
-    rootfs: &Path,
-    defaults: Defaults<'_>,
-    work: &Path,
-    archive: &Path,
-) -> Result<()> {
+pub(crate) fn write(name: &str, rootfs: &Path, defaults: Defaults<'_>, work: &Path, archive: &Path) -> Result<()> {
     let layout = work.join("layout");
     fs::create_dir_all(layout.join("blobs/sha256"))?;
     let layer_file = work.join("layer.tar");
@@ -39,49 +33,24 @@ pub(crate) fn write(
             .arg(rootfs)
             .arg("."),
     )?;
-    let layer = adopt(
-        &layout,
-        &layer_file,
-        "application/vnd.oci.image.layer.v1.tar",
-    )?;
+    let layer = adopt(&layout, &layer_file, "application/vnd.oci.image.layer.v1.tar")?;
 
     let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    let env: Vec<&str> = [path]
-        .into_iter()
-        .chain(defaults.env.iter().copied())
-        .collect();
+    let env: Vec<&str> = [path].into_iter().chain(defaults.env.iter().copied()).collect();
     let config = json!({
         "architecture": architecture(),
         "os": "linux",
         "config": {"Entrypoint": defaults.entrypoint, "Env": env},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
     });
-    let config = add(
-        &layout,
-        work,
-        &config,
-        "application/vnd.oci.image.config.v1+json",
-    )?;
+    let config = add(&layout, work, &config, "application/vnd.oci.image.config.v1+json")?;
     let manifest_type = "application/vnd.oci.image.manifest.v1+json";
     let manifest = json!({"schemaVersion": 2, "mediaType": manifest_type, "config": config, "layers": [layer]});
     let mut manifest = add(&layout, work, &manifest, manifest_type)?;
     manifest["annotations"] = json!({"io.containerd.image.name": name});
-    fs::write(
-        layout.join("index.json"),
-        json!({"schemaVersion": 2, "manifests": [manifest]}).to_string(),
-    )?;
-    fs::write(
-        layout.join("oci-layout"),
-        r#"{"imageLayoutVersion":"1.0.0"}"#,
-    )?;
-    output(
-        Command::new("tar")
-            .arg("-cf")
-            .arg(archive)
-            .arg("-C")
-            .arg(&layout)
-            .arg("."),
-    )?;
+    fs::write(layout.join("index.json"), json!({"schemaVersion": 2, "manifests": [manifest]}).to_string())?;
+    fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    output(Command::new("tar").arg("-cf").arg(archive).arg("-C").arg(&layout).arg("."))?;
     Ok(())
 }
 
@@ -101,8 +70,7 @@ fn adopt(layout: &Path, file: &Path, media_type: &str) -> Result<Value> {
 }
 
 fn sha256(path: &Path) -> Result<String> {
-    let mut file =
-        File::open(path).with_context(|| format!("failed to open {}", path.display()))?;
+    let mut file = File::open(path).with_context(|| format!("failed to open {}", path.display()))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     loop {

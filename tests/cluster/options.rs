@@ -60,8 +60,6 @@ impl Options {
 
     /// Every user that can log in.
     pub(crate) fn users(&self) -> impl Iterator<Item = &str> {
-        ["admin", "troupe", "user"]
-            .into_iter()
-            .chain(self.actors.iter().map(String::as_str))
+        ["admin", "troupe", "user"].into_iter().chain(self.actors.iter().map(String::as_str))
     }
 }

@@ -32,9 +32,7 @@ where
         }
         match last {
             Some(error) => {
-                return Err(
-                    error.context(format!("{what}: not within {deadline:?}, {looks} looks"))
-                );
+                return Err(error.context(format!("{what}: not within {deadline:?}, {looks} looks")));
             }
             None => bail!("{what}: not within {deadline:?}, {looks} looks"),
         }
@@ -58,13 +56,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_error_is_told_when_time_is_up() {
-        let never = until::<(), _, _>(Duration::ZERO, "pod/a to run", || async {
-            bail!("connection refused")
-        });
+        let never = until::<(), _, _>(Duration::ZERO, "pod/a to run", || async { bail!("connection refused") });
         let error = format!("{:#}", never.await.unwrap_err());
-        assert_eq!(
-            error,
-            "pod/a to run: not within 0ns, 1 looks: connection refused"
-        );
+        assert_eq!(error, "pod/a to run: not within 0ns, 1 looks: connection refused");
     }
 }

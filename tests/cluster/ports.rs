@@ -10,8 +10,7 @@ pub(crate) fn free_port() -> Result<u16> {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 12_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id().wrapping_mul(31) % u32::from(COUNT))
-        .expect("less than COUNT");
+    let start = u16::try_from(std::process::id().wrapping_mul(31) % u32::from(COUNT)).expect("less than COUNT");
     for _ in 0..COUNT {
         let port = FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {

@@ -42,12 +42,7 @@ impl Process {
             .spawn()
             .with_context(|| format!("failed to start {name} as {:?}", command.get_program()))?;
         match guard(child.id()) {
-            Ok(guard) => Ok(Process {
-                name: name.to_owned(),
-                child,
-                guard,
-                log,
-            }),
+            Ok(guard) => Ok(Process { name: name.to_owned(), child, guard, log }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -64,12 +59,7 @@ impl Process {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(15).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
-        bail!(
-            "{} ended with {status}; the end of {}:\n{}",
-            self.name,
-            self.log.display(),
-            last.join("\n")
-        )
+        bail!("{} ended with {status}; the end of {}:\n{}", self.name, self.log.display(), last.join("\n"))
     }
 
     fn signal(&self, signal: &str) {
@@ -102,10 +92,7 @@ impl Drop for Process {
 /// Ends the processes together: asks all, and kills those that are still there after `patience`.
 pub(crate) fn stop_all(processes: &mut [Process], patience: Duration) {
     let running = |process: &mut Process| matches!(process.child.try_wait(), Ok(None));
-    for process in processes
-        .iter_mut()
-        .filter_map(|process| running(process).then_some(process))
-    {
+    for process in processes.iter_mut().filter_map(|process| running(process).then_some(process)) {
         process.signal("TERM");
     }
     let deadline = Instant::now() + patience;
@@ -129,10 +116,7 @@ where
     Fut: Future<Output = Result<Option<T>>>,
 {
     until(deadline, what, || {
-        let look = processes
-            .iter_mut()
-            .try_for_each(Process::check)
-            .map(|()| look());
+        let look = processes.iter_mut().try_for_each(Process::check).map(|()| look());
         async move {
             match look {
                 Ok(look) => Ok(look.await?.map(Ok)),
@@ -146,13 +130,7 @@ where
 /// Sends a signal to the process group of a child that has not been waited for.
 fn signal_group(leader: u32, signal: &str) -> Result<()> {
     let status = Command::new("sh")
-        .args([
-            "-c",
-            "kill -s \"$1\" -- \"-$2\"",
-            "kill",
-            signal,
-            &leader.to_string(),
-        ])
+        .args(["-c", "kill -s \"$1\" -- \"-$2\"", "kill", signal, &leader.to_string()])
         .stderr(Stdio::null())
         .status()?;
     if !status.success() {
@@ -163,12 +141,7 @@ fn signal_group(leader: u32, signal: &str) -> Result<()> {
 
 fn guard(leader: u32) -> Result<Child> {
     let guard = Command::new("sh")
-        .args([
-            "-c",
-            "read -r line || kill -s KILL -- \"-$1\"",
-            "guard",
-            &leader.to_string(),
-        ])
+        .args(["-c", "read -r line || kill -s KILL -- \"-$1\"", "guard", &leader.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -179,10 +152,8 @@ fn guard(leader: u32) -> Result<Child> {
 
 /// The standard output of a command that succeeds; otherwise an error with what it printed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let done = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("failed to run {:?}", command.get_program()))?;
+    let done =
+        command.stdin(Stdio::null()).output().with_context(|| format!("failed to run {:?}", command.get_program()))?;
     if !done.status.success() {
         bail!(
             "{command:?} ended with {}: {}{}",
@@ -233,9 +204,6 @@ mod tests {
         let mut process = Process::start("speaker", dir.path(), command).unwrap();
         assert!(process.ended_within(Instant::now() + Duration::from_secs(5)));
         let error = process.check().unwrap_err().to_string();
-        assert!(
-            error.contains("speaker ended with exit status: 3") && error.ends_with("no such flag"),
-            "{error}"
-        );
+        assert!(error.contains("speaker ended with exit status: 3") && error.ends_with("no such flag"), "{error}");
     }
 }

@@ -30,11 +30,7 @@ pub fn missing(need: Need) -> bool {
         return false;
     };
     let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
-    assert!(
-        !named(&required, need),
-        "TROUPE_REQUIRE={required}, but a {} is not possible here: {reason}",
-        need.name()
-    );
+    assert!(!named(&required, need), "TROUPE_REQUIRE={required}, but a {} is not possible here: {reason}", need.name());
     eprintln!(
         "\n>>>>>> TEST LEFT OUT: no {} here: {reason} (TROUPE_REQUIRE={} makes this a failure) <<<<<<\n",
         need.name(),
@@ -54,10 +50,7 @@ pub fn available(need: Need) -> Result<(), String> {
             return Err(format!("a node needs root, this is user {}", uid.trim()));
         }
         // Root of a container may lack this.
-        runs(
-            "unshare",
-            &["--mount", "--pid", "--fork", "--mount-proc", "true"],
-        )?;
+        runs("unshare", &["--mount", "--pid", "--fork", "--mount-proc", "true"])?;
     }
     Ok(())
 }
@@ -87,10 +80,6 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_a_reason() {
-        assert!(
-            runs("no-such-program", &[])
-                .unwrap_err()
-                .starts_with("no-such-program does not start")
-        );
+        assert!(runs("no-such-program", &[]).unwrap_err().starts_with("no-such-program does not start"));
     }
 }

@@ -8,9 +8,7 @@ use anyhow::{Context, Result};
 
 /// The workspace's folder.
 pub(crate) fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("this package is a folder of the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a folder of the workspace")
 }
 
 /// `target/cluster`, whatever `CARGO_TARGET_DIR` says: what is kept there takes minutes to build.
@@ -22,8 +20,7 @@ pub(crate) fn cluster_dir() -> PathBuf {
 pub(crate) fn locked(path: &Path) -> Result<File> {
     fs::create_dir_all(path.parent().context("a lock file is in a folder")?)?;
     let file = File::create(path).with_context(|| format!("failed to open {}", path.display()))?;
-    file.lock()
-        .with_context(|| format!("failed to lock {}", path.display()))?;
+    file.lock().with_context(|| format!("failed to lock {}", path.display()))?;
     Ok(file)
 }
 
@@ -42,19 +39,13 @@ impl RunDir {
         // One at a time: a folder whose lock is not yet taken looks abandoned.
         let _all = locked(&runs.join(".lock"))?;
         remove_abandoned(&runs);
-        let name = format!(
-            "{kind}-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("{kind}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = runs.join(name);
         if path.exists() {
             // Kept by an earlier process that had this number.
-            fs::remove_dir_all(&path)
-                .with_context(|| format!("failed to remove {}", path.display()))?;
+            fs::remove_dir_all(&path).with_context(|| format!("failed to remove {}", path.display()))?;
         }
-        fs::create_dir_all(&path)
-            .with_context(|| format!("failed to create {}", path.display()))?;
+        fs::create_dir_all(&path).with_context(|| format!("failed to create {}", path.display()))?;
         let lock = locked(&path.join(".lock"))?;
         Ok(RunDir { path, _lock: lock })
     }

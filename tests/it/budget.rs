@@ -65,7 +65,12 @@ fn a_paddle_job_of_four_pods_costs_its_objects_and_its_headlines() {
     });
     assert_eq!(
         requests_of(job, "700ms"),
-        expect(&[("create configmaps", 1), ("create pods", 4), ("create services", 4), ("patch paddlejobs/status", STATUSES_PADDLE)])
+        expect(&[
+            ("create configmaps", 1),
+            ("create pods", 4),
+            ("create services", 4),
+            ("patch paddlejobs/status", STATUSES_PADDLE)
+        ])
     );
 }
 
@@ -104,5 +109,8 @@ fn an_mpi_job_of_two_workers_costs_its_objects_and_its_headlines() {
     ] {
         assert_eq!(counted.get(what), Some(&count), "{what} of {counted:?}");
     }
-    assert!(counted.keys().all(|what| !what.starts_with("get") && !what.starts_with("list") && !what.starts_with("update")), "{counted:?}");
+    assert!(
+        counted.keys().all(|what| !what.starts_with("get") && !what.starts_with("list") && !what.starts_with("update")),
+        "{counted:?}"
+    );
 }

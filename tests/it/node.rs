@@ -44,7 +44,8 @@ async fn an_mpi_job_runs_real_open_mpi_on_two_hosts() {
     assert_eq!(end, "Succeeded", "the launcher said:\n{log}");
     eprintln!("an MPIJob of two workers on a real node took {:.1} s", start.elapsed().as_secs_f64());
 
-    let hosts: BTreeSet<_> = log.lines().filter_map(|line| line.split_once(" on ")).map(|(_, host)| host.trim()).collect();
+    let hosts: BTreeSet<_> =
+        log.lines().filter_map(|line| line.split_once(" on ")).map(|(_, host)| host.trim()).collect();
     assert_eq!(hosts, BTreeSet::from(["pi-worker-0", "pi-worker-1"]), "{log}");
     assert!(log.contains("pi is approximately 3.14"), "{log}");
     for worker in ["pi-worker-0", "pi-worker-1"] {
@@ -61,7 +62,8 @@ fn is(job: &Value, condition: &str) -> bool {
 
 async fn launcher_log(node: &Node, namespace: &Namespace) -> String {
     let pods = namespace.list(&PODS).await.unwrap();
-    let launchers = pods.into_iter().filter(|pod| at(pod, "/metadata/labels/training.kubeflow.org~1job-role") == "launcher");
+    let launchers =
+        pods.into_iter().filter(|pod| at(pod, "/metadata/labels/training.kubeflow.org~1job-role") == "launcher");
     let logs = launchers.map(|pod| {
         let pod: Pod = serde_json::from_value(pod).unwrap();
         node.logs(&pod, "launcher").unwrap_or_else(|error| format!("{error:#}"))

@@ -84,14 +84,17 @@ impl Operator {
         let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
-        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig("troupe")?);
+        let command =
+            command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig("troupe")?);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, log })
     }
 
     async fn admin(&self, path: &str) -> Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.admin).await?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: troupe\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: troupe\r\nConnection: close\r\n\r\n").as_bytes())
+            .await?;
         let mut text = String::new();
         stream.read_to_string(&mut text).await?;
         let (head, body) = text.split_once("\r\n\r\n").context("no HTTP")?;

@@ -52,7 +52,10 @@ fn the_host_may_do_what_it_does_and_nothing_more() {
     let missing: Vec<_> = used.difference(&allowed).collect();
     assert!(missing.is_empty(), "deploy/rbac.yaml lacks {missing:?}");
     let unused: Vec<_> = allowed.difference(&used).filter(|right| !UNUSED.contains(&right.as_str())).collect();
-    assert!(unused.iter().all(|right| right.starts_with("get ") || right.starts_with("delete ")), "nobody uses {unused:?}");
+    assert!(
+        unused.iter().all(|right| right.starts_with("get ") || right.starts_with("delete ")),
+        "nobody uses {unused:?}"
+    );
     assert!(allowed.iter().all(|right| !right.contains('*') && !right.contains("exec")), "{allowed:?}");
     let secrets: Vec<_> = allowed.iter().filter(|right| right.ends_with(" secrets")).collect();
     assert_eq!(secrets, ["create secrets", "get secrets"], "never listed, never watched");

@@ -47,13 +47,7 @@ pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, bod
 
 /// A fixed body with its texts filled in for one replica.
 #[must_use]
-pub fn filled(
-    body: &Value,
-    fill: &[(String, Text)],
-    job_name: &str,
-    pod_name: Option<&str>,
-    index: u32,
-) -> Value {
+pub fn filled(body: &Value, fill: &[(String, Text)], job_name: &str, pod_name: Option<&str>, index: u32) -> Value {
     let mut body = body.clone();
     for (pointer, text) in fill {
         if let Some(place) = body.pointer_mut(pointer) {

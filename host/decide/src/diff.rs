@@ -39,7 +39,12 @@ pub(crate) fn objects(
                 }
                 (None, Some(body)) => {
                     let write = Write::Create(build::object(snapshot, plan, object, index, &body));
-                    actions.push(Action { api_version: object.api_version.clone(), kind: object.kind.clone(), name, write });
+                    actions.push(Action {
+                        api_version: object.api_version.clone(),
+                        kind: object.kind.clone(),
+                        name,
+                        write,
+                    });
                 }
                 (_, None) => {}
             }

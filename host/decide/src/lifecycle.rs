@@ -42,8 +42,7 @@ fn managed_by_another(snapshot: &Snapshot) -> bool {
 /// Children go by garbage collection; a finalizer of an original operator has nothing left to do.
 fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
     let job = &snapshot.job;
-    let kept: Vec<_> =
-        job.finalizers.iter().filter(|name| !snapshot.kind.retired_finalizers.contains(name)).collect();
+    let kept: Vec<_> = job.finalizers.iter().filter(|name| !snapshot.kind.retired_finalizers.contains(name)).collect();
     if kept.len() == job.finalizers.len() {
         return vec![];
     }

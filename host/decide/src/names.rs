@@ -102,7 +102,9 @@ mod tests {
         let text = Text(vec![Piece::JobName, Piece::Fixed("-worker-".into()), Piece::Index(0)]);
         assert_eq!(expand(&text, "wide", None, 12), "wide-worker-12");
         assert_eq!(index_in(&text, "wide", "wide-worker-12"), Some(12));
-        for stranger in ["wide-worker-", "wide-worker-012", "wide-worker-1x", "wide-ps-1", "wider-worker-1", "wide-worker--1"] {
+        for stranger in
+            ["wide-worker-", "wide-worker-012", "wide-worker-1x", "wide-ps-1", "wider-worker-1", "wide-worker--1"]
+        {
             assert_eq!(index_in(&text, "wide", stranger), None, "{stranger}");
         }
     }

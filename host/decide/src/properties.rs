@@ -5,8 +5,8 @@ use crate::{
     ledger::Ledger,
     names,
     plan::{
-        Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached, Role,
-        Text, Upkeep, Verdict,
+        Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached,
+        Role, Text, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
     triage,

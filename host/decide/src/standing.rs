@@ -112,15 +112,20 @@ impl<'a> Standing<'a> {
 
     fn is_made(&self, role: &Role) -> bool {
         match role.backing {
-            Backing::Job(_) => self.snapshot.child("Job", &names::of_replica(role, &self.snapshot.job.name, 0)).is_some(),
-            Backing::Pods => self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some()),
+            Backing::Job(_) => {
+                self.snapshot.child("Job", &names::of_replica(role, &self.snapshot.job.name, 0)).is_some()
+            }
+            Backing::Pods => {
+                self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some())
+            }
         }
     }
 
     fn exists(&self, object: &Object) -> bool {
         let job_name = &self.snapshot.job.name;
-        self.indices(object)
-            .all(|index| self.snapshot.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some())
+        self.indices(object).all(|index| {
+            self.snapshot.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some()
+        })
     }
 
     fn want(&self, gate: &Gate) -> u32 {

@@ -87,7 +87,8 @@ pub fn publication(
         _ => {
             let told = if trouble.is_some() && !headlined { vec![] } else { events };
             let events = told.into_iter().chain(alarm.map(alarmed)).collect();
-            let mut patch = json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
+            let mut patch =
+                json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
             patch["status"] = merge_patch(current, &wanted);
             Publication::Now { patch, wanted, events }
         }
@@ -137,9 +138,10 @@ pub fn rfc3339(at: Timestamp) -> String {
 }
 
 fn own_conditions(snapshot: &Snapshot, trouble: Option<&Trouble>, waiting: Option<&Waiting>) -> Vec<Value> {
-    let waiting = waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
-    let trouble = trouble
-        .map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
+    let waiting =
+        waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
+    let trouble =
+        trouble.map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
     let own = [waiting, trouble].into_iter().flatten();
     own.map(|(kind, reason, message, exact)| {
         let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());

@@ -73,7 +73,9 @@ fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
 /// S2: once the ledger says that a job has ended, the framework's status stays, and the ledger does.
 fn final_status_stays(write: &Write) -> Option<String> {
     let (before, after) = (&write.before.as_ref()?["status"], &write.after.as_ref()?["status"]);
-    if before["troupe"]["finished"].is_null() || of_framework(before) == of_framework(after) && before["troupe"]["finished"] == after["troupe"]["finished"] {
+    if before["troupe"]["finished"].is_null()
+        || of_framework(before) == of_framework(after) && before["troupe"]["finished"] == after["troupe"]["finished"]
+    {
         return None;
     }
     Some(format!("S2: the final status of {} changed from {before} to {after}", write.name))
@@ -117,7 +119,8 @@ fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
 }
 
 fn note_success(write: &Write, succeeded: &mut BTreeSet<(String, String)>) {
-    let Some(pod) = write.after.as_ref().filter(|pod| write.kind == "Pod" && pod["status"]["phase"] == "Succeeded") else {
+    let Some(pod) = write.after.as_ref().filter(|pod| write.kind == "Pod" && pod["status"]["phase"] == "Succeeded")
+    else {
         return;
     };
     if let Some(uid) = controller(pod) {

@@ -106,7 +106,10 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
         }
     }
     let late = workload.unfinished(&sim);
-    seen.extend(late.into_iter().map(|job| format!("L1: {job} has not ended {} s after faults stopped", (DEADLINE - FAULTY).as_secs())));
+    seen.extend(
+        late.into_iter()
+            .map(|job| format!("L1: {job} has not ended {} s after faults stopped", (DEADLINE - FAULTY).as_secs())),
+    );
     // What follows the end of the last job: clean-up, folded counts.
     tokio::time::sleep(Duration::from_secs(30)).await;
     let writes = |sim: &Sim| sim.requests_of(HOST).iter().filter(|request| request.is_write()).count();
@@ -123,7 +126,8 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
         seen.extend(workload.over_budget(&sim));
     }
     let requests = sim.requests_of(HOST);
-    let trace = requests.iter().map(|r| format!("{} {} {}/{} {}", r.at, r.what(), r.namespace, r.name, r.code)).collect();
+    let trace =
+        requests.iter().map(|r| format!("{} {} {}/{} {}", r.at, r.what(), r.namespace, r.name, r.code)).collect();
     Run { violations: seen, log_hash: sim.log_hash(), trace, crashes: crashed, writes: after }
 }
 

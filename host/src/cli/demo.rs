@@ -50,7 +50,8 @@ async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let served = plugins.frameworks();
     let kinds = served.iter().flat_map(|(framework, _)| &framework.kinds);
     let kinds: Vec<_> = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
-    let life = sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
+    let life =
+        sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
     let base = Clock::System.now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
@@ -166,7 +167,11 @@ impl Shown {
         let failed = self.sim.list("v1", "Pod", namespace).into_iter().find(|pod| pod["status"]["phase"] == "Failed");
         let Some(pod) = failed else { return "a pod failed".into() };
         let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
-        format!("pod {} failed with exit code {}", pod["metadata"]["name"].as_str().unwrap_or_default(), ended["exitCode"])
+        format!(
+            "pod {} failed with exit code {}",
+            pod["metadata"]["name"].as_str().unwrap_or_default(),
+            ended["exitCode"]
+        )
     }
 
     fn verdict(&self, ended: bool) -> ExitCode {
@@ -212,10 +217,15 @@ impl Shown {
 
     fn summary(&self) {
         let requests = self.sim.requests_of(HOST);
-        println!("\n{:<16}{:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}", "JOB", "KIND", "PHASE", "PODS", "CREATE", "STATUS", "PATCH", "DELETE", "EVENT");
+        println!(
+            "\n{:<16}{:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
+            "JOB", "KIND", "PHASE", "PODS", "CREATE", "STATUS", "PATCH", "DELETE", "EVENT"
+        );
         for job in &self.jobs {
-            let (name, kind) = (job["metadata"]["name"].as_str().unwrap_or_default(), job["kind"].as_str().unwrap_or_default());
-            let mine: Vec<_> = requests.iter().filter(|request| request.name.starts_with(name) && request.is_write()).collect();
+            let (name, kind) =
+                (job["metadata"]["name"].as_str().unwrap_or_default(), job["kind"].as_str().unwrap_or_default());
+            let mine: Vec<_> =
+                requests.iter().filter(|request| request.name.starts_with(name) && request.is_write()).collect();
             let count = |is: &dyn Fn(&RequestRecord) -> bool| mine.iter().filter(|request| is(request)).count();
             println!(
                 "{name:<16}{kind:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
@@ -247,7 +257,9 @@ fn plan_of(answer: &decide::plan::Answer) -> Vec<String> {
             let name = env["name"].as_str().unwrap_or_default();
             let per_replica = role.env.iter().find(|entry| entry.name == name);
             let value = match (per_replica, env["value"].as_str()) {
-                (Some(entry), _) => format!("{} (replica 0)", decide::names::expand(&entry.value, "", Some("its pod's name"), 0)),
+                (Some(entry), _) => {
+                    format!("{} (replica 0)", decide::names::expand(&entry.value, "", Some("its pod's name"), 0))
+                }
                 (None, Some(value)) => value.to_owned(),
                 (None, None) => env["valueFrom"].to_string(),
             };

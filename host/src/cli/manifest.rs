@@ -32,7 +32,10 @@ fn job(mut document: Value, served: &[Served]) -> anyhow::Result<Value> {
     let (api_version, kind) = (field("apiVersion"), field("kind"));
     if !served.iter().any(|served| served.kind.kind == kind && served.kind.api_version() == api_version) {
         let known: Vec<_> = served.iter().map(|s| format!("{} {}", s.kind.api_version(), s.kind.kind)).collect();
-        bail!("apiVersion {api_version:?} and kind {kind:?} are not served; one of these would be: {}", known.join(", "));
+        bail!(
+            "apiVersion {api_version:?} and kind {kind:?} are not served; one of these would be: {}",
+            known.join(", ")
+        );
     }
     if document["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
         bail!("metadata.name: is required");

@@ -26,9 +26,9 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let OperatorArgs { namespace, install_crds, admin_address, log_json: _ } = args;
     let metrics = Metrics::default();
     let client = client(&metrics).await?;
-    let listener = TcpListener::bind(admin_address)
-        .await
-        .with_context(|| format!("the admin port {admin_address} cannot be opened; choose another with --admin-address"))?;
+    let listener = TcpListener::bind(admin_address).await.with_context(|| {
+        format!("the admin port {admin_address} cannot be opened; choose another with --admin-address")
+    })?;
     if install_crds {
         crds::install(&client).await?;
     }
@@ -46,7 +46,8 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 
 /// A client without hidden retries, whose requests are counted.
 async fn client(metrics: &Metrics) -> anyhow::Result<Client> {
-    let mut config = Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
+    let mut config =
+        Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
     config.default_retry = false;
     config.read_timeout = None;
     config.connect_timeout = Some(apply::DEADLINE);

@@ -22,7 +22,10 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
         }
         if (seed + 1 - args.first).is_multiple_of(100) || seed + 1 == args.first + args.seeds {
             let done = seed + 1 - args.first;
-            println!("{done} of {} seeds, {violations} with violations, last log hash {:016x}", args.seeds, run.log_hash);
+            println!(
+                "{done} of {} seeds, {violations} with violations, last log hash {:016x}",
+                args.seeds, run.log_hash
+            );
         }
     }
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

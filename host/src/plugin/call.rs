@@ -110,12 +110,10 @@ impl Caller {
     pub(super) fn describe(&self, plugin: &str, exports: &Exports) -> Result<Descriptor, Fault> {
         let purpose = Purpose { function: "describe", subject: "", now: 0, seed: "", pods: 0 };
         let open = self.open(plugin, exports, &purpose);
-        open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(
-            |no_plan| match no_plan {
-                NoPlan::Faulted(fault) => fault,
-                NoPlan::Rejected(rejection) => internal(plugin, "describe", &rejection.to_string()),
-            },
-        )
+        open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(|no_plan| match no_plan {
+            NoPlan::Faulted(fault) => fault,
+            NoPlan::Rejected(rejection) => internal(plugin, "describe", &rejection.to_string()),
+        })
     }
 
     /// What should exist for a job. Its clocks say 0 and its random bytes follow from its input.

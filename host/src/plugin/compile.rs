@@ -2,9 +2,7 @@
 
 use super::{convert::Exports, limits::Limits, wasi};
 use sha2::{Digest, Sha256};
-use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component,
-};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component};
 
 /// How far a guest may recurse, in bytes of the host's stack. Threads that call plugins have 2 MiB.
 const STACK: usize = 512 << 10;

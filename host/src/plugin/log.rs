@@ -2,10 +2,7 @@
 
 use super::guest::{Guest, charge};
 use std::sync::Arc;
-use wasmtime::{
-    StoreContextMut, bail,
-    component::Val,
-};
+use wasmtime::{StoreContextMut, bail, component::Val};
 
 /// A longer line is cut.
 const LONGEST_LINE: usize = 1024;

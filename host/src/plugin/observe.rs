@@ -54,11 +54,7 @@ fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)
 }
 
 /// Replicas that have succeeded and whose pod is gone, by role: first and last index of each range.
-pub(super) fn succeeded<'a>(
-    snapshot: &Snapshot,
-    plan: &'a Plan,
-    rows: &[Row<'_>],
-) -> Vec<(&'a str, Vec<(u32, u32)>)> {
+pub(super) fn succeeded<'a>(snapshot: &Snapshot, plan: &'a Plan, rows: &[Row<'_>]) -> Vec<(&'a str, Vec<(u32, u32)>)> {
     let with_ranges = plan.roles.iter().enumerate().filter_map(|(place, role)| {
         let ranges = snapshot.ledger.succeeded.get(&role.name)?;
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);

@@ -117,8 +117,7 @@ impl Plugins {
     pub fn load(&mut self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
         let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
         let descriptor = self.caller.describe(label, &exports)?;
-        self.sound(&descriptor)
-            .map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
+        self.sound(&descriptor).map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
         let loaded =
             Loaded { digest: digest.clone(), descriptor: Arc::new(descriptor), config: "{}".to_owned(), exports };
         self.loaded.push(Arc::new(loaded));
@@ -180,9 +179,7 @@ impl Plugins {
         let job = JobInput::new(&snapshot.kind, &snapshot.job, &plugin.config);
         let seen = Seen::new(snapshot, plan);
         let (caller, wanted) = (Arc::clone(&self.caller), wanted.to_vec());
-        let work = move || {
-            caller.pass(&plugin.descriptor.name, &plugin.exports, (&job, &seen), &wanted, &outlook)
-        };
+        let work = move || caller.pass(&plugin.descriptor.name, &plugin.exports, (&job, &seen), &wanted, &outlook);
         self.seat.run(work).await
     }
 

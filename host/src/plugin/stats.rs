@@ -70,7 +70,8 @@ impl Tally {
     pub(super) fn read(&self) -> Vec<(String, String, CallStats)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |plugin: &String, functions: &BTreeMap<&'static str, CallStats>| {
-            let each = functions.iter().map(|(function, stats)| (plugin.clone(), (*function).to_owned(), stats.clone()));
+            let each =
+                functions.iter().map(|(function, stats)| (plugin.clone(), (*function).to_owned(), stats.clone()));
             each.collect::<Vec<_>>()
         };
         all.iter().flat_map(|(plugin, functions)| of(plugin, functions)).collect()
@@ -84,7 +85,8 @@ mod tests {
     #[test]
     fn a_median_is_of_the_most_recent_calls() {
         let tally = Tally::default();
-        let call = |micros| Call { function: "judge", took: Duration::from_micros(micros), fuel: 2, faulted: micros == 9 };
+        let call =
+            |micros| Call { function: "judge", took: Duration::from_micros(micros), fuel: 2, faulted: micros == 9 };
         for micros in [9_000_000, 1, 9, 5] {
             tally.note("paddle", &[call(micros)]);
         }

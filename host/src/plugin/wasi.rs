@@ -10,11 +10,12 @@ use super::{
     log,
 };
 use wasmtime::{
-    AsContextMut, Engine, StoreContextMut, bail, format_err,
+    AsContextMut, Engine, StoreContextMut, bail,
     component::{
         Component, Linker, LinkerInstance, Resource, ResourceAny, ResourceType, Val,
         types::{ComponentInstance, ComponentItem},
     },
+    format_err,
 };
 
 /// The interface that every plugin may import.

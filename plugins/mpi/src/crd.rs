@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(crd["metadata"]["name"], "mpijobs.kubeflow.org");
         assert_eq!(crd["spec"]["scope"], "Namespaced");
         let names = &crd["spec"]["names"];
-        assert_eq!((&names["kind"], &names["plural"], &names["singular"]), (&json!("MPIJob"), &json!("mpijobs"), &json!("mpijob")));
+        assert_eq!(
+            (&names["kind"], &names["plural"], &names["singular"]),
+            (&json!("MPIJob"), &json!("mpijobs"), &json!("mpijob"))
+        );
         assert_eq!(version()["name"], "v2beta1");
         assert_eq!(version()["subresources"], json!({ "status": {} }));
     }
@@ -180,8 +183,7 @@ mod tests {
         assert!(serde_json::to_string(&crd()).unwrap().len() < 200 * 1024);
         let status = version().pointer("/schema/openAPIV3Schema/properties/status").cloned().unwrap();
         let fields: Vec<_> = status["properties"].as_object().unwrap().keys().cloned().collect();
-        let expected =
-            ["completionTime", "conditions", "lastReconcileTime", "replicaStatuses", "startTime", "troupe"];
+        let expected = ["completionTime", "conditions", "lastReconcileTime", "replicaStatuses", "startTime", "troupe"];
         assert_eq!(fields, expected);
         assert_eq!(status.pointer("/properties/troupe/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
     }
@@ -192,5 +194,4 @@ mod tests {
         assert_eq!(columns[0]["jsonPath"], ".status.conditions[-1:].type");
         assert_eq!(columns[1]["jsonPath"], ".metadata.creationTimestamp");
     }
-
 }

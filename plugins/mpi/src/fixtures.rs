@@ -1,7 +1,7 @@
 //! Jobs and pods that the tests share, one word per deviation.
 
-use crate::spec::Config;
 use crate::MpiJob;
+use crate::spec::Config;
 use serde_json::{Value, json};
 use troupe_plugin::Job;
 use troupe_plugin::testkit;
@@ -10,9 +10,7 @@ use troupe_plugin::types::{ChildView, PodRow};
 /// An example as the field knows it: two workers that approximate pi, run by a user of their own.
 pub(crate) fn pi() -> Value {
     let limits = json!({ "limits": { "cpu": 1, "memory": "1Gi" } });
-    let container = |name: &str, command: &str, args: &[&str]| {
-        json!({ "name": name, "image": "mpi-pi", "command": [command], "args": args, "resources": limits })
-    };
+    let container = |name: &str, command: &str, args: &[&str]| json!({ "name": name, "image": "mpi-pi", "command": [command], "args": args, "resources": limits });
     let launcher = container("mpi-launcher", "mpirun", &["-n", "2", "/home/mpiuser/pi"]);
     let worker = container("mpi-worker", "/usr/sbin/sshd", &["-De", "-f", "/home/mpiuser/.sshd_config"]);
     json!({

@@ -1,8 +1,8 @@
 //! The status of an MPIJob, and when it counts as finished.
 
+use crate::MpiJob;
 use crate::conditions::{Conditions, Step};
 use crate::launcher::{self, Launcher, running_pods};
-use crate::MpiJob;
 use serde_json::{Map, Value, json};
 use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Verdict};
 use troupe_plugin::{ObservationExt, rfc3339};
@@ -496,7 +496,10 @@ mod tests {
         let seen = story.judge();
         assert_eq!(seen.order(), ["Created=True", "Suspended=True", "Running=False"]);
         let (suspended, running) = (seen.condition("Suspended"), seen.condition("Running"));
-        assert_eq!((&suspended["reason"], &suspended["message"]), (&json!("MPIJobSuspended"), &json!("MPIJob suspended")));
+        assert_eq!(
+            (&suspended["reason"], &suspended["message"]),
+            (&json!("MPIJobSuspended"), &json!("MPIJob suspended"))
+        );
         assert_eq!(running["reason"], "MPIJobSuspended");
         assert_eq!(running["message"], "MPIJob default/pi is suspended.");
         assert!(seen.status.get("startTime").is_none());

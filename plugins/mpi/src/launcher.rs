@@ -35,9 +35,18 @@ pub(crate) fn job_body(job: &MpiJob) -> String {
 pub(crate) enum Launcher {
     Absent,
     /// Its pods that have failed so far were or will be replaced.
-    Going { failed: u64 },
-    Complete { failed: u64, at: Option<String> },
-    Failed { failed: u64, reason: String, message: String },
+    Going {
+        failed: u64,
+    },
+    Complete {
+        failed: u64,
+        at: Option<String>,
+    },
+    Failed {
+        failed: u64,
+        reason: String,
+        message: String,
+    },
 }
 
 impl Launcher {

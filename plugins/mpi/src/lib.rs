@@ -114,7 +114,10 @@ mod tests {
         assert_eq!(kind.own_manager.as_deref(), Some("kubeflow.org/mpi-operator"));
         assert_eq!(kind.switches.suspend.as_deref(), Some("/runPolicy/suspend"));
         assert!(kind.retired_finalizers.is_empty());
-        assert_eq!((&*kind.group, &*kind.version, &*kind.kind, &*kind.plural), ("kubeflow.org", "v2beta1", "MPIJob", "mpijobs"));
+        assert_eq!(
+            (&*kind.group, &*kind.version, &*kind.kind, &*kind.plural),
+            ("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
+        );
         assert_eq!((&*descriptor.name, &*descriptor.event_source), ("mpi", "mpi-job-controller"));
     }
 

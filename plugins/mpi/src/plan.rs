@@ -213,7 +213,10 @@ mod tests {
         assert_eq!((&*config.key, filled(&config.name, 0), &config.body), ("config", "pi-config".into(), &Body::Bound));
         assert_eq!(config.upkeep, Upkeep::Follow(vec!["/data".into()]));
         let [keys] = &plan.secrets[..] else { panic!("not one secret") };
-        assert_eq!((&*keys.key, filled(&keys.name, 0), &*keys.secret_type), ("ssh", "pi-ssh".into(), "kubernetes.io/ssh-auth"));
+        assert_eq!(
+            (&*keys.key, filled(&keys.name, 0), &*keys.secret_type),
+            ("ssh", "pi-ssh".into(), "kubernetes.io/ssh-auth")
+        );
         assert_eq!((&*keys.private_key, &*keys.public_key), ("ssh-privatekey", "ssh-publickey"));
         assert_eq!(keys.labels, [("app".to_owned(), "pi".to_owned())]);
     }
@@ -308,7 +311,8 @@ mod tests {
     #[test]
     fn a_scheduling_policy_without_a_gang_scheduler_has_no_effect() {
         let mut spec = pi();
-        spec["runPolicy"]["schedulingPolicy"] = json!({ "minAvailable": 2, "minResources": { "cpu": 1, "memory": "1Gi" } });
+        spec["runPolicy"]["schedulingPolicy"] =
+            json!({ "minAvailable": 2, "minResources": { "cpu": 1, "memory": "1Gi" } });
         assert_eq!(planned(&spec), planned(&pi()));
     }
 }

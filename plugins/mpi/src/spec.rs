@@ -54,7 +54,10 @@ pub struct MpiJobSpec {
     pub ssh_auth_mount_path: Option<String>,
     /// AtStartup makes the launcher together with the workers, anything else when all workers are ready. Defaults to AtStartup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::launcher_creation_policy"))]
+    #[cfg_attr(
+        all(feature = "crd", not(target_family = "wasm")),
+        schemars(schema_with = "crd::launcher_creation_policy")
+    )]
     pub launcher_creation_policy: Option<String>,
     /// OpenMPI, Intel or MPICH: the form of the hostfile and the launcher's environment. Defaults to OpenMPI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,10 +120,7 @@ pub struct RunPolicy {
     pub managed_by: Option<String>,
     /// How a gang scheduler sees the job; without one it has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        all(feature = "crd", not(target_family = "wasm")),
-        schemars(with = "Option<crd::SchedulingPolicy>")
-    )]
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(with = "Option<crd::SchedulingPolicy>"))]
     pub scheduling_policy: Option<Value>,
 }
 

@@ -78,7 +78,8 @@ impl Mistakes {
         let last = job.spec.workers().max(1) - 1;
         let label = format!("{}-worker-{last}", job.name());
         if let Some(problem) = dns_label_problem(&label) {
-            let message = format!("will not able to create pod and service with invalid DNS label {label:?}: {problem}");
+            let message =
+                format!("will not able to create pod and service with invalid DNS label {label:?}: {problem}");
             self.add("metadata.name", message);
         }
     }
@@ -100,7 +101,13 @@ impl Mistakes {
         self.replicas(path, spec, replicas, "Never")
     }
 
-    fn replicas<'a>(&mut self, path: &str, spec: &'a ReplicaSpec, replicas: u32, restart: &'a str) -> Option<Replicas<'a>> {
+    fn replicas<'a>(
+        &mut self,
+        path: &str,
+        spec: &'a ReplicaSpec,
+        replicas: u32,
+        restart: &'a str,
+    ) -> Option<Replicas<'a>> {
         let restart_policy = given(spec.restart_policy.as_ref()).unwrap_or(restart);
         self.one_of(format!("{path}.restartPolicy"), restart_policy, &["Never", "OnFailure"]);
         let template = spec.template.as_ref().filter(|template| has_containers(template));
@@ -218,21 +225,76 @@ mod tests {
     #[test]
     fn each_wrong_field_is_named() {
         let cases = [
-            ("/mpiReplicaSpecs/Launcher", json!(null), "spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec"),
+            (
+                "/mpiReplicaSpecs/Launcher",
+                json!(null),
+                "spec.mpiReplicaSpecs[Launcher]",
+                "must have Launcher replica spec",
+            ),
             ("/mpiReplicaSpecs/Launcher/replicas", json!(2), "spec.mpiReplicaSpecs[Launcher].replicas", "must be 1"),
-            ("/mpiReplicaSpecs/Worker/replicas", json!(null), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
-            ("/mpiReplicaSpecs/Worker/replicas", json!(0), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
-            ("/mpiReplicaSpecs/Worker/replicas", json!(-3), "spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1"),
-            ("/mpiReplicaSpecs/Worker/restartPolicy", json!("Always"), "spec.mpiReplicaSpecs[Worker].restartPolicy", "\"Always\" is not supported; supported values: Never, OnFailure"),
-            ("/mpiReplicaSpecs/Worker/template/spec/containers", json!([]), "spec.mpiReplicaSpecs[Worker].template.spec.containers", "must define at least one container"),
-            ("/mpiReplicaSpecs/Launcher/template", json!(null), "spec.mpiReplicaSpecs[Launcher].template.spec.containers", "must define at least one container"),
+            (
+                "/mpiReplicaSpecs/Worker/replicas",
+                json!(null),
+                "spec.mpiReplicaSpecs[Worker].replicas",
+                "must be greater than or equal to 1",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/replicas",
+                json!(0),
+                "spec.mpiReplicaSpecs[Worker].replicas",
+                "must be greater than or equal to 1",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/replicas",
+                json!(-3),
+                "spec.mpiReplicaSpecs[Worker].replicas",
+                "must be greater than or equal to 1",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/restartPolicy",
+                json!("Always"),
+                "spec.mpiReplicaSpecs[Worker].restartPolicy",
+                "\"Always\" is not supported; supported values: Never, OnFailure",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/template/spec/containers",
+                json!([]),
+                "spec.mpiReplicaSpecs[Worker].template.spec.containers",
+                "must define at least one container",
+            ),
+            (
+                "/mpiReplicaSpecs/Launcher/template",
+                json!(null),
+                "spec.mpiReplicaSpecs[Launcher].template.spec.containers",
+                "must define at least one container",
+            ),
             ("/mpiReplicaSpecs", json!(null), "spec.mpiReplicaSpecs", "must have replica specs"),
-            ("/runPolicy/cleanPodPolicy", json!("Foo"), "spec.runPolicy.cleanPodPolicy", "\"Foo\" is not supported; supported values: All, None, Running"),
+            (
+                "/runPolicy/cleanPodPolicy",
+                json!("Foo"),
+                "spec.runPolicy.cleanPodPolicy",
+                "\"Foo\" is not supported; supported values: All, None, Running",
+            ),
             ("/runPolicy/backoffLimit", json!(-1), "spec.runPolicy.backoffLimit", "must be greater than or equal to 0"),
-            ("/runPolicy/activeDeadlineSeconds", json!(-1), "spec.runPolicy.activeDeadlineSeconds", "must be greater than or equal to 0"),
-            ("/runPolicy/ttlSecondsAfterFinished", json!(-1), "spec.runPolicy.ttlSecondsAfterFinished", "must be greater than or equal to 0"),
+            (
+                "/runPolicy/activeDeadlineSeconds",
+                json!(-1),
+                "spec.runPolicy.activeDeadlineSeconds",
+                "must be greater than or equal to 0",
+            ),
+            (
+                "/runPolicy/ttlSecondsAfterFinished",
+                json!(-1),
+                "spec.runPolicy.ttlSecondsAfterFinished",
+                "must be greater than or equal to 0",
+            ),
             ("/slotsPerWorker", json!(-1), "spec.slotsPerWorker", "must be greater than or equal to 0"),
-            ("/mpiImplementation", json!("Foo"), "spec.mpiImplementation", "\"Foo\" is not supported; supported values: Intel, MPICH, OpenMPI"),
+            (
+                "/mpiImplementation",
+                json!("Foo"),
+                "spec.mpiImplementation",
+                "\"Foo\" is not supported; supported values: Intel, MPICH, OpenMPI",
+            ),
         ];
         for (pointer, value, path, message) in cases {
             assert_eq!(only_mistake(&pi_with(pointer, value)), (path.into(), message.into()), "{pointer}");

@@ -103,8 +103,13 @@ mod tests {
         let mut found = vec![];
         required(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", &mut found);
         found.retain(|path| !path.contains(".template.spec"));
-        let expected =
-            [".spec.heter.replicas", ".spec.ps.replicas", ".spec.worker.replicas", ".status.conditions[].status", ".status.conditions[].type"];
+        let expected = [
+            ".spec.heter.replicas",
+            ".spec.ps.replicas",
+            ".spec.worker.replicas",
+            ".status.conditions[].status",
+            ".status.conditions[].type",
+        ];
         assert_eq!(found, expected);
     }
 }

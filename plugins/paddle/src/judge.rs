@@ -158,8 +158,14 @@ mod tests {
     fn a_new_job_is_pending() {
         let job = job(&json!({ "ps": role(1), "worker": role(1) }));
         let status = status(&job, vec![ps(0), worker(0)], &json!({}));
-        assert_eq!((&status["phase"], &status["mode"], &status["startTime"]), (&json!("Pending"), &json!("PS"), &Value::Null));
-        assert_eq!((&status["ps"]["pending"], &status["worker"]["refs"][0]["name"]), (&json!(1), &json!("wide-worker-0")));
+        assert_eq!(
+            (&status["phase"], &status["mode"], &status["startTime"]),
+            (&json!("Pending"), &json!("PS"), &Value::Null)
+        );
+        assert_eq!(
+            (&status["ps"]["pending"], &status["worker"]["refs"][0]["name"]),
+            (&json!(1), &json!("wide-worker-0"))
+        );
         assert_eq!(status["ps"]["refs"][0]["resourceVersion"], Value::Null);
     }
 
@@ -167,12 +173,19 @@ mod tests {
     #[test]
     fn starting_and_running_follow_the_containers() {
         let job = job(&json!({ "worker": role(2) }));
-        let starting = status(&job, vec![worker(0).initialising("coord-paddle"), worker(1).initialising("coord-paddle")], &json!({}));
+        let starting = status(
+            &job,
+            vec![worker(0).initialising("coord-paddle"), worker(1).initialising("coord-paddle")],
+            &json!({}),
+        );
         assert_eq!((&starting["phase"], &starting["worker"]["starting"]), (&json!("Starting"), &json!(2)));
         let running = status(&job, vec![worker(0).running(), worker(1).running()], &starting);
         assert_eq!((&running["phase"], &running["startTime"]), (&json!("Running"), &json!("2026-01-01T00:00:00Z")));
         let unready = status(&job, vec![worker(0).running_unready(), worker(1).running()], &running);
-        assert_eq!((&unready["phase"], &unready["worker"]["running"], &unready["worker"]["starting"]), (&json!("Starting"), &json!(1), &json!(1)));
+        assert_eq!(
+            (&unready["phase"], &unready["worker"]["running"], &unready["worker"]["starting"]),
+            (&json!("Starting"), &json!(1), &json!(1))
+        );
         assert_eq!(unready["startTime"], running["startTime"]);
     }
 

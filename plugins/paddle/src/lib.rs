@@ -19,9 +19,7 @@ pub use spec::{PaddleJobSpec, ResourceSpec, SchedulingPolicy};
 
 use troupe_plugin::{
     Framework,
-    types::{
-        Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
-    },
+    types::{Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict},
 };
 
 /// A PaddleJob with its spec and config parsed.

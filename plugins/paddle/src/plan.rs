@@ -3,9 +3,7 @@
 use crate::{Job, env, objects, rendezvous, spec::Intranet};
 use troupe_plugin::{
     PodTemplate, index, job_name, pod_name, text,
-    types::{
-        Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
-    },
+    types::{Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole},
     unsupported,
 };
 
@@ -112,7 +110,8 @@ mod tests {
     // A1: objects, labels, env order, restart policy.
     #[test]
     fn a_parameter_server_job_becomes_pods_with_paddles_environment() {
-        let plan = plan_of(&json!({ "withGloo": 1, "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) })).unwrap();
+        let plan =
+            plan_of(&json!({ "withGloo": 1, "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) })).unwrap();
         let ps: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
         assert_eq!((plan.roles[0].replicas, plan.roles[1].replicas), (2, 2));
         assert_eq!(ps["metadata"]["labels"]["paddle-res-type"], "ps");
@@ -161,7 +160,10 @@ mod tests {
         assert_eq!(pod["spec"]["restartPolicy"], "Always");
         let inits: Vec<_> = pod["spec"]["initContainers"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
         assert_eq!(inits, ["a", "coord-paddle"]);
-        assert_eq!((&pod["metadata"]["labels"]["team"], &pod["metadata"]["annotations"]["k"]), (&json!("x"), &json!("v")));
+        assert_eq!(
+            (&pod["metadata"]["labels"]["team"], &pod["metadata"]["annotations"]["k"]),
+            (&json!("x"), &json!("v"))
+        );
         let env = &pod["spec"]["containers"][0]["env"];
         assert_eq!((&env[0]["value"], &env[1]["value"]), (&json!("x"), &json!("")), "the host fills the second in");
         assert_eq!(pod["spec"]["containers"][0]["ports"], json!([{ "containerPort": 36000 }]));
@@ -188,8 +190,10 @@ mod tests {
         let plan = plan_of(&json!({ "elastic": 0, "worker": worker })).unwrap();
         let pod: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
         let container = &pod["spec"]["containers"][0];
-        let last: Vec<_> = container["env"].as_array().unwrap()[4..].iter().map(|e| (&e["name"], &e["value"])).collect();
-        let expected = [("PADDLE_ELASTIC_JOB_ID", "ns-wide"), ("PADDLE_ELASTIC_NP", "2:4"), ("PADDLE_ELASTIC_TIMEOUT", "60")];
+        let last: Vec<_> =
+            container["env"].as_array().unwrap()[4..].iter().map(|e| (&e["name"], &e["value"])).collect();
+        let expected =
+            [("PADDLE_ELASTIC_JOB_ID", "ns-wide"), ("PADDLE_ELASTIC_NP", "2:4"), ("PADDLE_ELASTIC_TIMEOUT", "60")];
         assert_eq!(last.len(), expected.len());
         for ((name, value), (want_name, want_value)) in last.into_iter().zip(expected) {
             assert_eq!((name.as_str(), value.as_str()), (Some(want_name), Some(want_value)));
@@ -207,7 +211,9 @@ mod tests {
         assert_eq!(paths(plan_of(&json!({ "worker": role(-1) }))), ["spec.worker.replicas"]);
         assert_eq!(paths(plan_of(&json!({ "elastic": 1, "ps": role(1) }))), ["spec.worker"]);
         assert_eq!(paths(plan_of(&json!({ "worker": { "replicas": "two" } }))), ["spec.worker.replicas"]);
-        let long = Paddle::plan(&Job::parse(testkit::job("PaddleJob", &"a".repeat(55), &json!({ "worker": role(1) }))).unwrap());
+        let long = Paddle::plan(
+            &Job::parse(testkit::job("PaddleJob", &"a".repeat(55), &json!({ "worker": role(1) }))).unwrap(),
+        );
         assert_eq!(paths(long), ["metadata.name"]);
     }
 }

@@ -163,7 +163,10 @@ mod tests {
         let seen = testkit::seen(vec![pod("worker", 0, "wide-worker-0").with_ip("10.0.0.20")]);
         let body = body(&job(&json!({ "withGloo": 1, "worker": role(1) })), &seen).unwrap();
         let keys: Vec<_> = body["data"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["PADDLE_PORT", "PADDLE_TRAINERS", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS", "TRAINER_PORTS_NUM"]);
+        assert_eq!(
+            keys,
+            ["PADDLE_PORT", "PADDLE_TRAINERS", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS", "TRAINER_PORTS_NUM"]
+        );
     }
 
     // A9: names instead of addresses, and a port that agrees with the lists (X).
@@ -173,13 +176,19 @@ mod tests {
         let data = &body(&job, &four_pods()).unwrap()["data"];
         assert_eq!(data["PADDLE_PSERVERS_IP_PORT_LIST"], "wide-ps-0:36000,wide-ps-1:36000");
         assert_eq!(data["PADDLE_TRAINERS"], "wide-worker-0,wide-worker-1");
-        assert_eq!((&data["PADDLE_PORT"], &data["PADDLE_GLOO_HTTP_ENDPOINT"]), (&json!("36000"), &json!("wide-ps-0:36018")));
+        assert_eq!(
+            (&data["PADDLE_PORT"], &data["PADDLE_GLOO_HTTP_ENDPOINT"]),
+            (&json!("36000"), &json!("wide-ps-0:36018"))
+        );
     }
 
     // A12: heterogeneous workers, under both names (X).
     #[test]
     fn heterogeneous_workers_are_listed_under_the_name_paddle_reads() {
-        let seen = testkit::seen(vec![pod("heter", 0, "wide-heter-0").with_ip("10.0.0.30"), pod("heter", 1, "wide-heter-1").with_ip("10.0.0.31")]);
+        let seen = testkit::seen(vec![
+            pod("heter", 0, "wide-heter-0").with_ip("10.0.0.30"),
+            pod("heter", 1, "wide-heter-1").with_ip("10.0.0.31"),
+        ]);
         let data = &body(&job(&json!({ "heter": role(2) })), &seen).unwrap()["data"];
         assert_eq!(data["PADDLE_HETER_ENDPOINTS"], "10.0.0.30:36000,10.0.0.31:36000");
         assert_eq!(data["PADDLE_HETER_TRAINER_IP_PORT_LIST"], data["PADDLE_HETER_ENDPOINTS"]);

@@ -1,5 +1,13 @@
 //! What wit-bindgen generates from `wit/`; nothing else is in here.
-#![allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, clippy::unwrap_used, clippy::needless_pass_by_value, clippy::semicolon_if_nothing_returned)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::semicolon_if_nothing_returned
+)]
 
 wit_bindgen::generate!({
     path: "../../wit",

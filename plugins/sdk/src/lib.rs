@@ -32,7 +32,7 @@ pub use pod::{Container, PodTemplate};
 pub use text::{index, job_name, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
-use types::{Bindings, Descriptor, Observation, Outlook, JobPlan, Refusal, Verdict};
+use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
 
 /// A framework: how its jobs become pods and objects, and when they are done.
 ///
@@ -56,21 +56,13 @@ pub trait Framework {
     ///
     /// # Errors
     /// As for [`Framework::plan`].
-    fn bind(
-        job: &Job<Self::Spec, Self::Config>,
-        seen: &Observation,
-        wanted: &[String],
-    ) -> Result<Bindings, Refusal>;
+    fn bind(job: &Job<Self::Spec, Self::Config>, seen: &Observation, wanted: &[String]) -> Result<Bindings, Refusal>;
 
     /// The job's whole status and whether it is over.
     ///
     /// # Errors
     /// As for [`Framework::plan`].
-    fn judge(
-        job: &Job<Self::Spec, Self::Config>,
-        seen: &Observation,
-        outlook: &Outlook,
-    ) -> Result<Verdict, Refusal>;
+    fn judge(job: &Job<Self::Spec, Self::Config>, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal>;
 }
 
 /// Makes a type that implements [`Framework`] this component's plugin.
@@ -104,7 +96,7 @@ macro_rules! export {
                     <$framework as $crate::Framework>::judge(&$crate::Job::parse(job)?, &seen, &outlook)
                 }
             }
-            $crate::__export_troupe_plugin!(Exported with_types_in $crate::__bindings);
+    $crate::__export_troupe_plugin!(Exported with_types_in $crate::__bindings);
         };
     };
 }

@@ -58,9 +58,7 @@ impl PodExt for PodRow {
     }
 
     fn in_init(&self, name: &str) -> bool {
-        self.containers
-            .iter()
-            .any(|c| c.init && c.name == name && matches!(c.state, ContainerState::Running(_)))
+        self.containers.iter().any(|c| c.init && c.name == name && matches!(c.state, ContainerState::Running(_)))
     }
 
     fn ip(&self) -> Option<&str> {

@@ -1,8 +1,6 @@
 //! For a plugin's native tests: a job from JSON, and an observation one word per deviation.
 
-use crate::types::{
-    ChildView, ContainerRow, ContainerState, Ended, JobView, Observation, Outlook, PodPhase, PodRow,
-};
+use crate::types::{ChildView, ContainerRow, ContainerState, Ended, JobView, Observation, Outlook, PodPhase, PodRow};
 use serde_json::Value;
 
 /// A job named `name` in namespace `ns`, with uid `uid-of-NAME` and no config.
@@ -24,13 +22,7 @@ pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
 /// An observation of these pods at 2026-01-01T00:00:00Z, with nothing published before.
 #[must_use]
 pub fn seen(pods: Vec<PodRow>) -> Observation {
-    Observation {
-        now: 1_767_225_600_000,
-        pods,
-        children: vec![],
-        roles: vec![],
-        previous_status: "{}".into(),
-    }
+    Observation { now: 1_767_225_600_000, pods, children: vec![], roles: vec![], previous_status: "{}".into() }
 }
 
 /// The host has nothing to say.

@@ -20,27 +20,14 @@ pub(super) fn tools(options: &Options) -> Vec<Tool> {
 }
 
 pub(super) fn etcd(binaries: &Binaries, dir: &RunDir, client: u16, peer: u16) -> Result<Command> {
-    let (client, peer) = (
-        format!("http://127.0.0.1:{client}"),
-        format!("http://127.0.0.1:{peer}"),
-    );
+    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     let mut command = Command::new(binaries.path(Tool::Etcd)?);
     command
         .arg("--data-dir")
         .arg(dir.join("etcd"))
         .args(["--unsafe-no-fsync", "--log-level=warn", "--name=test"])
-        .args([
-            "--listen-client-urls",
-            &client,
-            "--advertise-client-urls",
-            &client,
-        ])
-        .args([
-            "--listen-peer-urls",
-            &peer,
-            "--initial-advertise-peer-urls",
-            &peer,
-        ])
+        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
         .args(["--initial-cluster", &format!("test={peer}")]);
     Ok(command)
 }
@@ -55,30 +42,15 @@ pub(super) fn api_server(
 ) -> Result<Command> {
     // No service accounts: pods need no token, and a namespace can be used at once.
     // With fake nodes no taint either: kubelets' taints are lifted too late, or never, for nodes that nobody runs on.
-    let disabled = if options.fake_nodes > 0 {
-        "ServiceAccount,TaintNodesByCondition"
-    } else {
-        "ServiceAccount"
-    };
+    let disabled = if options.fake_nodes > 0 { "ServiceAccount,TaintNodesByCondition" } else { "ServiceAccount" };
     let mut command = Command::new(binaries.path(Tool::ApiServer)?);
     command
         .arg(format!("--etcd-servers=http://127.0.0.1:{store}"))
         .arg(format!("--secure-port={port}"))
-        .args([
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            "--endpoint-reconciler-type=none",
-        ])
-        .args([
-            "--service-cluster-ip-range=10.96.0.0/16",
-            "--authorization-mode=Node,RBAC",
-            "--allow-privileged",
-        ])
+        .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"])
+        .args(["--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=Node,RBAC", "--allow-privileged"])
         .arg(format!("--disable-admission-plugins={disabled}"))
-        .args([
-            "--service-account-issuer=https://troupe.test",
-            "--kubelet-preferred-address-types=InternalIP",
-        ])
+        .args(["--service-account-issuer=https://troupe.test", "--kubelet-preferred-address-types=InternalIP"])
         .arg("--tls-cert-file")
         .arg(&credentials.certificate)
         .arg("--tls-private-key-file")
@@ -99,11 +71,7 @@ pub(super) fn api_server(
     Ok(command)
 }
 
-pub(super) fn controller_manager(
-    binaries: &Binaries,
-    kubeconfig: &Path,
-    credentials: &Credentials,
-) -> Result<Command> {
+pub(super) fn controller_manager(binaries: &Binaries, kubeconfig: &Path, credentials: &Credentials) -> Result<Command> {
     let mut command = Command::new(binaries.path(Tool::ControllerManager)?);
     command
         .arg("--kubeconfig")

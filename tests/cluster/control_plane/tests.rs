@@ -28,20 +28,14 @@ fn widgets() -> CustomResourceDefinition {
 }
 
 fn widget(name: &str) -> (ApiResource, DynamicObject) {
-    let kind = ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("troupe.test", "v1", "Widget"),
-        "widgets",
-    );
+    let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("troupe.test", "v1", "Widget"), "widgets");
     let object = DynamicObject::new(name, &kind);
     (kind, object)
 }
 
 fn config_map(name: &str, owner: Option<&DynamicObject>) -> ConfigMap {
     let reference = |owner: &DynamicObject| json!([{"apiVersion": "troupe.test/v1", "kind": "Widget", "name": owner.name_any(), "uid": owner.uid()}]);
-    serde_json::from_value(
-        json!({"metadata": {"name": name, "ownerReferences": owner.map(reference)}}),
-    )
-    .unwrap()
+    serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": owner.map(reference)}})).unwrap()
 }
 
 fn pod(name: &str, annotations: &[(&str, &str)]) -> Pod {
@@ -80,27 +74,13 @@ async fn what_a_deleted_object_owned_is_collected_and_every_request_is_in_the_au
     let owners = Api::<DynamicObject>::default_namespaced_with(client.clone(), &kind);
     let owner = owners.create(&PostParams::default(), &owner).await.unwrap();
     let children = Api::<ConfigMap>::default_namespaced(client);
-    children
-        .create(&PostParams::default(), &config_map("child", Some(&owner)))
-        .await
-        .unwrap();
-    owners
-        .delete("owner", &DeleteParams::default())
-        .await
-        .unwrap();
+    children.create(&PostParams::default(), &config_map("child", Some(&owner))).await.unwrap();
+    owners.delete("owner", &DeleteParams::default()).await.unwrap();
     let gone = || async { Ok(children.get_opt("child").await?.is_none().then_some(())) };
-    until(SOON, "configmap/child to be collected", gone)
-        .await
-        .unwrap();
+    until(SOON, "configmap/child to be collected", gone).await.unwrap();
 
-    let counts = audit::count(
-        &control_plane.audit().unwrap(),
-        "troupe",
-        Timestamp::MIN,
-        Timestamp::MAX,
-    );
-    let counted =
-        |verb: &str, target: &str| counts.get(&(verb.to_owned(), target.to_owned())).copied();
+    let counts = audit::count(&control_plane.audit().unwrap(), "troupe", Timestamp::MIN, Timestamp::MAX);
+    let counted = |verb: &str, target: &str| counts.get(&(verb.to_owned(), target.to_owned())).copied();
     let all = [
         counted("create", "widgets"),
         counted("create", "configmaps"),
@@ -110,14 +90,8 @@ async fn what_a_deleted_object_owned_is_collected_and_every_request_is_in_the_au
     assert_eq!(all, [Some(1), Some(1), Some(1), None], "{counts:?}");
 
     let limited = Api::<ConfigMap>::default_namespaced(control_plane.client("user").await.unwrap());
-    let refused = limited
-        .create(&PostParams::default(), &config_map("mine", None))
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&refused, kube::Error::Api(status) if status.code == 403),
-        "{refused}"
-    );
+    let refused = limited.create(&PostParams::default(), &config_map("mine", None)).await.unwrap_err();
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
 }
 
 #[tokio::test]
@@ -125,9 +99,7 @@ async fn pods_on_fake_nodes_end_as_their_annotations_say() {
     if missing(Need::Cluster) {
         return;
     }
-    let control_plane = ControlPlane::start(Options::default().fake_nodes(2))
-        .await
-        .unwrap();
+    let control_plane = ControlPlane::start(Options::default().fake_nodes(2)).await.unwrap();
     let pods = Api::<Pod>::default_namespaced(control_plane.client("user").await.unwrap());
     let made = [
         pod("good", &[(kwok::RUN_FOR, "1s")]),
@@ -141,16 +113,11 @@ async fn pods_on_fake_nodes_end_as_their_annotations_say() {
     assert_eq!(exit_code(&phase(&pods, "bad", "Failed").await), Some(3));
     let endless = phase(&pods, "endless", "Running").await.status.unwrap();
     assert!(endless.pod_ip.is_some_and(|ip| ip.starts_with("10.64.")));
-    assert!(endless.conditions.is_some_and(|all| {
-        all.iter()
-            .any(|one| one.type_ == "Ready" && one.status == "True")
-    }));
-    pods.delete("endless", &DeleteParams::default())
+    assert!(
+        endless.conditions.is_some_and(|all| { all.iter().any(|one| one.type_ == "Ready" && one.status == "True") })
+    );
+    pods.delete("endless", &DeleteParams::default()).await.unwrap();
+    until(SOON, "pod/endless to be gone", || async { Ok(pods.get_opt("endless").await?.is_none().then_some(())) })
         .await
         .unwrap();
-    until(SOON, "pod/endless to be gone", || async {
-        Ok(pods.get_opt("endless").await?.is_none().then_some(()))
-    })
-    .await
-    .unwrap();
 }

@@ -35,22 +35,16 @@ pub(super) struct Machine {
 impl Machine {
     /// Waits until no other process has a node.
     pub(super) fn hold() -> Result<Machine> {
-        let machine = Machine {
-            _one_node: locked(Path::new(LOCK))?,
-        };
+        let machine = Machine { _one_node: locked(Path::new(LOCK))? };
         machine.clear()?;
         Ok(machine)
     }
 
     /// Makes the folders, the cgroups and the bridge.
     pub(super) fn furnish(&self) -> Result<()> {
-        let folders = [STATE, DATA]
-            .map(PathBuf::from)
-            .into_iter()
-            .chain(cgroups());
+        let folders = [STATE, DATA].map(PathBuf::from).into_iter().chain(cgroups());
         for folder in folders {
-            fs::create_dir_all(&folder)
-                .with_context(|| format!("failed to create {}", folder.display()))?;
+            fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
         }
         for arguments in [
             format!("link add {BRIDGE} type bridge"),
@@ -93,10 +87,7 @@ fn cgroups() -> Vec<PathBuf> {
         return vec![root.join(CGROUP)];
     }
     let hierarchies = fs::read_dir(root).into_iter().flatten().flatten();
-    hierarchies
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.path().join(CGROUP))
-        .collect()
+    hierarchies.filter(|entry| entry.path().is_dir()).map(|entry| entry.path().join(CGROUP)).collect()
 }
 
 /// Tries once, and returns the folders and cgroups that are still there.
@@ -107,10 +98,7 @@ fn remove() -> Vec<PathBuf> {
     for cgroup in cgroups() {
         let _ = remove_cgroup(&cgroup);
     }
-    let all = [STATE, DATA]
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(cgroups());
+    let all = [STATE, DATA].map(PathBuf::from).into_iter().chain(cgroups());
     all.filter(|path| path.exists()).collect()
 }
 

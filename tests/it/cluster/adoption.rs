@@ -3,9 +3,7 @@
 //! Every object is made by the test as the originals make it, with nothing of ours on it.
 
 use super::{
-    objects::{
-        BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SECRETS, SERVICES, at, owner, text,
-    },
+    objects::{BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SECRETS, SERVICES, at, owner, text},
     world::World,
 };
 use cluster::{Need, require::missing};

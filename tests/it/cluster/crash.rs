@@ -62,10 +62,7 @@ async fn an_operator_that_is_killed_twice_in_mid_run_makes_nothing_twice_and_fin
         world.is_gone(&PODS, pod).await;
     }
     let settled = world.made_pods().len();
-    let before = [
-        world.get(&PADDLE_JOBS, "old").await.unwrap(),
-        world.get(&MPI_JOBS, "gone").await.unwrap(),
-    ];
+    let before = [world.get(&PADDLE_JOBS, "old").await.unwrap(), world.get(&MPI_JOBS, "gone").await.unwrap()];
 
     // While pods are being made.
     let paddles = (0..PADDLES).map(|n| paddle(&format!("wide-{n}")).ps(2).worker(2).runs("6s").manifest);

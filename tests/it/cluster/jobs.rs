@@ -54,7 +54,8 @@ impl Paddle {
     }
 
     fn role(mut self, role: &str, replicas: u32) -> Self {
-        let container = json!({ "name": "paddle", "image": "docker.io/local/paddle:1", "command": ["python", "train.py"] });
+        let container =
+            json!({ "name": "paddle", "image": "docker.io/local/paddle:1", "command": ["python", "train.py"] });
         self.manifest["spec"][role] =
             json!({ "replicas": replicas, "template": { "metadata": {}, "spec": { "containers": [container] } } });
         self
@@ -82,9 +83,7 @@ pub(crate) struct Mpi {
 }
 
 pub(crate) fn mpi(name: &str) -> Mpi {
-    let role = |replicas: u32, container: Value| {
-        json!({ "replicas": replicas, "template": { "metadata": {}, "spec": { "containers": [container] } } })
-    };
+    let role = |replicas: u32, container: Value| json!({ "replicas": replicas, "template": { "metadata": {}, "spec": { "containers": [container] } } });
     let image = "docker.io/local/openmpi:1";
     let launcher = json!({ "name": "launcher", "image": image, "command": ["mpirun", "-n", "2", "pi"] });
     let manifest = json!({

@@ -124,9 +124,13 @@ async fn assert_objects(world: &World, job: &Value) {
     };
     let service = get(&SERVICES, "pi").await;
     assert_eq!((text(&service, "/metadata/labels/app"), text(&service, "/spec/clusterIP")), ("pi", "None"));
-    let selector = json!({ "training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "pi" });
+    let selector =
+        json!({ "training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "pi" });
     assert_eq!(service["spec"]["selector"], selector);
-    assert_eq!((at(&service, "/spec/ports"), at(&service, "/spec/publishNotReadyAddresses")), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (at(&service, "/spec/ports"), at(&service, "/spec/publishNotReadyAddresses")),
+        (&Value::Null, &Value::Null)
+    );
 
     let map = get(&CONFIG_MAPS, "pi-config").await;
     let hosts = "pi-worker-0.pi.mpi-life.svc slots=1\npi-worker-1.pi.mpi-life.svc slots=1\n";

@@ -86,7 +86,8 @@ impl Namespace {
     pub(crate) async fn set_status(&self, kind: &Kind, name: &str, status: &Value) -> Value {
         let patch = json!({ "status": status });
         let requests = kind.requests(&self.name);
-        let request = requests.patch_subresource("status", name, &PatchParams::default(), &Patch::Merge(&patch)).unwrap();
+        let request =
+            requests.patch_subresource("status", name, &PatchParams::default(), &Patch::Merge(&patch)).unwrap();
         self.client.request(request).await.unwrap_or_else(|error| panic!("{}/{name}: {error}", kind.plural()))
     }
 
@@ -132,13 +133,11 @@ impl Namespace {
     /// The events about an object, as `Type Reason: message`, in order of their making.
     pub(crate) async fn events(&self, kind: &str, name: &str) -> Vec<String> {
         let mut events = self.list(&EVENTS).await.unwrap();
-        events.retain(|event| {
-            text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
-        });
+        events
+            .retain(|event| text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name);
         events.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap());
-        let told = |event: &Value| {
-            format!("{} {}: {}", text(event, "/type"), text(event, "/reason"), text(event, "/message"))
-        };
+        let told =
+            |event: &Value| format!("{} {}: {}", text(event, "/type"), text(event, "/reason"), text(event, "/message"));
         events.iter().map(told).collect()
     }
 }

@@ -71,7 +71,8 @@ async fn a_paddle_job_is_made_of_the_originals_objects_and_goes_through_its_phas
     for (number, name) in WIDE_PODS.into_iter().enumerate() {
         let pod = world.get(&PODS, name).await.unwrap();
         assert_pod(&pod, &job, number);
-        let reference = at(&pending, &format!("/status/{}/refs/{}", if number < 2 { "ps" } else { "worker" }, number % 2));
+        let reference =
+            at(&pending, &format!("/status/{}/refs/{}", if number < 2 { "ps" } else { "worker" }, number % 2));
         let uid = &pod["metadata"]["uid"];
         assert_eq!(
             *reference,
@@ -113,7 +114,10 @@ async fn a_paddle_job_is_made_of_the_originals_objects_and_goes_through_its_phas
         world.play(name, &coordinating()).await;
     }
     let starting = world.counts_are("wide", &json!({ "starting": 2 }), &json!({ "starting": 2 })).await;
-    assert_eq!((at(&starting, "/status/phase"), at(&starting, "/status/startTime")), (&json!("Starting"), &Value::Null));
+    assert_eq!(
+        (at(&starting, "/status/phase"), at(&starting, "/status/startTime")),
+        (&json!("Starting"), &Value::Null)
+    );
     for name in WIDE_PODS {
         world.play(name, &running("paddle")).await;
     }
@@ -148,7 +152,8 @@ async fn a_paddle_job_is_made_of_the_originals_objects_and_goes_through_its_phas
     for kind in [PODS, SERVICES, CONFIG_MAPS] {
         world.are(&kind, &[]).await;
     }
-    let deletes = world.audit().unwrap().into_iter().filter(|record| record.user == "troupe" && record.verb == "delete");
+    let deletes =
+        world.audit().unwrap().into_iter().filter(|record| record.user == "troupe" && record.verb == "delete");
     assert_eq!(deletes.count(), 0);
     operator.stop().await;
 }

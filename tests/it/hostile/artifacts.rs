@@ -49,7 +49,9 @@ fn what_is_no_component_is_refused() {
 
 #[test]
 fn an_import_off_the_list_is_refused_by_name() {
-    for name in ["wasi:sockets/tcp@0.2.6", "wasi:http/outgoing-handler@0.2.6", "wasi:io/streams@0.3.0", "mine:own/thing"] {
+    for name in
+        ["wasi:sockets/tcp@0.2.6", "wasi:http/outgoing-handler@0.2.6", "wasi:io/streams@0.3.0", "mine:own/thing"]
+    {
         let error = load(&importing(name));
         assert_eq!(error.to_string(), format!("the component imports {name}, which the host does not offer"));
     }
