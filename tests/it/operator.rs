@@ -117,10 +117,12 @@ impl Drop for Operator {
     }
 }
 
-/// The binary as the sources are now, in the profile of this test. Built once a process; cargo knows whether it must.
-fn binary() -> &'static Path {
+/// The binary as the sources are now, in the profile of this test; cargo knows whether it has to be built. Another build
+/// if `TROUPE_BINARY` names one, for figures.
+pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| build().unwrap_or_else(|error| panic!("{error:#}")))
+    let named = || std::env::var_os("TROUPE_BINARY").map(PathBuf::from);
+    BINARY.get_or_init(|| named().unwrap_or_else(|| build().unwrap_or_else(|error| panic!("{error:#}"))))
 }
 
 fn build() -> Result<PathBuf> {
@@ -141,9 +143,9 @@ fn build() -> Result<PathBuf> {
     }
     let messages = String::from_utf8_lossy(&done.stdout).into_owned();
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let built = artifacts.filter(|message| message["target"]["name"] == "troupe").filter_map(|message| {
+    let mut built = artifacts.filter(|message| message["target"]["name"] == "troupe").filter_map(|message| {
         let path = message["executable"].as_str()?;
         Some(PathBuf::from(path))
     });
-    built.last().context("cargo built no binary")
+    built.next_back().context("cargo built no binary")
 }

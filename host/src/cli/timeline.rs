@@ -108,7 +108,7 @@ fn tell(write: &Write, jobs: &BTreeSet<String>) -> Option<(&'static str, String)
             let going = !write.after.as_ref()?["metadata"]["deletionTimestamp"].is_null();
             Some((if going { "delete" } else { "patch" }, name))
         }
-        _ if write.kind == "Pod" => pod(write, name),
+        _ if write.kind == "Pod" => pod(write, &name),
         _ if write.kind == "Job" && write.after.is_some() => {
             let conditions = |object: &Value| object["status"]["conditions"].as_array().map_or(0, Vec::len);
             let (before, after) = (write.before.as_ref(), write.after.as_ref()?);
@@ -119,7 +119,7 @@ fn tell(write: &Write, jobs: &BTreeSet<String>) -> Option<(&'static str, String)
     }
 }
 
-fn pod(write: &Write, name: String) -> Option<(&'static str, String)> {
+fn pod(write: &Write, name: &str) -> Option<(&'static str, String)> {
     let (before, after) = (write.before.as_deref(), write.after.as_deref());
     let Some(after) = after else { return Some(("pod", format!("{name} gone"))) };
     let Some(before) = before else { return Some(("pod", format!("{name} created by {}", write.actor))) };

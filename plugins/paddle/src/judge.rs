@@ -12,7 +12,7 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
     let previous = seen.previous();
     let before = previous["phase"].as_str().unwrap_or_default();
     if let "Completed" | "Failed" = before {
-        return verdict(previous.clone(), before);
+        return verdict(&previous, before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
     let phase = phase(&counts, before);
@@ -33,10 +33,10 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
     };
     time("startTime", phase == "Running");
     time("completionTime", phase == "Completed" || phase == "Failed");
-    verdict(Value::Object(status), phase)
+    verdict(&Value::Object(status), phase)
 }
 
-fn verdict(status: Value, phase: &str) -> Verdict {
+fn verdict(status: &Value, phase: &str) -> Verdict {
     let outcome = match phase {
         "Completed" => Outcome::Succeeded,
         "Failed" => Outcome::Failed,

@@ -3,6 +3,10 @@
 //!
 //! A drop-in for PaddlePaddle's paddle-operator v0.3.5. Supported: the roles ps, worker and heter, intranet PodIP and
 //! Service, gloo, the elastic variables, the clean-pod policies. Where this differs on purpose, the code says so.
+#![cfg_attr(
+    all(feature = "crd", not(target_family = "wasm")),
+    expect(clippy::duplicated_attributes, reason = "each printer column of kube's derive repeats the same keys")
+)]
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;

@@ -6,6 +6,7 @@ use super::{
     requests::time,
     world::World,
 };
+use crate::operator;
 use cluster::{Need, audit::Record, require::missing, until};
 use futures::future::join_all;
 use std::{collections::BTreeMap, time::Duration};
@@ -36,7 +37,7 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
         return;
     }
     let world = World::alone("burst").await;
-    let operator = world.operator().await;
+    let host = world.operator().await;
     let jobs: Vec<_> = (0..JOBS).map(|number| paddle(&format!("job-{number:02}")).ps(2).worker(2)).collect();
     join_all(jobs.iter().map(|job| world.create(&PADDLE_JOBS, &job.manifest))).await;
     let running = || async {
@@ -65,9 +66,9 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
     let mut waits: Vec<_> = submitted.iter().map(|(job, times)| time(times[0].at, complete(job))).collect();
     waits.sort_unstable();
     let last = pods.values().map(|times| time(last_submit, times[0].at)).max().unwrap();
-    println!("\n{JOBS} PaddleJobs of {PODS_EACH} pods at once, debug build: {}", cfg!(debug_assertions));
-    println!("  submit to all pods made: p50 {:.0?}, p99 {:.0?}", percentile(&waits, 50), percentile(&waits, 99));
-    println!("  last submit to last pod made: {last:.0?}");
+    println!("\n{JOBS} PaddleJobs of {PODS_EACH} pods at once, {}:", operator::binary().display());
+    println!("  submit to all pods made: p50 {:.2?}, p99 {:.2?}", percentile(&waits, 50), percentile(&waits, 99));
+    println!("  last submit to last pod made: {last:.2?}");
     println!("  requests a job until all ran: {:.2}", requests.count() as f64 / JOBS as f64);
     for (what, count) in requests.table() {
         println!("  {count:5}  {what}");
@@ -78,5 +79,5 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
     for kind in [PODS, SERVICES, CONFIG_MAPS] {
         world.are(&kind, &[]).await;
     }
-    operator.stop().await;
+    host.stop().await;
 }

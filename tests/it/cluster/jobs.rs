@@ -78,7 +78,6 @@ impl Paddle {
 /// An MPIJob with a launcher and two workers.
 #[derive(Clone)]
 pub(crate) struct Mpi {
-    pub(crate) name: String,
     pub(crate) manifest: Value,
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn mpi(name: &str) -> Mpi {
             "Worker": role(2, json!({ "name": "worker", "image": image })),
         } },
     });
-    Mpi { name: name.to_owned(), manifest }
+    Mpi { manifest }
 }
 
 impl Mpi {
