@@ -1,7 +1,7 @@
 //! What a plugin author needs: the [`Framework`] trait, the [`export!`] macro, typed views of what the host shows,
 //! and editing of pod templates.
 //!
-//! ```ignore
+//! ```text
 //! struct Echo;
 //! impl troupe_plugin::Framework for Echo { /* describe, plan, bind, judge */ }
 //! troupe_plugin::export!(Echo);
