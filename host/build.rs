@@ -18,8 +18,9 @@ const BUILTIN: &[&str] = &["paddle", "mpi"];
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// A guest's shadow stack. The linker's own choice of 1 MiB would be cleared after each call.
-const STACK: &str = "-zstack-size=262144";
+/// A guest's shadow stack, and a memory that a usual call need not grow: growing changes the protection of pages, and
+/// changes it back after the call.
+const LINKER: [&str; 2] = ["-zstack-size=262144", "--initial-memory=2097152"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -96,7 +97,7 @@ fn flags(root: &Path, target_dir: &Path) -> Result<String, Box<dyn Error>> {
     }
     let mut flags: Vec<String> =
         remapped.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
-    flags.push(format!("-Clink-arg={STACK}"));
+    flags.extend(LINKER.map(|arg| format!("-Clink-arg={arg}")));
     Ok(flags.join("\u{1f}"))
 }
 

@@ -86,6 +86,12 @@ impl JobInput {
         hash.finalize().into()
     }
 
+    /// About its size in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let pairs = self.0.labels.iter().chain(&self.0.annotations).map(|(name, value)| name.len() + value.len());
+        512 + self.0.spec.len() + self.0.config.len() + pairs.sum::<usize>()
+    }
+
     /// `namespace/name`, for the log.
     pub(super) fn subject(&self) -> String {
         format!("{}/{}", self.0.namespace, self.0.name)

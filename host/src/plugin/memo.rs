@@ -1,6 +1,10 @@
-//! Plans remembered under the hash of exactly what the plugin was shown.
+//! Plans remembered under the hash of exactly what the plugin was shown, and what that was.
 
-use decide::plan::{Plan, Rejection};
+use super::convert::JobInput;
+use decide::{
+    plan::{Plan, Rejection},
+    snapshot::Job,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -12,9 +16,18 @@ pub(super) type Key = [u8; 32];
 /// What is remembered: the user's mistake too, since it is as much a function of the input. A fault never is.
 pub(super) type Planned = Result<Arc<Plan>, Rejection>;
 
+/// What a plugin is shown of a job, and the hash of it.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) input: Arc<JobInput>,
+    pub(super) key: Key,
+}
+
 /// The least recently used is forgotten when the bytes run out.
 #[derive(Debug)]
 pub(super) struct Memo {
+    /// By the job's uid: the version of the job that was shown last. Only of entries that are remembered.
+    shown: HashMap<String, (Arc<Job>, Arc<str>, Shown)>,
     entries: HashMap<Key, Entry>,
     by_use: BTreeMap<u64, Key>,
     uses: u64,
@@ -27,12 +40,13 @@ struct Entry {
     planned: Planned,
     bytes: usize,
     used: u64,
+    uid: String,
 }
 
 impl Memo {
     /// An empty one that holds about so many bytes.
     pub(super) fn new(limit: usize) -> Self {
-        Self { entries: HashMap::new(), by_use: BTreeMap::new(), uses: 0, bytes: 0, limit }
+        Self { shown: HashMap::new(), entries: HashMap::new(), by_use: BTreeMap::new(), uses: 0, bytes: 0, limit }
     }
 
     pub(super) fn get(&mut self, key: &Key) -> Option<Planned> {
@@ -44,13 +58,28 @@ impl Memo {
         Some(entry.planned.clone())
     }
 
-    pub(super) fn put(&mut self, key: Key, planned: Planned) {
-        let bytes = weight(&planned);
+    /// What the plugin with this digest was shown of this very version of the job.
+    pub(super) fn shown(&self, job: &Arc<Job>, digest: &str) -> Option<Shown> {
+        let (version, plugin, shown) = self.shown.get(&job.uid)?;
+        (Arc::ptr_eq(version, job) && **plugin == *digest).then(|| shown.clone())
+    }
+
+    /// Notes what is shown of this version of the job, once its plan is remembered.
+    pub(super) fn show(&mut self, job: &Arc<Job>, digest: &Arc<str>, shown: &Shown) {
+        if let Some(entry) = self.entries.get_mut(&shown.key) {
+            entry.uid.clone_from(&job.uid);
+            self.shown.insert(job.uid.clone(), (Arc::clone(job), Arc::clone(digest), shown.clone()));
+        }
+    }
+
+    /// Remembers what the plugin said. `input` is the size of what it was shown.
+    pub(super) fn put(&mut self, key: Key, planned: Planned, input: usize) {
+        let bytes = weight(&planned) + input;
         self.forget(&key);
         self.uses += 1;
         self.bytes += bytes;
         self.by_use.insert(self.uses, key);
-        self.entries.insert(key, Entry { planned, bytes, used: self.uses });
+        self.entries.insert(key, Entry { planned, bytes, used: self.uses, uid: String::new() });
         while self.bytes > self.limit {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
             self.forget(&oldest);
@@ -61,6 +90,9 @@ impl Memo {
         if let Some(entry) = self.entries.remove(key) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
+            if self.shown.get(&entry.uid).is_some_and(|(_, _, shown)| shown.key == *key) {
+                self.shown.remove(&entry.uid);
+            }
         }
     }
 }
@@ -100,19 +132,19 @@ mod tests {
     fn the_least_recently_used_is_forgotten() {
         let one = weight(&rejected("a"));
         let mut memo = Memo::new(2 * one);
-        memo.put([1; 32], rejected("a"));
-        memo.put([2; 32], rejected("b"));
+        memo.put([1; 32], rejected("a"), 0);
+        memo.put([2; 32], rejected("b"), 0);
         assert_eq!(memo.get(&[1; 32]), Some(rejected("a")));
-        memo.put([3; 32], rejected("c"));
+        memo.put([3; 32], rejected("c"), 0);
         assert_eq!((memo.get(&[1; 32]), memo.get(&[2; 32])), (Some(rejected("a")), None));
-        memo.put([3; 32], rejected("d"));
+        memo.put([3; 32], rejected("d"), 0);
         assert_eq!((memo.get(&[3; 32]), memo.bytes, memo.by_use.len()), (Some(rejected("d")), 2 * one, 2));
     }
 
     #[test]
     fn what_is_larger_than_all_is_not_kept() {
         let mut memo = Memo::new(10);
-        memo.put([1; 32], rejected("a"));
+        memo.put([1; 32], rejected("a"), 0);
         assert_eq!((memo.get(&[1; 32]), memo.bytes), (None, 0));
     }
 }

@@ -5,7 +5,7 @@ use super::{
     compile::{LoadError, compile},
     convert::{Exports, JobInput, Seen},
     limits::Limits,
-    memo::{Memo, Planned},
+    memo::{Memo, Planned, Shown},
     seam::{Seam, Seat},
     stats::CallStats,
 };
@@ -49,7 +49,7 @@ impl Options {
 /// A plugin that is loaded.
 struct Loaded {
     /// SHA-256 of the component's bytes, in hex.
-    digest: String,
+    digest: Arc<str>,
     /// What it says of itself.
     descriptor: Arc<Descriptor>,
     /// The cluster operator's settings for it.
@@ -118,8 +118,12 @@ impl Plugins {
         let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
         let descriptor = self.caller.describe(label, &exports)?;
         self.sound(&descriptor).map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
-        let loaded =
-            Loaded { digest: digest.clone(), descriptor: Arc::new(descriptor), config: "{}".to_owned(), exports };
+        let loaded = Loaded {
+            digest: digest.as_str().into(),
+            descriptor: Arc::new(descriptor),
+            config: "{}".to_owned(),
+            exports,
+        };
         self.loaded.push(Arc::new(loaded));
         Ok(digest)
     }
@@ -127,7 +131,7 @@ impl Plugins {
     /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded.
     #[must_use]
     pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
-        self.loaded.iter().map(|plugin| (Arc::clone(&plugin.descriptor), plugin.digest.clone())).collect()
+        self.loaded.iter().map(|plugin| (Arc::clone(&plugin.descriptor), plugin.digest.to_string())).collect()
     }
 
     /// What should exist for the job, remembered under exactly what the plugin is shown.
@@ -136,15 +140,13 @@ impl Plugins {
     /// Whose fault it is that there is no plan.
     pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest, "plan")?;
-        let job = JobInput::new(&snapshot.kind, &snapshot.job, &plugin.config);
-        let key = job.key(&plugin.digest);
-        if let Some(planned) = self.memo().get(&key) {
+        let shown = self.shown(&plugin, snapshot);
+        if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
             return Ok(planned?);
         }
-        let caller = Arc::clone(&self.caller);
-        let asked = Arc::clone(&plugin);
-        let name = plugin.descriptor.name.clone();
-        let planned: Planned = match self.seat.run(move || caller.plan(&name, &asked.exports, &job, key)).await {
+        let (caller, asked, job) = (Arc::clone(&self.caller), Arc::clone(&plugin), shown.clone());
+        let work = move || caller.plan(&asked.descriptor.name, &asked.exports, &job.input, job.key);
+        let planned: Planned = match self.seat.run(work).await {
             Err(NoPlan::Faulted(fault)) => return Err(fault.into()),
             Err(NoPlan::Rejected(rejection)) => Err(rejection),
             Ok(plan) => {
@@ -156,8 +158,27 @@ impl Plugins {
                 Ok(Arc::new(plan))
             }
         };
-        self.memo().put(key, planned.clone());
+        let mut memo = self.memo();
+        memo.put(shown.key, planned.clone(), shown.input.bytes());
+        memo.show(&snapshot.job, &plugin.digest, &shown);
         Ok(planned?)
+    }
+
+    fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
+        let mut memo = self.memo();
+        let planned = memo.get(&shown.key)?;
+        memo.show(&snapshot.job, &plugin.digest, shown);
+        Some(planned)
+    }
+
+    /// What the plugin is shown of the job: made anew only when the job has changed in any way.
+    fn shown(&self, plugin: &Loaded, snapshot: &Snapshot) -> Shown {
+        if let Some(shown) = self.memo().shown(&snapshot.job, &plugin.digest) {
+            return shown;
+        }
+        let input = JobInput::new(&snapshot.kind, &snapshot.job, &plugin.config);
+        let key = input.key(&plugin.digest);
+        Shown { input: Arc::new(input), key }
     }
 
     /// The wanted bodies and the verdict. `bind` is asked only when a body is wanted.
@@ -176,7 +197,7 @@ impl Plugins {
         outlook: Outlook,
     ) -> Result<Said, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest, "judge")?;
-        let job = JobInput::new(&snapshot.kind, &snapshot.job, &plugin.config);
+        let job = self.shown(&plugin, snapshot).input;
         let seen = Seen::new(snapshot, plan);
         let (caller, wanted) = (Arc::clone(&self.caller), wanted.to_vec());
         let work = move || caller.pass(&plugin.descriptor.name, &plugin.exports, (&job, &seen), &wanted, &outlook);
@@ -190,7 +211,7 @@ impl Plugins {
     }
 
     fn by_digest(&self, digest: &str, function: &str) -> Result<Arc<Loaded>, Fault> {
-        let found = self.loaded.iter().find(|plugin| plugin.digest == digest);
+        let found = self.loaded.iter().find(|plugin| *plugin.digest == *digest);
         found.cloned().ok_or_else(|| internal(digest, function, "no plugin with this digest is loaded"))
     }
 
