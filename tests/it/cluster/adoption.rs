@@ -4,6 +4,7 @@
 
 use super::{
     objects::{BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SECRETS, SERVICES, at, owner, text},
+    played::launcher_pods,
     world::World,
 };
 use cluster::{Need, require::missing};
@@ -13,8 +14,6 @@ use std::collections::BTreeMap;
 const FINALIZER: &str = "finalizers.paddlepaddle.org";
 /// The port that the original drew.
 const PORT: u32 = 54081;
-/// Long enough for the operator to start while the pods run.
-const RUN_FOR: &str = "8s";
 
 /// Uid and resource version of objects, by kind and name.
 type Versions = BTreeMap<(&'static str, String), (String, String)>;
@@ -31,14 +30,19 @@ impl World {
         versions
     }
 
-    async fn uids(&self, kind: &Kind) -> BTreeMap<String, String> {
-        let objects = self.list(kind).await.unwrap();
-        let field = |object: &Value, name: &str| text(object, &format!("/metadata/{name}")).to_owned();
-        objects.iter().map(|object| (field(object, "name"), field(object, "uid"))).collect()
-    }
-
     async fn pod_runs(&self, name: &str) -> Value {
         self.is(&PODS, name, "Running", |pod| at(pod, "/status/phase") == "Running").await
+    }
+
+    /// Returns when the operator has written down that the job is its own.
+    async fn is_served(&self, kind: &Kind, job: &str) {
+        self.is(kind, job, "served", |job| !at(job, "/status/troupe/headline").is_null()).await;
+    }
+
+    /// The pod succeeds.
+    async fn ends(&self, pod: &str) {
+        let now = json!({ "metadata": { "annotations": { (cluster::RUN_FOR): "0s" } } });
+        self.patch(&PODS, pod, &now).await;
     }
 
     /// The operator's writes to these kinds, whatever came of them.
@@ -59,13 +63,12 @@ fn metadata(name: &str, job: &Value, labels: &Value) -> Value {
 mod paddle_operator {
     //! What paddle-operator v0.3.5 makes.
 
-    use super::{FINALIZER, PORT, RUN_FOR, metadata};
+    use super::{FINALIZER, PORT, metadata};
     use serde_json::{Value, json};
 
     pub(super) fn job() -> Value {
         let container = json!({ "name": "paddle", "image": "docker.io/local/paddle:1" });
-        let annotations = json!({ (cluster::RUN_FOR): RUN_FOR });
-        let template = json!({ "metadata": { "annotations": annotations }, "spec": { "containers": [container] } });
+        let template = json!({ "spec": { "containers": [container] } });
         let role = json!({ "replicas": 2, "template": template });
         json!({
             "apiVersion": "batch.paddlepaddle.org/v1",
@@ -79,7 +82,7 @@ mod paddle_operator {
         let name = format!("wide-{role}-{index}");
         let training = if role == "ps" { "PSERVER" } else { "TRAINER" };
         let mut metadata = metadata(&name, job, &json!({ "paddle-res-name": name, "paddle-res-type": role }));
-        metadata["annotations"] = json!({ "paddle-resource": role, (cluster::RUN_FOR): RUN_FOR });
+        metadata["annotations"] = json!({ "paddle-resource": role });
         let address = json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "status.podIP" } });
         let walk = format!("for i in 0 1; do nslookup wide-{role}-$i; done; sleep 2");
         let init = json!({
@@ -188,24 +191,26 @@ async fn a_running_paddle_job_of_the_original_operator_is_taken_over_as_it_is() 
     let map = paddle_operator::config_map(&job, &ips[..2], &ips[2..]);
     let map = world.create(&CONFIG_MAPS, &map).await;
     world.set_status(&PADDLE_JOBS, "wide", &paddle_operator::status(&pods)).await;
-    let kept = [SERVICES, CONFIG_MAPS];
-    let before = world.versions(&kept).await;
-    let pods_before = world.uids(&PODS).await;
+    let children = [PODS, SERVICES, CONFIG_MAPS];
+    let before = world.versions(&children).await;
 
     let operator = world.operator().await;
+    world.is_served(&PADDLE_JOBS, "wide").await;
+    assert_eq!(world.versions(&children).await, before);
+    for name in &names {
+        world.ends(name).await;
+    }
     let completed = |job: &Value| at(job, "/status/phase") == "Completed";
     let done = world.is(&PADDLE_JOBS, "wide", "Completed", completed).await;
     assert_eq!(text(&done, "/status/startTime"), "2026-01-02T03:04:05Z");
     assert_eq!(done["metadata"]["finalizers"], json!([FINALIZER]));
-    assert_eq!(world.uids(&PODS).await, pods_before);
-    assert_eq!(world.versions(&kept).await, before);
     assert_eq!(world.get(&CONFIG_MAPS, "wide").await.unwrap(), map);
-    assert_eq!(world.writes_to(&[PODS, SERVICES, CONFIG_MAPS]), BTreeMap::new());
+    assert_eq!(world.writes_to(&children), BTreeMap::new());
 
     // The finalizer, which nobody else would remove, does not keep the job.
     world.delete(&PADDLE_JOBS, "wide").await;
     world.is_gone(&PADDLE_JOBS, "wide").await;
-    for kind in [PODS, SERVICES, CONFIG_MAPS] {
+    for kind in children {
         world.are(&kind, &[]).await;
     }
     operator.stop().await;
@@ -214,18 +219,17 @@ async fn a_running_paddle_job_of_the_original_operator_is_taken_over_as_it_is() 
 mod mpi_operator {
     //! What mpi-operator v0.8.2 makes.
 
-    use super::{RUN_FOR, metadata};
+    use super::metadata;
     use serde_json::{Value, json};
 
     pub(super) fn job() -> Value {
-        let template = |name: &str, annotations: Value| {
+        let template = |name: &str| {
             let container = json!({ "name": name, "image": "docker.io/local/openmpi:1" });
-            json!({ "metadata": { "annotations": annotations }, "spec": { "containers": [container] } })
+            json!({ "spec": { "containers": [container] } })
         };
-        let launcher = template("launcher", json!({ (cluster::RUN_FOR): RUN_FOR }));
         let replicas = json!({
-            "Launcher": { "replicas": 1, "template": launcher },
-            "Worker": { "replicas": 2, "template": template("worker", json!({})) },
+            "Launcher": { "replicas": 1, "template": template("launcher") },
+            "Worker": { "replicas": 2, "template": template("worker") },
         });
         json!({
             "apiVersion": "kubeflow.org/v2beta1",
@@ -334,8 +338,7 @@ mod mpi_operator {
             "containers": [container],
             "volumes": [ssh_auth(), config],
         });
-        let annotations = json!({ (cluster::RUN_FOR): RUN_FOR });
-        let template = json!({ "metadata": { "labels": labels("launcher"), "annotations": annotations }, "spec": pod });
+        let template = json!({ "metadata": { "labels": labels("launcher") }, "spec": pod });
         let spec = json!({ "podReplacementPolicy": "Failed", "template": template });
         let metadata = metadata("pi-launcher", job, &json!({ "app": "pi" }));
         json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec })
@@ -383,33 +386,30 @@ async fn a_running_mpi_job_of_the_original_operator_is_taken_over_as_it_is() {
     }
     world.create(&BATCH_JOBS, &mpi_operator::launcher(&job)).await;
     world.set_status(&MPI_JOBS, "pi", &mpi_operator::status(&world.name)).await;
-    let active = |job: &Value| at(job, "/status/active") == 1;
-    world.is(&BATCH_JOBS, "pi-launcher", "active", active).await;
-    let kept = [SERVICES, CONFIG_MAPS, SECRETS];
-    let before = world.versions(&kept).await;
-    let launcher = world.uids(&BATCH_JOBS).await;
-    let pods = world.uids(&PODS).await;
+    let launcher = &launcher_pods(&world, "pi", 1).await[0];
+    world.pod_runs(launcher).await;
+    let ready = |job: &Value| at(job, "/status/ready") == 1;
+    world.is(&BATCH_JOBS, "pi-launcher", "ready", ready).await;
+    let children = [PODS, SERVICES, CONFIG_MAPS, SECRETS, BATCH_JOBS];
+    let before = world.versions(&children).await;
 
     let operator = world.operator().await;
-    // What the operator has served is in its memory before the launcher ends.
-    let succeeded = |job: &Value| {
-        let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
-        conditions.into_iter().any(|one| text(one, "/type") == "Succeeded" && text(one, "/status") == "True")
-    };
+    world.is_served(&MPI_JOBS, "pi").await;
+    assert_eq!(world.versions(&children).await, before);
+    world.ends(launcher).await;
+    let succeeded = |job: &Value| at(job, "/status/conditions/2/type") == "Succeeded";
     let done = world.is(&MPI_JOBS, "pi", "Succeeded", succeeded).await;
     assert_eq!(text(&done, "/status/startTime"), "2026-01-02T03:04:05Z");
     assert_eq!(text(&done, "/status/conditions/0/lastTransitionTime"), "2026-01-02T03:04:05Z");
     for worker in ["pi-worker-0", "pi-worker-1"] {
         world.is_gone(&PODS, worker).await;
     }
-    assert_eq!(world.versions(&kept).await, before);
-    assert_eq!(world.uids(&BATCH_JOBS).await, launcher);
-    let left = world.uids(&PODS).await;
-    assert!(left.len() == 1 && left.iter().all(|(name, uid)| pods.get(name) == Some(uid)), "{left:?}");
+    let kept = [SERVICES, CONFIG_MAPS, SECRETS];
+    let left: Versions = before.into_iter().filter(|((kind, _), _)| !["pods", "jobs"].contains(kind)).collect();
+    assert_eq!(world.versions(&kept).await, left);
     let writes = world.writes_to(&[PODS, SERVICES, CONFIG_MAPS, BATCH_JOBS]);
     assert_eq!(writes, BTreeMap::from([("delete pods".to_owned(), 2)]));
     // Nobody watches Secrets: that there is one is found by trying to make it.
-    let secrets = world.requests();
-    assert!(secrets.that("create", "secrets").iter().all(|record| record.code == 409));
+    assert!(world.requests().that("create", "secrets").iter().all(|record| record.code == 409));
     operator.stop().await;
 }

@@ -3,17 +3,14 @@
 
 use super::{
     jobs::{mpi, paddle},
-    objects::{CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SERVICES, at, text},
+    objects::{CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SERVICES, Versions, at, text},
     requests::{Requests, time},
     world::World,
 };
 use cluster::{Need, require::missing, until};
-use futures::StreamExt;
-use kube::api::{WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -22,26 +19,6 @@ const QUIET: Duration = Duration::from_secs(30);
 
 /// Counts alone are written at most this often.
 const FOLD: Duration = Duration::from_secs(1);
-
-/// Every status that the API server has had for a job, the first one before any write.
-type History = Arc<Mutex<Vec<Value>>>;
-
-/// Follows a job from before its creation.
-async fn history(world: &World, kind: &Kind, name: &str) -> History {
-    let history = History::default();
-    let params = WatchParams::default().fields(&format!("metadata.name={name}"));
-    let request = kind.requests(&world.name).watch(&params, "0").unwrap();
-    let (client, told) = (world.client.clone(), history.clone());
-    tokio::spawn(async move {
-        let mut events = std::pin::pin!(client.request_events::<Value>(request).await.unwrap());
-        while let Some(Ok(event)) = events.next().await {
-            if let WatchEvent::Added(job) | WatchEvent::Modified(job) = event {
-                told.lock().unwrap().push(job["status"].clone());
-            }
-        }
-    });
-    history
-}
 
 /// What a client of the original sees as a step: the phase, or the conditions with their status.
 fn headline(status: &Value) -> String {
@@ -56,13 +33,15 @@ fn is_succeeded(job: &Value) -> bool {
 
 /// How many status writes there were for headlines, and how many for counts alone, each of which came a second or more
 /// after the write before it.
-fn status_writes(requests: &Requests, kind: &Kind, history: &History) -> (usize, usize) {
+fn status_writes(requests: &Requests, job: &str, kind: &Kind, versions: &Versions) -> (usize, usize) {
     let writes = requests.that("patch", &format!("{}/status", kind.plural()));
-    let seen = history.lock().unwrap();
+    let versions = versions.lock().unwrap();
+    let own = versions.iter().filter(|version| text(version, "/metadata/name") == job);
+    let seen: Vec<_> = own.map(|version| &version["status"]).collect();
     assert_eq!(writes.len(), seen.len() - 1, "each write is a version: {seen:#?}");
     let (mut headlines, mut folded) = (0, 0);
     for (number, write) in writes.iter().enumerate() {
-        if headline(&seen[number]) != headline(&seen[number + 1]) {
+        if headline(seen[number]) != headline(seen[number + 1]) {
             headlines += 1;
             continue;
         }
@@ -106,9 +85,8 @@ async fn a_job_costs_what_it_makes_and_a_write_per_headline_and_nothing_once_it_
         (PADDLE_JOBS, paddle("endless").ps(1).worker(1).manifest),
         (MPI_JOBS, mpi("pi").cleaned().runs("2500ms").manifest),
     ];
-    let mut histories = vec![];
+    let (paddles, mpis) = (world.follow(&PADDLE_JOBS).await, world.follow(&MPI_JOBS).await);
     for (kind, manifest) in &jobs {
-        histories.push(history(&world, kind, text(manifest, "/metadata/name")).await);
         world.create(kind, manifest).await;
     }
     for (name, phase) in [("wide", "Completed"), ("kept", "Completed"), ("endless", "Running")] {
@@ -126,7 +104,7 @@ async fn a_job_costs_what_it_makes_and_a_write_per_headline_and_nothing_once_it_
 
     // Paddle: pods, Services and the ConfigMap, the headlines, the clean-up; no event.
     let wide = requests.of("wide");
-    let (headlines, folded) = status_writes(&wide, &PADDLE_JOBS, &histories[0]);
+    let (headlines, folded) = status_writes(&wide, "wide", &PADDLE_JOBS, &paddles);
     print("PaddleJob of 2 + 2 pods, cleaned", &wide, headlines, folded);
     let expected = [
         ("create configmaps", 1),
@@ -140,7 +118,7 @@ async fn a_job_costs_what_it_makes_and_a_write_per_headline_and_nothing_once_it_
 
     // MPI: three headlines with an event each, and the ConfigMap that follows the workers.
     let pi = requests.of("pi");
-    let (headlines, folded) = status_writes(&pi, &MPI_JOBS, &histories[3]);
+    let (headlines, folded) = status_writes(&pi, "pi", &MPI_JOBS, &mpis);
     print("MPIJob of a launcher and 2 workers, cleaned", &pi, headlines, folded);
     let follows = pi.that("patch", "configmaps").len();
     assert!((1..=2).contains(&follows), "one patch for each change of the running workers: {follows}");

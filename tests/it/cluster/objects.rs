@@ -2,13 +2,19 @@
 
 use anyhow::Result;
 use cluster::until;
+use futures::StreamExt;
 use kube::{
     Client,
-    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
     core::Request,
 };
 use serde_json::{Value, json};
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::RefCell,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::oneshot;
 
 /// How long a test waits for anything.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -34,6 +40,9 @@ impl Kind {
         Request::new(format!("/{}/namespaces/{namespace}/{}", self.0, self.1))
     }
 }
+
+/// Versions of objects, in their order.
+pub(crate) type Versions = Arc<Mutex<Vec<Value>>>;
 
 /// A namespace, seen by one user.
 pub(crate) struct Namespace {
@@ -94,6 +103,25 @@ impl Namespace {
     pub(crate) async fn delete(&self, kind: &Kind, name: &str) {
         let request = kind.requests(&self.name).delete(name, &DeleteParams::default()).unwrap();
         self.client.request::<Value>(request).await.unwrap();
+    }
+
+    /// From now on, every version of every object of a kind, as it comes.
+    pub(crate) async fn follow(&self, kind: &Kind) -> Versions {
+        let versions = Versions::default();
+        let request = kind.requests(&self.name).watch(&WatchParams::default(), "0").unwrap();
+        let (client, seen) = (self.client.clone(), versions.clone());
+        let (opened, is_open) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut events = std::pin::pin!(client.request_events::<Value>(request).await.unwrap());
+            opened.send(()).unwrap();
+            while let Some(Ok(event)) = events.next().await {
+                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                    seen.lock().unwrap().push(object);
+                }
+            }
+        });
+        is_open.await.unwrap();
+        versions
     }
 
     /// The object once it is there and as it should be.
