@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The packages that are built in. A new framework is a new folder in `plugins/` and a word here.
-const BUILTIN: &[&str] = &["paddle", "mpi"];
+const BUILTIN: &[&str] = &["paddle", "mpi", "rhino"];
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";

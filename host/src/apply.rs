@@ -103,9 +103,7 @@ impl Writer {
                 match result {
                     Ok(()) => {
                         debug!(%action, "written");
-                        if let Write::CreateSecret { recipe, .. } = &action.write {
-                            applied.made.push(recipe.key.clone());
-                        }
+                        applied.made.extend(action.noted.clone());
                     }
                     Err(error) => {
                         warn!(%action, error = chain(&error), "write failed");
@@ -137,7 +135,8 @@ impl Writer {
                 let secret = self.secret(recipe, metadata)?;
                 self.create(key, snapshot, &resource, action, &secret).await
             }
-            Write::Patch(patch) => self.patch(key, &resource, action, patch).await,
+            Write::Patch(patch) => self.patch(key, &resource, action, None, patch).await,
+            Write::PatchStatus(patch) => self.patch(key, &resource, action, Some("status"), patch).await,
             Write::Delete { uid } => self.delete(key, &resource, action, uid).await,
         }
     }
@@ -183,9 +182,20 @@ impl Writer {
         Err(WriteError::NameTaken)
     }
 
-    async fn patch(&self, key: &JobKey, resource: &Resource, action: &Action, patch: &Value) -> Result<(), WriteError> {
+    async fn patch(
+        &self,
+        key: &JobKey,
+        resource: &Resource,
+        action: &Action,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Result<(), WriteError> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let request = resource.requests(Some(&key.namespace)).patch(&action.name, &params, &Patch::Merge(patch))?;
+        let (requests, patch) = (resource.requests(Some(&key.namespace)), Patch::Merge(patch));
+        let request = match subresource {
+            Some(subresource) => requests.patch_subresource(subresource, &action.name, &params, &patch)?,
+            None => requests.patch(&action.name, &params, &patch)?,
+        };
         let patched = self.send(request).await?;
         self.expect_version(key, action, &patched);
         Ok(())

@@ -1,7 +1,8 @@
 //! The command line.
 
+use crate::host_ports;
 use clap::{Parser, Subcommand};
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 
 /// One Kubernetes operator for every distributed-job framework.
 #[derive(Debug, Parser)]
@@ -43,9 +44,29 @@ pub struct OperatorArgs {
     /// Where health, metrics and the last passes are served.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub admin_address: SocketAddr,
+    /// Settings of a plugin: its name and a YAML or JSON file. May be given once for each plugin.
+    #[arg(long, value_name = "PLUGIN=FILE", value_parser = plugin_config)]
+    pub plugin_config: Vec<PluginConfig>,
+    /// Ports of the nodes that may be given to jobs on the hosts' network.
+    #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
+    pub host_port_range: RangeInclusive<u32>,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,
+}
+
+/// Where the settings of a plugin are.
+#[derive(Debug, Clone)]
+pub struct PluginConfig {
+    /// The plugin's name.
+    pub plugin: String,
+    /// A YAML or JSON file.
+    pub file: PathBuf,
+}
+
+fn plugin_config(text: &str) -> Result<PluginConfig, String> {
+    let (plugin, file) = text.split_once('=').ok_or("it must be a plugin's name, = and a file")?;
+    Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
 }
 
 /// What to show.

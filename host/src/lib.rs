@@ -10,6 +10,8 @@ pub mod campaign;
 pub mod cli;
 pub mod clock;
 pub mod crds;
+mod departed;
+pub mod host_ports;
 mod keys;
 pub mod metrics;
 pub mod operator;

@@ -15,6 +15,7 @@ use decide::Wake;
 use futures::FutureExt;
 use kube::Client;
 use std::{
+    ops::RangeInclusive,
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -38,6 +39,8 @@ pub struct Options {
     pub clock: Clock,
     /// Where keys and jitter come from.
     pub seed: [u8; 32],
+    /// Ports of the nodes that may be given to jobs.
+    pub host_ports: RangeInclusive<u32>,
 }
 
 /// One host: watches and the loop over its queue.
@@ -77,6 +80,7 @@ impl Operator {
             stores,
             plugins,
             passes: Passes::default(),
+            host_ports: options.host_ports,
             panics: AtomicU32::new(0),
         };
         Self { context: Arc::new(context), client, namespace: options.namespace }

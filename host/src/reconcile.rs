@@ -9,8 +9,8 @@ use crate::{
     queue::Queue,
     stores::{JobKey, Observed, Stores},
 };
-use decide::{Decision, Snapshot, Triage, Wake, decide, outlook, plan::Answer, triage};
-use std::sync::Arc;
+use decide::{Decision, Report, Snapshot, Triage, Wake, decide, outlook, plan::Answer, triage};
+use std::{ops::RangeInclusive, sync::Arc};
 
 /// Why a pass has to be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,15 @@ pub(crate) enum ReconcileError {
     Status(#[source] WriteError),
 }
 
+/// The ledger that was observed says all that this pass found out.
+fn is_written_down(snapshot: &Snapshot, decision: &Decision) -> bool {
+    match &decision.report {
+        Report::Unchanged => true,
+        Report::Verdict { ledger, .. } => **ledger == snapshot.ledger,
+        Report::Trouble(_) => false,
+    }
+}
+
 /// What a pass works with.
 pub struct Context {
     pub(crate) clock: Clock,
@@ -39,13 +48,14 @@ pub struct Context {
     pub(crate) writer: Writer,
     pub(crate) publisher: Publisher,
     pub(crate) passes: Passes,
+    pub(crate) host_ports: RangeInclusive<u32>,
     pub(crate) panics: std::sync::atomic::AtomicU32,
 }
 
 impl Context {
     /// One pass over one job: what is decided from one snapshot is written, and nothing is read back.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Wake, ReconcileError> {
-        let snapshot = match self.stores.observe(key, self.clock.now()) {
+        let mut snapshot = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => snapshot,
             Observed::Stale => return Ok(Wake::OnChange),
             Observed::Gone => {
@@ -56,9 +66,10 @@ impl Context {
         };
         let decision = match triage(&snapshot) {
             Triage::Settled(decision) => decision,
-            Triage::NeedsPlan => self.ask(key, &snapshot).await,
+            Triage::NeedsPlan => self.ask(key, &mut snapshot).await,
         };
         let applied = self.writer.apply(key, &snapshot, &decision.actions).await;
+        self.stores.note_made(&snapshot.job.uid, &applied.made);
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         match applied.failures.first() {
             Some(first) => Err(ReconcileError::Writes {
@@ -66,15 +77,21 @@ impl Context {
                 all: decision.actions.len(),
                 first: first.to_string(),
             }),
+            None if is_written_down(&snapshot, &decision) && self.stores.forget_departed(key) => {
+                Ok(Wake::At(self.clock.now()))
+            }
             None => Ok(wake.min(decision.wake)),
         }
     }
 
     /// Asks the plugin about this instant, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &Snapshot) -> Decision {
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> Decision {
         let mut seen = None;
         let answer = match self.plugins.plan(snapshot).await {
             Ok(plan) => {
+                if plan.host_ports > 0 && snapshot.ledger.host_ports.is_none() {
+                    snapshot.set_aside = self.stores.set_aside(&snapshot.job.uid, plan.host_ports, &self.host_ports);
+                }
                 let (outlook, wanted) = outlook(snapshot, &plan);
                 seen = Some(outlook.clone());
                 self.plugins.judge(snapshot, &plan, &wanted, outlook).await

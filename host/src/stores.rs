@@ -2,12 +2,14 @@
 //! yet is not observed. Never writes to the API.
 
 use crate::{
+    departed::Departed,
+    host_ports,
     resource::Resource,
     wire::{Held, Object, Owner},
 };
 use decide::{
     Snapshot,
-    ledger::Ledger,
+    ledger::{HostPorts, Ledger},
     plan::{Descriptor, JobKind},
     snapshot::{Child, Pod},
     status::Published,
@@ -15,8 +17,10 @@ use decide::{
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::Notify;
 
 /// Which job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +64,8 @@ pub struct WatchSpec {
     pub selector: Option<String>,
     /// What for.
     pub purpose: Purpose,
+    /// Jobs are served also where the API server does not have the kind.
+    pub optional: bool,
 }
 
 /// What a write has to be seen as before the job is decided again.
@@ -92,6 +98,8 @@ pub enum Observed {
 pub struct Stores {
     kinds: Vec<Served>,
     watches: Vec<WatchSpec>,
+    /// By watch: its kind was not served and is now.
+    served: Vec<Notify>,
     inner: Mutex<Inner>,
 }
 
@@ -100,6 +108,11 @@ struct Inner {
     tables: Vec<Table>,
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
     published: BTreeMap<JobKey, Published>,
+    departed: Departed,
+    /// What was made once and for all, by the uid of the job, until its ledger says so.
+    made: BTreeMap<String, BTreeSet<String>>,
+    /// Ports of the nodes by the uid of the job that has them.
+    host_ports: BTreeMap<String, HostPorts>,
 }
 
 /// The objects of one watch.
@@ -130,11 +143,17 @@ impl Stores {
     pub fn new(kinds: Vec<Served>) -> Self {
         let mut watches: Vec<WatchSpec> = Vec::new();
         for (place, served) in kinds.iter().enumerate() {
-            let jobs = WatchSpec { resource: (&*served.kind).into(), selector: None, purpose: Purpose::Jobs(place) };
+            let jobs = WatchSpec {
+                resource: (&*served.kind).into(),
+                selector: None,
+                purpose: Purpose::Jobs(place),
+                optional: false,
+            };
             let children = served.framework.children.iter().map(|kind| WatchSpec {
                 resource: kind.into(),
                 selector: kind.selector.clone(),
                 purpose: if kind.kind == "Pod" { Purpose::Pods } else { Purpose::Children(kind.keep.clone()) },
+                optional: kind.optional,
             });
             for watch in std::iter::once(jobs).chain(children) {
                 if !watches.contains(&watch) {
@@ -143,7 +162,8 @@ impl Stores {
             }
         }
         let tables = watches.iter().map(|_| Table::default()).collect();
-        Self { kinds, watches, inner: Mutex::new(Inner { tables, ..Inner::default() }) }
+        let served = watches.iter().map(|_| Notify::new()).collect();
+        Self { kinds, watches, served, inner: Mutex::new(Inner { tables, ..Inner::default() }) }
     }
 
     /// The kinds of job that are served.
@@ -170,7 +190,7 @@ impl Stores {
         let mut inner = self.lock();
         let Some(served) = self.kinds.get(key.kind) else { return Observed::Gone };
         let needed: Vec<usize> = self.tables_of(key.kind);
-        if needed.iter().any(|at| inner.tables.get(*at).is_none_or(|table| table.listed != Listed::Yes)) {
+        if needed.iter().any(|at| inner.tables.get(*at).is_none_or(|table| !self.is_shown(*at, table))) {
             return Observed::Stale;
         }
         if !inner.shows_our_writes(key) {
@@ -181,32 +201,52 @@ impl Stores {
         let Some(Held::Job(job)) = found.map(|object| object.held.clone()) else {
             inner.expected.remove(key);
             inner.published.remove(key);
+            inner.departed.forget(key);
+            inner.forget_made();
             return Observed::Gone;
         };
         let mut pods: Vec<Arc<Pod>> = Vec::new();
         let mut children: Vec<Arc<Child>> = Vec::new();
-        for at in needed.iter().skip(1) {
-            for object in inner.tables[*at].owned_by(&job.uid) {
+        let mut collect = |uid: &str, children: &mut Vec<Arc<Child>>| {
+            let tables = needed.iter().skip(1);
+            for object in tables.flat_map(|at| inner.tables[*at].owned_by(uid)) {
                 match &object.held {
                     Held::Pod(pod) => pods.push(pod.clone()),
                     Held::Child(child) => children.push(child.clone()),
                     Held::Job(_) => {}
                 }
             }
-        }
-        let jobs: Vec<_> = children.iter().filter(|child| child.kind == "Job").map(|child| child.uid.clone()).collect();
-        for at in needed.iter().skip(1) {
-            for object in jobs.iter().flat_map(|uid| inner.tables[*at].owned_by(uid)) {
-                if let Held::Pod(pod) = &object.held {
-                    pods.push(pod.clone());
+            // A name that another object has by now is its.
+            for held in inner.departed.owned_by(key, uid) {
+                match held {
+                    Held::Pod(pod) if pods.iter().all(|other| other.name != pod.name) => pods.push(pod.clone()),
+                    Held::Child(child)
+                        if children.iter().all(|other| (&other.kind, &other.name) != (&child.kind, &child.name)) =>
+                    {
+                        children.push(child.clone());
+                    }
+                    Held::Pod(_) | Held::Child(_) | Held::Job(_) => {}
                 }
             }
+        };
+        collect(&job.uid, &mut children);
+        let jobs: Vec<_> = children.iter().filter(|child| child.kind == "Job").map(|child| child.uid.clone()).collect();
+        for uid in &jobs {
+            collect(uid, &mut vec![]);
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         let taken = self.taken(&inner, &needed, &job.namespace, &job.name, &job.uid);
-        let ledger = Ledger::read(&job.status, &job.uid);
+        let mut ledger = Ledger::read(&job.status, &job.uid);
+        if let Some(made) = inner.made.get(&job.uid) {
+            if made.is_subset(&ledger.made) {
+                inner.made.remove(&job.uid);
+            } else {
+                ledger.made.extend(made.iter().cloned());
+            }
+        }
         Observed::Ready(Box::new(Snapshot {
+            set_aside: None,
             now,
             kind: served.kind.clone(),
             ledger,
@@ -229,6 +269,50 @@ impl Stores {
         self.lock().published.insert(key.clone(), published);
     }
 
+    /// Remembers what was made once and for all of the job with this uid, until its ledger does.
+    pub(crate) fn note_made(&self, uid: &str, made: &[String]) {
+        if !made.is_empty() {
+            self.lock().made.entry(uid.to_owned()).or_default().extend(made.iter().cloned());
+        }
+    }
+
+    /// How the job's children ended is in its status: those that are gone need not be remembered. Says whether there
+    /// were any; then the job is to be decided again without them.
+    pub(crate) fn forget_departed(&self, key: &JobKey) -> bool {
+        self.lock().departed.forget(key)
+    }
+
+    /// Sets ports of the nodes aside for the job with this uid, or tells again which it has. None while none are free, or
+    /// while it is not known what other jobs have.
+    pub(crate) fn set_aside(&self, uid: &str, count: u32, range: &RangeInclusive<u32>) -> Option<HostPorts> {
+        let mut inner = self.lock();
+        let of_jobs = |(watch, _): &(&WatchSpec, &Table)| matches!(watch.purpose, Purpose::Jobs(_));
+        if self.watches.iter().zip(&inner.tables).filter(of_jobs).any(|(_, table)| table.listed == Listed::NotYet) {
+            return None;
+        }
+        let mut live = BTreeMap::new();
+        for (_, table) in self.watches.iter().zip(&inner.tables).filter(of_jobs) {
+            for object in table.objects.values() {
+                let Held::Job(job) = &object.held else { continue };
+                let ledger = Ledger::read(&job.status, &job.uid);
+                let given = ledger.host_ports.or_else(|| inner.host_ports.get(&job.uid).copied());
+                let has = given.filter(|_| ledger.finished.is_none() || inner.runs_pods_of(&job.uid));
+                live.extend(has.map(|ports| (job.uid.clone(), ports)));
+            }
+        }
+        let known = std::mem::take(&mut inner.host_ports);
+        live.extend(known.into_iter().filter(|(uid, _)| inner.runs_pods_of(uid)));
+        if let Some(ports) = live.get(uid) {
+            let ports = *ports;
+            inner.host_ports = live;
+            return Some(ports);
+        }
+        let free = host_ports::free(range, count, live.values().copied().collect());
+        live.extend(free.map(|ports| (uid.to_owned(), ports)));
+        inner.host_ports = live;
+        free
+    }
+
     /// The job is not observed before its watch of this resource has shown the write.
     pub fn expect(&self, key: &JobKey, api_version: &str, kind: &str, expected: Expected) {
         let of_kind = |at: &usize| {
@@ -237,6 +321,9 @@ impl Stores {
         };
         // A kind that is not watched (Secret, Event) is never expected.
         if let Some(table) = self.tables_of(key.kind).into_iter().find(of_kind) {
+            if self.lock().tables[table].listed == Listed::NoSuchKind {
+                self.served[table].notify_one();
+            }
             self.lock().expected.entry(key.clone()).or_default().push((table, expected));
         }
     }
@@ -256,7 +343,9 @@ impl Stores {
         }
         for (here, object) in &old.objects {
             if !inner.tables[watch].objects.contains_key(here) {
-                concerned.extend(self.concerned(&inner, watch, object));
+                let of_object = self.concerned(&inner, watch, object);
+                inner.departed.note(&of_object, object);
+                concerned.extend(of_object);
             }
         }
         let table = &mut inner.tables[watch];
@@ -288,6 +377,7 @@ impl Stores {
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = self.concerned(&inner, watch, object);
+        inner.departed.note(&concerned, object);
         let here = (object.namespace.clone(), object.name.clone());
         inner.tables[watch].remove(&here);
         inner.tables[watch].progress = inner.tables[watch].progress.max(object.resource_version);
@@ -301,9 +391,24 @@ impl Stores {
         inner.expected.keys().cloned().collect()
     }
 
-    /// The API server does not serve the kind of this watch.
-    pub(crate) fn no_such_kind(&self, watch: usize) {
-        self.lock().tables[watch].listed = Listed::NoSuchKind;
+    /// The API server does not serve the kind of this watch. Returns the jobs that are served without it.
+    pub(crate) fn no_such_kind(&self, watch: usize) -> BTreeSet<JobKey> {
+        let mut inner = self.lock();
+        let first = inner.tables[watch].listed == Listed::NotYet;
+        inner.tables[watch].listed = Listed::NoSuchKind;
+        if first && self.watches[watch].optional {
+            self.all_keys(&inner).into_iter().collect()
+        } else {
+            BTreeSet::new()
+        }
+    }
+
+    /// Returns when an object of a kind was written that was not served when it was listed last.
+    pub(crate) async fn is_served(&self, watch: usize) {
+        match self.served.get(watch) {
+            Some(served) => served.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// How many objects each watch holds.
@@ -366,6 +471,11 @@ impl Stores {
         self.kinds.iter().position(|served| served.kind.kind == owner.kind && served.kind.group == group)
     }
 
+    /// The watch has shown its objects, or jobs do without.
+    fn is_shown(&self, watch: usize, table: &Table) -> bool {
+        table.listed == Listed::Yes || (table.listed == Listed::NoSuchKind && self.watches[watch].optional)
+    }
+
     fn all_keys(&self, inner: &Inner) -> Vec<JobKey> {
         let of_jobs = self.watches.iter().zip(&inner.tables).filter_map(|(watch, table)| match watch.purpose {
             Purpose::Jobs(kind) => Some((kind, table)),
@@ -409,6 +519,18 @@ impl Stores {
 }
 
 impl Inner {
+    /// Forgets what was made of jobs that are gone.
+    fn forget_made(&mut self) {
+        let tables = &self.tables;
+        self.made.retain(|uid, _| tables.iter().any(|table| table.objects.values().any(|object| object.uid == *uid)));
+    }
+
+    /// A pod of the job with this uid has not ended.
+    fn runs_pods_of(&self, uid: &str) -> bool {
+        let owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
+        owned.into_iter().any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
+    }
+
     fn shows_our_writes(&mut self, key: &JobKey) -> bool {
         let Some(expected) = self.expected.get_mut(key) else { return true };
         let tables = &self.tables;

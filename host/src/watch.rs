@@ -32,9 +32,10 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// A list that has not come after this long is asked for again.
 const LIST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// After an error, and while a kind is not served.
+/// After an error, while a kind is not served, and while one is not served that jobs do without.
 const AGAIN: Duration = Duration::from_secs(1);
 const NO_SUCH_KIND_AGAIN: Duration = Duration::from_secs(5);
+const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 
 /// What went wrong with a list or a watch.
 #[derive(Debug, thiserror::Error)]
@@ -116,20 +117,26 @@ impl Watch {
             let wait = match self.list_and_follow::<T>().await {
                 Ok(()) | Err(WatchError::Expired) => Duration::ZERO,
                 Err(error @ WatchError::NoSuchKind(_)) => {
-                    self.stores.no_such_kind(self.place);
-                    if !told_missing {
+                    self.wake(self.stores.no_such_kind(self.place));
+                    if !told_missing && self.spec.optional {
+                        info!(%error, "jobs are served without it");
+                    } else if !told_missing {
                         let name = format!("{kind}.{}", self.spec.resource.group);
                         warn!(%error, crd = name, "waiting for the CRD: apply crds/ or start with --install-crds");
                     }
                     told_missing = true;
-                    NO_SUCH_KIND_AGAIN
+                    if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
                 }
                 Err(error) => {
                     warn!(kind, error = chain(&error), "watch broke and is started again");
                     AGAIN
                 }
             };
-            tokio::time::sleep(wait).await;
+            // A write of ours may tell first that the kind is served by now.
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.stores.is_served(self.place) => {}
+            }
         }
     }
 
@@ -230,7 +237,7 @@ impl Watch {
 
     fn classify(&self, error: kube::Error) -> WatchError {
         match &error {
-            kube::Error::Api(status) if status.code == 404 => {
+            kube::Error::Api(status) if status.code == 404 || (status.code == 403 && self.spec.optional) => {
                 WatchError::NoSuchKind(format!("{} {}", self.spec.resource.api_version(), self.spec.resource.plural))
             }
             kube::Error::Api(status) if status.code == 410 => WatchError::Expired,

@@ -252,6 +252,7 @@ pub(crate) fn job(mut object: Value) -> Result<Object, serde_json::Error> {
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
         generation: metadata.generation,
+        created: metadata.creation_timestamp.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizers: metadata.finalizers.clone(),
         labels: metadata.labels.clone(),

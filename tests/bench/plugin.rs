@@ -97,6 +97,7 @@ fn snapshot(pods: u32) -> Snapshot {
         })
     };
     Snapshot {
+        set_aside: None,
         now,
         kind: Arc::new(framework.kinds[0].clone()),
         job: Arc::new(Job {
@@ -105,6 +106,7 @@ fn snapshot(pods: u32) -> Snapshot {
             uid: "9d0a3c3e-1111-4111-8111-000000000001".into(),
             resource_version: "100100".into(),
             generation: 1,
+            created: jiff::Timestamp::UNIX_EPOCH,
             deleting: false,
             finalizers: vec![],
             labels: BTreeMap::new(),

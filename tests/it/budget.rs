@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
     campaign::{self, HOST},
     clock::Clock,
+    host_ports,
     operator::{Operator, Options},
 };
 
@@ -20,7 +21,12 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
         let life = Life::default().rule("*", "run-for", run_for);
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         let _running = sim.start();
-        let options = Options { namespace: None, clock: Clock::starting_at(sim.now()), seed: [1; 32] };
+        let options = Options {
+            namespace: None,
+            clock: Clock::starting_at(sim.now()),
+            seed: [1; 32],
+            host_ports: host_ports::USUAL,
+        };
         let operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
         let host = operator.context();
         let task = tokio::spawn(async move { operator.run(std::future::pending()).await });

@@ -63,6 +63,7 @@ fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
     let (framework, digest): (Arc<Descriptor>, String) =
         plugins.frameworks().into_iter().find(|(framework, _)| framework.name == plugin).unwrap();
     Snapshot {
+        set_aside: None,
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
         kind: Arc::new(framework.kinds[0].clone()),
         job: Arc::new(Job {
@@ -71,6 +72,7 @@ fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
             uid: "uid-of-job".into(),
             resource_version: "1".into(),
             generation: 1,
+            created: jiff::Timestamp::UNIX_EPOCH,
             deleting: false,
             finalizers: vec![],
             labels: BTreeMap::new(),
@@ -124,7 +126,7 @@ fn paddle_still_answers(plugins: &Plugins) {
     let role = json!({ "replicas": 1, "template": { "spec": { "containers": containers } } });
     let snapshot = job_of(plugins, "paddle", json!({ "worker": role }));
     let plan = plan(plugins, &snapshot).unwrap();
-    assert_eq!(plan.roles.len(), 1);
+    assert_eq!(plan.roles[0].replicas, 1);
     let answer = judge(plugins, &snapshot, &plan, &[]);
     assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
 }

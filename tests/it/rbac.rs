@@ -5,16 +5,22 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use troupe::campaign;
 
-/// Rights that no request of a campaign uses: `--install-crds` needs the first two, suspending a job the third, the
-/// finalizer of an original operator the next two, and owner references that block deletion the last.
-const UNUSED: [&str; 7] = [
+/// Rights that no request of a campaign uses: `--install-crds` needs the first two, suspending a job and resuming it the
+/// next two, the finalizer of an original operator the two after, gang scheduling those of PodGroups, RhinoJobs their
+/// status, and owner references that block deletion the last.
+const UNUSED: [&str; 12] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
     "patch jobs",
+    "patch jobs/status",
     "patch mpijobs",
     "patch paddlejobs",
+    "create podgroups",
+    "patch podgroups",
+    "patch rhinojobs/status",
     "update mpijobs/finalizers",
     "update paddlejobs/finalizers",
+    "update rhinojobs/finalizers",
 ];
 
 /// `verb resource` for everything that the ClusterRole allows.

@@ -3,13 +3,14 @@
 use crate::{
     Snapshot, names, ownership,
     plan::{EnvEntry, Object, Plan, Role, Text},
+    standing,
 };
 use serde_json::{Map, Value, json};
 
 /// The pod of a replica.
 #[must_use]
-pub fn pod(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
-    let template = template(snapshot, role, index, name);
+pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
+    let template = template(snapshot, plan, role, index, name);
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -20,9 +21,9 @@ pub fn pod(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
 
 /// The Job that backs a role, suspended if the job is.
 #[must_use]
-pub fn job(snapshot: &Snapshot, role: &Role, body: &Value, name: &str) -> Value {
+pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &str) -> Value {
     let mut spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
-    spec["template"] = template(snapshot, role, 0, name);
+    spec["template"] = template(snapshot, plan, role, 0, name);
     if snapshot.suspended() {
         spec["suspend"] = json!(true);
     }
@@ -47,19 +48,30 @@ pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, bod
 
 /// A fixed body with its texts filled in for one replica.
 #[must_use]
-pub fn filled(body: &Value, fill: &[(String, Text)], job_name: &str, pod_name: Option<&str>, index: u32) -> Value {
+pub fn filled(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    body: &Value,
+    fill: &[(String, Text)],
+    pod_name: Option<&str>,
+    index: u32,
+) -> Value {
     let mut body = body.clone();
     for (pointer, text) in fill {
         if let Some(place) = body.pointer_mut(pointer) {
-            *place = json!(names::expand(text, job_name, pod_name, index));
+            *place = json!(expanded(snapshot, plan, text, pod_name, index));
         }
     }
     body
 }
 
-fn template(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
-    let job_name = &snapshot.job.name;
-    let fill = |text: &Text| names::expand(text, job_name, Some(name), index);
+fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str>, index: u32) -> String {
+    let peer = |role: &str, index| standing::address(snapshot, plan, role, index).unwrap_or_default().to_owned();
+    names::expand_with(text, &snapshot.job.name, pod_name, index, peer)
+}
+
+fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
+    let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), index);
     let mut template = json!({ "metadata": role.template["metadata"], "spec": role.template["spec"] });
     if !template["metadata"].is_object() {
         template["metadata"] = json!({});
@@ -82,7 +94,7 @@ fn template(snapshot: &Snapshot, role: &Role, index: u32, name: &str) -> Value {
             }
         }
     }
-    template
+    filled(snapshot, plan, &template, &role.fill, Some(name), index)
 }
 
 fn applies(entry: &EnvEntry, place: usize, called: &str) -> bool {

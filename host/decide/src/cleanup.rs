@@ -3,11 +3,12 @@
 use crate::{
     Snapshot,
     decision::{Action, Write},
+    jobs,
     ledger::Finished,
-    plan::{Clean, Moment, Outcome, Plan},
+    plan::{Clean, Moment, Object, Outcome, Plan},
     snapshot::{Child, Pod, PodPhase},
+    ttl,
 };
-use std::collections::BTreeSet;
 
 /// The deletions that are left to do. Called only with a `finished` that the observed ledger holds, so that no
 /// evidence is destroyed before it is written down.
@@ -19,7 +20,7 @@ pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
         .iter()
         .filter(|child| !child.terminating && finished.clean_kinds.contains(&child.kind))
         .map(|child| delete_child(child));
-    pods.chain(objects).collect()
+    pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
 /// How the job ended, with the clean-pod rule that applies.
@@ -29,10 +30,13 @@ pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Finished 
         Outcome::Failed => plan.policy.clean_on_failure,
         Outcome::Succeeded | Outcome::Open => plan.policy.clean_on_success,
     };
-    let with_pods = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::Cleaned));
-    let clean_kinds =
-        if clean == Clean::Keep { BTreeSet::new() } else { with_pods.map(|object| object.kind.clone()).collect() };
-    Finished { at: snapshot.now, outcome, clean, clean_kinds }
+    let goes = |object: &&Object| {
+        let with_pods = clean != Clean::Keep && object.remove_when.contains(&Moment::Cleaned);
+        with_pods || object.remove_when.contains(&Moment::Finished)
+    };
+    let clean_kinds = plan.objects.iter().filter(goes).map(|object| object.kind.clone()).collect();
+    let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl));
+    Finished { at: snapshot.now, outcome, clean, clean_kinds, delete_at }
 }
 
 /// A clean-pod rule removes this pod.
@@ -46,19 +50,9 @@ pub(crate) fn removes(clean: Clean, pod: &Pod) -> bool {
 }
 
 pub(crate) fn delete_pod(pod: &Pod) -> Action {
-    Action {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone(),
-        write: Write::Delete { uid: pod.uid.clone() },
-    }
+    Action::new("v1", "Pod", &pod.name, Write::Delete { uid: pod.uid.clone() })
 }
 
 pub(crate) fn delete_child(child: &Child) -> Action {
-    Action {
-        api_version: child.api_version.clone(),
-        kind: child.kind.clone(),
-        name: child.name.clone(),
-        write: Write::Delete { uid: child.uid.clone() },
-    }
+    Action::new(&child.api_version, &child.kind, &child.name, Write::Delete { uid: child.uid.clone() })
 }

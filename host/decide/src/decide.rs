@@ -4,21 +4,23 @@
 use crate::{
     Snapshot, cleanup,
     decision::{Action, Decision, Report, Trouble, Wake},
-    diff,
+    diff, jobs,
     ledger::Ledger,
-    plan::{Answer, Fault, Outcome, Plan, Rejection, Verdict},
+    names,
+    plan::{Answer, Fault, Outcome, Plan, Rejection, Role, Success, Verdict},
     replicas::replicas,
     snapshot::PodPhase,
     standing::Standing,
     status,
     suspend::suspend,
+    ttl,
     waiting::Waiting,
 };
 use jiff::SignedDuration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A name that an earlier object has is looked at again after this long, in case nothing tells when it becomes free.
+/// A name or ports that another has are looked at again after this long, in case nothing tells when they become free.
 const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plugin that failed is asked again after this long.
@@ -39,7 +41,12 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
 fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
     let standing = Standing::of(snapshot, plan);
     let ledger = next_ledger(snapshot, plan, &standing, verdict);
+    let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
+    if let Some(delete) = expired {
+        return Decision { actions: vec![delete], report: Report::Unchanged, waiting: vec![], wake: Wake::OnChange };
+    }
     let (actions, mut waiting) = match verdict.outcome {
+        Outcome::Open if needs_ports(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
         Outcome::Open => open(snapshot, plan, &standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
@@ -47,6 +54,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     waiting.sort_by_key(distance_from_cause);
     let over_before_us = ledger.finished.as_ref().is_some_and(|finished| {
         cleanup::cleanup(snapshot, finished).is_empty()
+            && finished.delete_at.is_none()
             && status::of_framework(&snapshot.job.status) == verdict.status
             && snapshot.ledger.headline.is_empty()
     });
@@ -62,8 +70,22 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
         }
     };
     let taken = !snapshot.taken.is_empty() && waiting.iter().any(|it| matches!(it, Waiting::Terminating { .. }));
-    let wake = if taken { Wake::At(later(snapshot, TAKEN_AGAIN)) } else { Wake::OnChange };
-    Decision { actions, report, waiting, wake }
+    let wake = if taken || no_ports(snapshot, plan).is_some() {
+        Wake::At(later(snapshot, TAKEN_AGAIN))
+    } else {
+        Wake::OnChange
+    };
+    Decision { actions, report, waiting, wake: wake.min(until_expired) }
+}
+
+/// Nothing is made before it is written down which ports are the job's.
+fn needs_ports(snapshot: &Snapshot, plan: &Plan) -> bool {
+    plan.host_ports > 0 && snapshot.ledger.host_ports.is_none()
+}
+
+fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
+    let none = needs_ports(snapshot, plan) && snapshot.set_aside.is_none();
+    none.then_some(Waiting::HostPorts { count: plan.host_ports })
 }
 
 /// Causes stand before what follows from them: only the first reason is told, and a pod whose name is taken has no
@@ -87,11 +109,11 @@ fn open(
     if snapshot.suspended() {
         actions.extend(suspend(snapshot, plan));
     } else {
-        let (more, why) = replicas(snapshot, standing);
+        let (more, why) = replicas(snapshot, plan, standing);
         actions.extend(more);
         waiting.extend(why);
     }
-    let (more, why) = diff::jobs(snapshot, plan, standing);
+    let (more, why) = jobs::jobs(snapshot, plan, standing);
     actions.extend(more);
     waiting.extend(why);
     (actions, waiting)
@@ -104,9 +126,17 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
     }
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
-        if replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded) {
+        let is_final = replica.role.success == Success::Final;
+        if is_final && replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded) {
             ledger.note_success(&replica.role.name, replica.index);
         }
+    }
+    // Those of an original operator too.
+    let there = |role: &&Role| snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0)).is_some();
+    let vanishing = plan.roles.iter().filter(|role| role.may_vanish()).filter(there);
+    ledger.made.extend(vanishing.map(jobs::note));
+    if plan.host_ports > 0 {
+        ledger.host_ports = ledger.host_ports.or(snapshot.set_aside);
     }
     if verdict.outcome != Outcome::Open {
         ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome));

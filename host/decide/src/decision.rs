@@ -70,6 +70,16 @@ pub struct Action {
     pub name: String,
     /// What is written.
     pub write: Write,
+    /// Noted in the ledger once it is written: it is never done again.
+    pub noted: Option<String>,
+}
+
+impl Action {
+    /// A write that the ledger does not note.
+    #[must_use]
+    pub fn new(api_version: &str, kind: &str, name: &str, write: Write) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, noted: None }
+    }
 }
 
 /// What an [`Action`] writes.
@@ -86,6 +96,8 @@ pub enum Write {
     },
     /// A merge patch that names the version it was made from.
     Patch(Value),
+    /// The same for the status subresource.
+    PatchStatus(Value),
     /// A deletion of the object with this uid and no other.
     Delete {
         /// Which.
@@ -99,6 +111,7 @@ impl fmt::Display for Action {
         let verb = match self.write {
             Write::Create(_) | Write::CreateSecret { .. } => "create",
             Write::Patch(_) => "patch",
+            Write::PatchStatus(_) => "patch the status of",
             Write::Delete { .. } => "delete",
         };
         write!(f, "{verb} {}", object(&self.kind, &self.name))
@@ -108,7 +121,7 @@ impl fmt::Display for Action {
 /// What became of a decision's actions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Keys of the secrets that exist now.
+    /// What the ledger is to note.
     pub made: Vec<String>,
     /// Writes that did not happen.
     pub failures: Vec<Waiting>,

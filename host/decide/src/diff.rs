@@ -1,11 +1,11 @@
-//! Objects beside the pods: create, update in place, remove with their replica. And the Jobs that back roles.
+//! Objects beside the pods: create, update in place, remove with their replica.
 
 use crate::{
     Snapshot, build,
     cleanup::delete_child,
     decision::{Action, Write},
     names,
-    plan::{Backing, Body, Moment, Object, Plan, Upkeep},
+    plan::{Body, Moment, Object, Plan, Upkeep},
     snapshot::Child,
     standing::Standing,
     status::merge_patch,
@@ -39,41 +39,13 @@ pub(crate) fn objects(
                 }
                 (None, Some(body)) => {
                     let write = Write::Create(build::object(snapshot, plan, object, index, &body));
-                    actions.push(Action {
-                        api_version: object.api_version.clone(),
-                        kind: object.kind.clone(),
-                        name,
-                        write,
-                    });
+                    actions.push(Action::new(&object.api_version, &object.kind, &name, write));
                 }
                 (_, None) => {}
             }
         }
     }
     actions.extend(orphans(snapshot, plan));
-    (actions, waiting)
-}
-
-/// Creates the Job behind a role once its gates are open, and keeps its suspend switch equal to the job's.
-pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
-    let mut actions = Vec::new();
-    let mut waiting = Vec::new();
-    for role in &plan.roles {
-        let Backing::Job(body) = &role.backing else { continue };
-        let name = names::of_replica(role, &snapshot.job.name, 0);
-        let action = |write| Action { api_version: "batch/v1".into(), kind: "Job".into(), name: name.clone(), write };
-        if let Some(child) = snapshot.child("Job", &name) {
-            let held = !standing.open(&role.after);
-            actions.extend(suspend_switch(snapshot, child, held).map(action));
-            waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
-        } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
-            waiting.push(Waiting::Terminating { kind: "Job".into(), name });
-        } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
-            waiting.push(why);
-        } else {
-            actions.push(action(Write::Create(build::job(snapshot, role, body, &name))));
-        }
-    }
     (actions, waiting)
 }
 
@@ -85,7 +57,7 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
             let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
             let metadata = crate::ownership::metadata(snapshot, &name, &json!({ "labels": recipe.labels }));
             let write = Write::CreateSecret { recipe: recipe.clone(), metadata };
-            Action { api_version: "v1".into(), kind: "Secret".into(), name, write }
+            Action { noted: Some(recipe.key.clone()), ..Action::new("v1", "Secret", &name, write) }
         })
         .collect()
 }
@@ -102,7 +74,7 @@ fn body(
         Body::Fixed(body, fill) => {
             let job_name = &snapshot.job.name;
             let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
-            Some(build::filled(body, fill, job_name, pod_name.as_deref(), index))
+            Some(build::filled(snapshot, plan, body, fill, pod_name.as_deref(), index))
         }
     }
 }
@@ -120,32 +92,8 @@ fn follow(object: &Object, child: &Child, body: &Value) -> Option<Action> {
             place(&mut patch, pointer, merge_patch(have, want));
         }
     }
-    (patch != json!({})).then(|| Action {
-        api_version: child.api_version.clone(),
-        kind: child.kind.clone(),
-        name: child.name.clone(),
-        write: Write::Patch(versioned(child, patch)),
-    })
-}
-
-/// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better).
-fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool) -> Option<Write> {
-    let is = is_suspended(child);
-    let wanted = snapshot.suspended() || (is && held);
-    (is != wanted && !child.terminating && !job_is_over(child))
-        .then(|| Write::Patch(versioned(child, json!({ "spec": { "suspend": wanted } }))))
-}
-
-fn is_suspended(child: &Child) -> bool {
-    child.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
-}
-
-fn job_is_over(child: &Child) -> bool {
-    let conditions = child.fields.get("/status").and_then(|status| status["conditions"].as_array());
-    conditions.into_iter().flatten().any(|condition| {
-        let over = condition["type"] == "Complete" || condition["type"] == "Failed";
-        over && condition["status"] == "True"
-    })
+    let write = || Write::Patch(versioned(child, patch.clone()));
+    (patch != json!({})).then(|| Action::new(&child.api_version, &child.kind, &child.name, write()))
 }
 
 fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
@@ -162,7 +110,7 @@ fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
 }
 
 /// The patch with the version and the uid it was made from as preconditions.
-fn versioned(child: &Child, mut patch: Value) -> Value {
+pub(crate) fn versioned(child: &Child, mut patch: Value) -> Value {
     patch["metadata"]["uid"] = json!(child.uid);
     patch["metadata"]["resourceVersion"] = json!(child.resource_version);
     patch

@@ -16,12 +16,15 @@ pub struct Ledger {
     pub digest: String,
     /// The last headline that was written.
     pub headline: String,
-    /// Keys of the secrets that were made; they are never made again.
+    /// What was made and is never made again: secrets by their key, Jobs that remove themselves as `job/` and their role.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub made: BTreeSet<String>,
     /// Replicas that have succeeded, by role: first and last index of each range.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub succeeded: BTreeMap<String, Vec<(u32, u32)>>,
+    /// The ports of the nodes that are this job's alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_ports: Option<HostPorts>,
     /// How the job ended, once it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Finished>,
@@ -40,6 +43,18 @@ pub struct Finished {
     /// Kinds of object that go with the pods.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub clean_kinds: BTreeSet<String>,
+    /// When the job itself is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete_at: Option<Timestamp>,
+}
+
+/// Consecutive ports of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPorts {
+    /// The first.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
 }
 
 impl Ledger {

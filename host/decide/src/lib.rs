@@ -7,6 +7,7 @@ pub mod cleanup;
 mod decide;
 pub mod decision;
 mod diff;
+pub mod jobs;
 pub mod ledger;
 pub mod lifecycle;
 pub mod names;
@@ -20,6 +21,7 @@ pub mod snapshot;
 pub mod standing;
 pub mod status;
 mod suspend;
+mod ttl;
 pub mod vet;
 pub mod waiting;
 

@@ -3,6 +3,8 @@
 use crate::{
     Snapshot, cleanup,
     decision::{Action, Decision, Report, Wake, Write},
+    ledger::Finished,
+    ttl,
 };
 use serde_json::{Value, json};
 
@@ -25,9 +27,16 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
         return settled(drop_retired_finalizers(snapshot));
     }
     match &snapshot.ledger.finished {
-        Some(finished) => settled(cleanup::cleanup(snapshot, finished)),
+        Some(finished) => over(snapshot, finished),
         None => Triage::NeedsPlan,
     }
+}
+
+/// Cleans up, until the time to live is over: with the job go all its children.
+fn over(snapshot: &Snapshot, finished: &Finished) -> Triage {
+    let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
+    let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);
+    Triage::Settled(Decision { actions, report: Report::Unchanged, waiting: vec![], wake })
 }
 
 fn settled(actions: Vec<Action>) -> Triage {
@@ -46,12 +55,7 @@ fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
     if kept.len() == job.finalizers.len() {
         return vec![];
     }
-    vec![Action {
-        api_version: snapshot.kind.api_version(),
-        kind: snapshot.kind.kind.clone(),
-        name: job.name.clone(),
-        write: Write::Patch(json!({
-            "metadata": { "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": kept }
-        })),
-    }]
+    let patch = json!({ "metadata": { "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": kept } });
+    let kind = &snapshot.kind;
+    vec![Action::new(&kind.api_version(), &kind.kind, &job.name, Write::Patch(patch))]
 }

@@ -5,9 +5,21 @@ use crate::{
     snapshot::Child,
 };
 
-/// The text for one replica. `pod_name` is None where there is no pod to speak of.
+/// The text for one replica. `pod_name` is None where there is no pod to speak of; addresses are left out.
 #[must_use]
 pub fn expand(text: &Text, job_name: &str, pod_name: Option<&str>, index: u32) -> String {
+    expand_with(text, job_name, pod_name, index, |_, _| String::new())
+}
+
+/// The same where addresses are known: `peer` gives that of the pod of a role and index.
+#[must_use]
+pub fn expand_with(
+    text: &Text,
+    job_name: &str,
+    pod_name: Option<&str>,
+    index: u32,
+    peer: impl Fn(&str, u32) -> String,
+) -> String {
     let mut out = String::new();
     for piece in &text.0 {
         match piece {
@@ -15,6 +27,7 @@ pub fn expand(text: &Text, job_name: &str, pod_name: Option<&str>, index: u32) -
             Piece::Index(offset) => out.push_str(&(i64::from(index) + i64::from(*offset)).to_string()),
             Piece::JobName => out.push_str(job_name),
             Piece::PodName => out.push_str(pod_name.unwrap_or_default()),
+            Piece::PeerIp(role, index) => out.push_str(&peer(role, *index)),
         }
     }
     out

@@ -65,6 +65,8 @@ pub struct ChildKind {
     pub selector: Option<String>,
     /// JSON pointers kept of each object.
     pub keep: Vec<String>,
+    /// Jobs are served also without it.
+    pub optional: bool,
 }
 
 /// A text that is filled in per replica.
@@ -82,6 +84,8 @@ pub enum Piece {
     JobName,
     /// The name of the replica's pod.
     PodName,
+    /// The first address of the pod of this role and index.
+    PeerIp(String, u32),
 }
 
 /// What the plugin wants for a job.
@@ -93,6 +97,8 @@ pub struct Plan {
     pub objects: Vec<Object>,
     /// Secrets made once from fresh randomness.
     pub secrets: Vec<SecretRecipe>,
+    /// So many consecutive ports of the nodes, for this job alone.
+    pub host_ports: u32,
     /// Which pods are removed when.
     pub policy: Policy,
     /// Things the user should know.
@@ -120,8 +126,32 @@ pub struct Role {
     pub env: Vec<EnvEntry>,
     /// Labels the host expands.
     pub labels: Vec<(String, Text)>,
+    /// Texts at JSON pointers of the template.
+    pub fill: Vec<(String, Text)>,
+    /// What it means that a pod has succeeded.
+    pub success: Success,
     /// Gates before the pods are made.
     pub after: Vec<Gate>,
+}
+
+impl Role {
+    /// A Job is behind it that removes itself some time after it has ended: when it is gone, it may have done its work.
+    #[must_use]
+    pub fn may_vanish(&self) -> bool {
+        match &self.backing {
+            Backing::Job(body) => body.pointer("/spec/ttlSecondsAfterFinished").is_some_and(Value::is_number),
+            Backing::Pods => false,
+        }
+    }
+}
+
+/// What it means that a pod has succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Success {
+    /// The replica's work is done; it is never made again.
+    Final,
+    /// Its pod has ended, no more.
+    Momentary,
 }
 
 /// What makes a role's pods.
@@ -144,13 +174,25 @@ pub struct EnvEntry {
     pub value: Text,
 }
 
-/// All replicas of a role have come so far.
+/// Something that has to be so before something is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gate {
-    /// Which role.
-    pub role: String,
-    /// How far.
-    pub reached: Reached,
+pub enum Gate {
+    /// All replicas of a role have come so far.
+    Pods {
+        /// Which role.
+        role: String,
+        /// How far.
+        reached: Reached,
+    },
+    /// An object of the plan says so.
+    Field {
+        /// Key of the object.
+        key: String,
+        /// JSON pointer into it.
+        at: String,
+        /// Any of these texts is right.
+        one_of: Vec<String>,
+    },
 }
 
 /// How far a pod has come.
@@ -212,6 +254,8 @@ pub enum Upkeep {
 pub enum Moment {
     /// While the job is suspended.
     Suspended,
+    /// When the job is finished, whatever its clean-pod rule.
+    Finished,
     /// When the clean-pod rule of a finished job removes pods.
     Cleaned,
     /// When the replica it belongs to is no longer wanted.
@@ -253,6 +297,17 @@ pub struct Policy {
     pub clean_on_failure: Clean,
     /// While it is suspended.
     pub clean_on_suspend: Clean,
+    /// When the job itself is deleted.
+    pub ttl: Option<Ttl>,
+}
+
+/// When the host deletes a job itself, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ttl {
+    /// So long after it finished.
+    AfterFinished(u32),
+    /// So long after it was created, finished or not.
+    AfterCreation(u32),
 }
 
 /// Which pods are removed.

@@ -6,7 +6,7 @@ use crate::{
     names,
     plan::{
         Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached,
-        Role, Text, Upkeep, Verdict,
+        Role, Success, Text, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
     triage,
@@ -39,6 +39,8 @@ fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
         template: json!({ "spec": { "containers": [{ "name": "main" }] } }),
         env: vec![],
         labels: vec![],
+        fill: vec![],
+        success: Success::Final,
         after,
     }
 }
@@ -63,12 +65,13 @@ fn clean() -> impl Strategy<Value = Clean> {
 
 fn plan() -> impl Strategy<Value = Plan> {
     (0..4_u32, 0..4_u32, any::<bool>(), clean(), clean(), clean()).prop_map(|(a, b, gated, well, badly, suspended)| {
-        let gate = Gate { role: "a".into(), reached: Reached::Ip };
+        let gate = Gate::Pods { role: "a".into(), reached: Reached::Ip };
         Plan {
             roles: vec![role("a", a, vec![]), role("b", b, if gated { vec![gate] } else { vec![] })],
             objects: vec![object("of-a", text(&["POD"]), Some("a"), vec![Moment::Cleaned, Moment::ReplicaGone])],
             secrets: vec![],
-            policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended },
+            host_ports: 0,
+            policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
             warnings: vec![],
         }
     })
@@ -118,6 +121,7 @@ fn ledger() -> impl Strategy<Value = Ledger> {
 
 fn snapshot() -> impl Strategy<Value = Snapshot> {
     (pods(), ledger(), any::<bool>()).prop_map(|(pods, ledger, suspend)| Snapshot {
+        set_aside: None,
         now: Timestamp::UNIX_EPOCH,
         kind: Arc::new(JobKind {
             group: "example.com".into(),
@@ -135,6 +139,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
             uid: UID.into(),
             resource_version: "7".into(),
             generation: 1,
+            created: Timestamp::UNIX_EPOCH,
             deleting: false,
             finalizers: vec![],
             labels: BTreeMap::new(),

@@ -4,6 +4,7 @@ use crate::{
     Snapshot, build,
     cleanup::delete_pod,
     decision::{Action, Write},
+    plan::Plan,
     standing::{Replica, Standing},
     waiting::Waiting,
 };
@@ -13,19 +14,14 @@ use serde_json::Value;
 const MOST_AT_ONCE: usize = 500;
 
 /// Creates missing replicas whose gates are open, and deletes pods beyond the wanted replicas.
-pub(crate) fn replicas(snapshot: &Snapshot, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let mut actions: Vec<Action> = Vec::new();
     let mut waiting = Vec::new();
     for replica in standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica)) {
-        match missing(snapshot, standing, replica) {
+        match missing(snapshot, plan, standing, replica) {
             Missing::No => {}
             Missing::Yes(_) if actions.len() >= MOST_AT_ONCE => {}
-            Missing::Yes(pod) => actions.push(Action {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                name: replica.name.clone(),
-                write: Write::Create(pod),
-            }),
+            Missing::Yes(pod) => actions.push(Action::new("v1", "Pod", &replica.name, Write::Create(pod))),
             Missing::Waits(why) => waiting.push(why),
         }
     }
@@ -40,7 +36,7 @@ enum Missing {
     Waits(Waiting),
 }
 
-fn missing(snapshot: &Snapshot, standing: &Standing<'_>, replica: &Replica<'_>) -> Missing {
+fn missing(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, replica: &Replica<'_>) -> Missing {
     let named = |kind: &str| (kind.to_owned(), replica.name.clone());
     match replica.pod {
         Some(pod) if !pod.terminating => Missing::No,
@@ -50,7 +46,7 @@ fn missing(snapshot: &Snapshot, standing: &Standing<'_>, replica: &Replica<'_>) 
         }
         _ => match standing.closed(&replica.role.after) {
             Some(why) => Missing::Waits(why),
-            None => Missing::Yes(build::pod(snapshot, replica.role, replica.index, &replica.name)),
+            None => Missing::Yes(build::pod(snapshot, plan, replica.role, replica.index, &replica.name)),
         },
     }
 }

@@ -1,6 +1,9 @@
 //! Everything one decision may depend on, at one instant.
 
-use crate::{ledger::Ledger, plan::JobKind};
+use crate::{
+    ledger::{HostPorts, Ledger},
+    plan::JobKind,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +31,9 @@ pub struct Snapshot {
     pub taken: BTreeSet<(String, String)>,
     /// Digest of the plugin that serves this job.
     pub digest: String,
+    /// Ports of the nodes that the host has set aside for this job and the ledger does not hold yet.
+    #[serde(default)]
+    pub set_aside: Option<HostPorts>,
 }
 
 /// A job as the API server has it.
@@ -43,6 +49,8 @@ pub struct Job {
     pub resource_version: String,
     /// Generation.
     pub generation: i64,
+    /// When it was created.
+    pub created: Timestamp,
     /// It has a deletion timestamp.
     pub deleting: bool,
     /// Finalizers.
@@ -173,6 +181,19 @@ pub struct Child {
     pub terminating: bool,
     /// What the framework keeps of it, by JSON pointer.
     pub fields: BTreeMap<String, Value>,
+}
+
+impl Child {
+    /// It is a batch/v1 Job that is Complete or Failed.
+    #[must_use]
+    pub fn job_is_over(&self) -> bool {
+        let conditions = self.fields.get("/status").and_then(|status| status["conditions"].as_array());
+        self.kind == "Job"
+            && conditions.into_iter().flatten().any(|condition| {
+                let over = condition["type"] == "Complete" || condition["type"] == "Failed";
+                over && condition["status"] == "True"
+            })
+    }
 }
 
 impl Snapshot {

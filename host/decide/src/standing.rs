@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot, names,
-    plan::{Backing, Gate, Object, Plan, Reached, Role},
+    plan::{Backing, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Pod, PodPhase},
     waiting::Waiting,
 };
@@ -64,16 +64,38 @@ impl<'a> Standing<'a> {
     /// All gates of this list are open.
     #[must_use]
     pub fn open(&self, gates: &[Gate]) -> bool {
-        gates.iter().all(|gate| self.count(gate) >= self.want(gate))
+        self.closed(gates).is_none()
     }
 
-    /// What closed gates wait for, all gates of a kind in one.
+    /// What closed gates wait for: all gates for pods that have to come equally far in one.
     #[must_use]
     pub fn closed(&self, gates: &[Gate]) -> Option<Waiting> {
-        let first = gates.iter().find(|gate| self.count(gate) < self.want(gate))?;
-        let alike = gates.iter().filter(|gate| gate.reached == first.reached);
-        let (have, want) = alike.fold((0, 0), |(have, want), gate| (have + self.count(gate), want + self.want(gate)));
-        Some(Waiting::Pods { reached: first.reached, have, want })
+        gates.iter().find_map(|gate| match gate {
+            Gate::Pods { role, reached } => (self.count(role, *reached) < self.want(role)).then(|| {
+                let alike = gates.iter().filter_map(|other| match other {
+                    Gate::Pods { role, reached: far } if far == reached => Some(role),
+                    Gate::Pods { .. } | Gate::Field { .. } => None,
+                });
+                let (have, want) = alike
+                    .fold((0, 0), |(have, want), role| (have + self.count(role, *reached), want + self.want(role)));
+                Waiting::Pods { reached: *reached, have, want }
+            }),
+            Gate::Field { key, at, one_of } => self.closed_by(key, at, one_of),
+        })
+    }
+
+    fn closed_by(&self, key: &str, at: &str, one_of: &[String]) -> Option<Waiting> {
+        let object = self.plan.objects.iter().find(|object| object.key == key)?;
+        let name = names::of_object(self.plan, object, &self.snapshot.job.name, 0);
+        let child = self.snapshot.child(&object.kind, &name);
+        let has = child.and_then(|child| child.fields.get(at)).and_then(|value| value.as_str()).unwrap_or_default();
+        (!one_of.iter().any(|right| right == has)).then(|| Waiting::Field {
+            kind: object.kind.clone(),
+            name,
+            at: at.to_owned(),
+            has: has.to_owned(),
+            one_of: one_of.to_vec(),
+        })
     }
 
     /// The keys of `bound` objects that `bind` should be asked for: gates open, and missing or kept up to date.
@@ -103,9 +125,12 @@ impl<'a> Standing<'a> {
         roles.chain(objects).find_map(|gates| self.closed(gates))
     }
 
-    /// The replica has succeeded, by its pod or by the ledger.
+    /// The replica has succeeded for good, by its pod or by the ledger.
     #[must_use]
     pub fn has_succeeded(&self, replica: &Replica<'_>) -> bool {
+        if replica.role.success == Success::Momentary {
+            return false;
+        }
         let by_pod = replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
         by_pod || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
     }
@@ -128,19 +153,49 @@ impl<'a> Standing<'a> {
         })
     }
 
-    fn want(&self, gate: &Gate) -> u32 {
-        let role = self.plan.roles.iter().find(|role| role.name == gate.role);
+    fn want(&self, role: &str) -> u32 {
+        let role = self.plan.roles.iter().find(|candidate| candidate.name == role);
         role.map_or(0, |role| role.replicas)
     }
 
-    fn count(&self, gate: &Gate) -> u32 {
-        let of_role = self.replicas.iter().filter(|replica| replica.role.name == gate.role);
+    fn count(&self, role: &str, reached: Reached) -> u32 {
+        if let Some(uid) = job_behind(self.snapshot, self.plan, role) {
+            return u32::from(pods_of_job(self.snapshot, uid).any(|pod| has_reached(pod, reached)));
+        }
+        let of_role = self.replicas.iter().filter(|replica| replica.role.name == role);
         let reached = of_role.filter(|replica| match replica.pod {
-            Some(pod) if !pod.terminating => has_reached(pod, gate.reached),
-            _ => self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index),
+            Some(pod) if !pod.terminating => has_reached(pod, reached),
+            _ => self.has_succeeded(replica),
         });
         u32::try_from(reached.count()).unwrap_or(u32::MAX)
     }
+}
+
+/// The first address of the pod of a role and index; of a role that a Job backs, of its newest pod, ready ones first.
+#[must_use]
+pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) -> Option<&'a str> {
+    let pod = match job_behind(snapshot, plan, role) {
+        Some(uid) => {
+            pods_of_job(snapshot, uid).filter(|pod| !pod.ips.is_empty()).max_by_key(|pod| (pod.ready, pod.created))
+        }
+        None => {
+            let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
+            let name = names::of_replica(role, &snapshot.job.name, index);
+            snapshot.own_pods().find(|pod| pod.name == name && !pod.terminating)
+        }
+    };
+    pod?.ips.first().map(String::as_str)
+}
+
+/// The uid of the Job behind a role, if one is there.
+fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a str> {
+    let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
+    matches!(role.backing, Backing::Job(_)).then_some(())?;
+    Some(&snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0))?.uid)
+}
+
+fn pods_of_job<'a>(snapshot: &'a Snapshot, uid: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
+    snapshot.pods.iter().filter(move |pod| pod.owner_uid == uid && !pod.terminating)
 }
 
 fn has_reached(pod: &Pod, reached: Reached) -> bool {

@@ -79,8 +79,9 @@ pub fn publication(
         (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
-    // A secret that is not in the ledger would be made again in the next pass.
-    let urgent = headlined || alarm.is_some() || ledger.made != snapshot.ledger.made;
+    // What is not in the ledger would be made or given to another once more.
+    let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
+    let urgent = headlined || alarm.is_some() || owned;
     let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
@@ -186,7 +187,7 @@ fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
 
 /// Its words name the one object that is in the way, and nothing that changes from pass to pass.
 fn names_an_object(waiting: &Waiting) -> bool {
-    matches!(waiting, Waiting::NameTaken { .. })
+    matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. })
 }
 
 fn is_told(status: &Value, trouble: &Trouble) -> bool {

@@ -5,7 +5,7 @@ use crate::{
     cleanup::{delete_child, delete_pod, removes},
     decision::Action,
     names,
-    plan::{Moment, Plan},
+    plan::{Moment, Plan, Success},
     snapshot::PodPhase,
 };
 
@@ -18,9 +18,10 @@ pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     let job_name = &snapshot.job.name;
     let noted = |name: &str| {
         let place = names::role_of_pod(plan, job_name, name);
-        place
-            .and_then(|(role, index)| Some((plan.roles.get(role)?, index)))
-            .is_none_or(|(role, index)| index >= role.replicas || snapshot.ledger.has_succeeded(&role.name, index))
+        place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
+            let wanted = index < role.replicas && role.success == Success::Final;
+            !wanted || snapshot.ledger.has_succeeded(&role.name, index)
+        })
     };
     let pods = snapshot
         .own_pods()

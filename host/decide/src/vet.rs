@@ -2,7 +2,7 @@
 
 use crate::{
     names,
-    plan::{Backing, Body, Descriptor, Moment, Object, Plan, Upkeep},
+    plan::{Backing, Body, Descriptor, Gate, Moment, Object, Piece, Plan, Reached, Text, Upkeep},
     snapshot::Job,
 };
 use serde_json::Value;
@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// More replicas than this in one job are refused: names and memory are finite.
 const MOST_REPLICAS: u64 = 10_000;
+
+/// More ports of the nodes than this for one job are refused: there are some thirty thousand for all.
+const MOST_PORTS: u32 = 1000;
 
 /// Why a plan is refused, in words for the plugin's author.
 ///
@@ -19,6 +22,9 @@ pub fn vet(descriptor: &Descriptor, job: &Job, plan: &Plan) -> Result<(), String
     let replicas: u64 = plan.roles.iter().map(|role| u64::from(role.replicas)).sum();
     if replicas > MOST_REPLICAS {
         return Err(format!("{replicas} replicas are more than {MOST_REPLICAS}"));
+    }
+    if plan.host_ports > MOST_PORTS {
+        return Err(format!("{} ports of the nodes are more than {MOST_PORTS}", plan.host_ports));
     }
     unique("role", plan.roles.iter().map(|role| role.name.as_str()))?;
     let keys = plan.objects.iter().map(|object| object.key.as_str());
@@ -30,10 +36,16 @@ pub fn vet(descriptor: &Descriptor, job: &Job, plan: &Plan) -> Result<(), String
         for index in [0, role.replicas.saturating_sub(1)] {
             own_name(job, &what, &names::of_replica(role, &job.name, index))?;
         }
-        if role.template.pointer("/spec/containers").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let planned = role.replicas > 0;
+        if planned && role.template.pointer("/spec/containers").and_then(Value::as_array).is_none_or(Vec::is_empty) {
             return Err(format!("{what}: its template has no containers"));
         }
-        gates(plan, &what, &role.after)?;
+        gates(descriptor, plan, &what, &role.after)?;
+        fillable(&what, &role.template, &role.fill)?;
+        unaddressed(&what, std::iter::once(&role.pod_name).chain(&role.hostname).chain(&role.subdomain))?;
+        let texts = role.env.iter().map(|entry| &entry.value);
+        let texts = texts.chain(role.labels.iter().chain(&role.fill).map(|(_, text)| text));
+        addressed(plan, &what, &role.after, texts)?;
         match &role.backing {
             Backing::Pods => {
                 if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) {
@@ -52,6 +64,7 @@ pub fn vet(descriptor: &Descriptor, job: &Job, plan: &Plan) -> Result<(), String
         vet_object(descriptor, job, plan, object)?;
     }
     for secret in &plan.secrets {
+        unaddressed(&format!("secret {}", secret.key), std::iter::once(&secret.name))?;
         own_name(job, &format!("secret {}", secret.key), &names::expand(&secret.name, &job.name, None, 0))?;
     }
     cleaned_kinds_agree(plan)
@@ -72,17 +85,18 @@ fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) 
         return Err(format!("{what}: there is no role {role}"));
     }
     own_name(job, &what, &names::of_object(plan, object, &job.name, 0))?;
-    gates(plan, &what, &object.after)?;
+    gates(descriptor, plan, &what, &object.after)?;
+    unaddressed(&what, std::iter::once(&object.name))?;
     if let Upkeep::Follow(pointers) = &object.upkeep {
         for pointer in pointers {
             kept(descriptor, &what, &object.kind, pointer)?;
         }
     }
     match &object.body {
-        Body::Fixed(body, fill) => match fill.iter().find(|(pointer, _)| body.pointer(pointer).is_none()) {
-            Some((pointer, _)) => Err(format!("{what}: its body has nothing at {pointer} to fill in")),
-            None => Ok(()),
-        },
+        Body::Fixed(body, fill) => {
+            fillable(&what, body, fill)?;
+            addressed(plan, &what, &object.after, fill.iter().map(|(_, text)| text))
+        }
         Body::Bound if object.per_pod_of.is_some() => Err(format!("{what}: one that is per pod cannot be bound")),
         Body::Bound => Ok(()),
     }
@@ -127,20 +141,68 @@ fn kept(descriptor: &Descriptor, what: &str, kind: &str, pointer: &str) -> Resul
     Err(format!("{what}: describe does not keep {pointer} of {kind}"))
 }
 
-fn gates(plan: &Plan, what: &str, gates: &[crate::plan::Gate]) -> Result<(), String> {
-    match gates.iter().find(|gate| !plan.roles.iter().any(|role| role.name == gate.role)) {
-        Some(gate) => Err(format!("{what}: it waits for role {}, which the plan does not have", gate.role)),
+fn gates(descriptor: &Descriptor, plan: &Plan, what: &str, gates: &[Gate]) -> Result<(), String> {
+    gates.iter().try_for_each(|gate| match gate {
+        Gate::Pods { role, .. } if plan.roles.iter().any(|candidate| candidate.name == *role) => Ok(()),
+        Gate::Pods { role, .. } => Err(format!("{what}: it waits for role {role}, which the plan does not have")),
+        Gate::Field { key, at, .. } => match plan.objects.iter().find(|object| object.key == *key) {
+            Some(object) if object.per_pod_of.is_none() => kept(descriptor, what, &object.kind, at),
+            Some(_) => Err(format!("{what}: it waits for object {key}, of which there is one for each pod")),
+            None => Err(format!("{what}: it waits for object {key}, which the plan does not have")),
+        },
+    })
+}
+
+fn fillable(what: &str, json: &Value, fill: &[(String, Text)]) -> Result<(), String> {
+    match fill.iter().find(|(pointer, _)| json.pointer(pointer).is_none()) {
+        Some((pointer, _)) => Err(format!("{what}: there is nothing at {pointer} to fill in")),
         None => Ok(()),
     }
 }
 
+/// Roles whose addresses the texts need.
+fn peers<'a>(texts: impl Iterator<Item = &'a Text>) -> impl Iterator<Item = &'a String> {
+    texts.flat_map(|text| &text.0).filter_map(|piece| match piece {
+        Piece::PeerIp(role, _) => Some(role),
+        Piece::Fixed(_) | Piece::Index(_) | Piece::JobName | Piece::PodName => None,
+    })
+}
+
+/// Names do not depend on addresses.
+fn unaddressed<'a>(what: &str, names: impl Iterator<Item = &'a Text>) -> Result<(), String> {
+    match peers(names).next() {
+        Some(role) => Err(format!("{what}: an address of role {role} cannot be part of a name")),
+        None => Ok(()),
+    }
+}
+
+/// What tells an address waits until it is known.
+fn addressed<'a>(plan: &Plan, what: &str, after: &[Gate], texts: impl Iterator<Item = &'a Text>) -> Result<(), String> {
+    let waits_for = |role: &String| {
+        after.iter().any(|gate| match gate {
+            Gate::Pods { role: other, reached } => other == role && *reached != Reached::Exists,
+            Gate::Field { .. } => false,
+        })
+    };
+    for role in peers(texts) {
+        if !plan.roles.iter().any(|candidate| candidate.name == *role) {
+            return Err(format!("{what}: it tells an address of role {role}, which the plan does not have"));
+        }
+        if !waits_for(role) {
+            return Err(format!("{what}: it tells an address of role {role} but does not wait for it"));
+        }
+    }
+    Ok(())
+}
+
 /// The ledger of a finished job names kinds, so all objects of a kind go together or stay together.
 fn cleaned_kinds_agree(plan: &Plan) -> Result<(), String> {
-    let mut by_kind: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut by_kind: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
     for object in &plan.objects {
-        let cleaned = object.remove_when.contains(&Moment::Cleaned);
-        if *by_kind.entry(&object.kind).or_insert(cleaned) != cleaned {
-            return Err(format!("object {}: all objects of kind {} are cleaned, or none", object.key, object.kind));
+        let at_the_end = [Moment::Cleaned, Moment::Finished].map(|moment| object.remove_when.contains(&moment));
+        if *by_kind.entry(&object.kind).or_insert(at_the_end) != at_the_end {
+            let (key, kind) = (&object.key, &object.kind);
+            return Err(format!("object {key}: all objects of kind {kind} go when the job ends, or none"));
         }
     }
     Ok(())

@@ -30,6 +30,31 @@ pub enum Waiting {
         /// Its name.
         name: String,
     },
+    /// An object of the job does not say yet what it must.
+    Field {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// JSON pointer into it.
+        at: String,
+        /// What it says.
+        has: String,
+        /// What it may say.
+        one_of: Vec<String>,
+    },
+    /// No block of the nodes' ports is free.
+    HostPorts {
+        /// How many it takes.
+        count: u32,
+    },
+    /// An object that removes itself some time after it has ended is gone, and nobody saw how it ended.
+    Lost {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
     /// The API server refuses a write: quota, a webhook, rights. It is tried again, and may be let through then.
     Refused {
         /// What was tried: `create pod/x`.
@@ -57,6 +82,9 @@ impl Waiting {
             Self::Pods { reached: Reached::Ready, .. } => "PodsReady",
             Self::NameTaken { .. } => "NameTaken",
             Self::Terminating { .. } => "Terminating",
+            Self::Field { .. } => "Field",
+            Self::HostPorts { .. } => "HostPorts",
+            Self::Lost { .. } => "Lost",
             Self::Refused { .. } => "Refused",
             Self::WriteFailed { .. } => "WriteFailed",
         }
@@ -67,7 +95,7 @@ impl Waiting {
     /// A person may have to act: it is told at once, with an event.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
-        matches!(self, Self::NameTaken { .. } | Self::Refused { .. })
+        matches!(self, Self::NameTaken { .. } | Self::Refused { .. } | Self::Lost { .. })
     }
 }
 
@@ -87,6 +115,16 @@ impl fmt::Display for Waiting {
                 write!(f, "{} exists and is not this job's; delete or rename it", object(kind, name))
             }
             Self::Terminating { kind, name } => write!(f, "an earlier {} to be gone", object(kind, name)),
+            Self::Field { kind, name, at, has, one_of } => {
+                let (what, has) = (object(kind, name), if has.is_empty() { "nothing" } else { has });
+                write!(f, "{what} to have {} at {at}, it has {has}", one_of.join(" or "))
+            }
+            Self::HostPorts { count } => write!(f, "{count} consecutive ports of the nodes that are no other job's"),
+            Self::Lost { kind, name } => write!(
+                f,
+                "{} is gone by its time to live and nobody saw how it ended; it is not run again",
+                object(kind, name)
+            ),
             Self::Refused { attempt, why } | Self::WriteFailed { attempt, why } => {
                 write!(f, "failed to {attempt}: {why}")
             }

@@ -5,8 +5,11 @@ use decide::status::of_framework;
 use serde_json::Value;
 use sim::{Sim, View, Write};
 use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// Checks every write, and keeps what it finds.
@@ -19,18 +22,22 @@ const ENOUGH: usize = 20;
 
 impl Invariants {
     /// Watches every write from now on. `foreign` are kinds and names that are nobody's.
-    pub(super) fn watching(sim: &Sim, foreign: BTreeSet<(String, String)>) -> Self {
+    /// `life` counts the lives of the host.
+    pub(super) fn watching(sim: &Sim, foreign: BTreeSet<(String, String)>, life: Arc<AtomicU32>) -> Self {
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
         let mut succeeded: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut complete: BTreeMap<String, u32> = BTreeMap::new();
         sim.on_write(move |write, view| {
             note_success(write, &mut succeeded);
+            let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut complete);
             let checks = [
                 one_live_pod_an_index(write, view),
                 final_status_stays(write),
                 success_is_true(write, &succeeded),
                 no_foreign_write(write, &foreign),
                 no_unfounded_deletion(write, view),
+                rerun,
             ];
             let mut found = keep.lock().unwrap_or_else(PoisonError::into_inner);
             if found.len() < ENOUGH {
@@ -116,6 +123,17 @@ fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
     let job = view.by_uid(controller(before)?)?;
     let noted = !job["status"]["troupe"]["finished"].is_null() || !job["status"]["troupe"]["succeeded"].is_null();
     (!noted).then(|| format!("S3: {} was deleted before its success was written down", write.name))
+}
+
+/// A job whose launcher's Job was made does not get another, also when that one has gone by its time to live: in this
+/// life of the host, and in later ones if the ledger says that it was made.
+fn not_run_again(write: &Write, view: &View<'_>, life: u32, made: &mut BTreeMap<String, u32>) -> Option<String> {
+    let job = write.after.as_ref().filter(|_| write.kind == "Job" && write.created() && write.actor == HOST)?;
+    let uid = controller(job)?;
+    let before = made.insert(uid.to_owned(), life)?;
+    let vanishes = !job["spec"]["ttlSecondsAfterFinished"].is_null();
+    let noted = view.by_uid(uid).is_some_and(|job| job["status"]["troupe"]["made"].to_string().contains("job/"));
+    (vanishes && (before == life || noted)).then(|| format!("S3: {} is made again", write.name))
 }
 
 fn note_success(write: &Write, succeeded: &mut BTreeSet<(String, String)>) {

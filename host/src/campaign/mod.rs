@@ -6,12 +6,19 @@ mod workload;
 
 use crate::{
     clock::Clock,
+    host_ports,
     operator::{Operator, Options},
     plugin::{LoadError, Plugins, Seam},
 };
 use invariants::Invariants;
 use sim::{Faults, Kind, Life, Sim};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 use workload::Workload;
 
 /// The actor that the host writes as.
@@ -79,7 +86,8 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
     let _running = sim.start();
     let mut crashes = sim.crashes();
     let workload = Workload::drawn(seed);
-    let invariants = Invariants::watching(&sim, workload.foreign_names());
+    let life = Arc::new(AtomicU32::new(0));
+    let invariants = Invariants::watching(&sim, workload.foreign_names(), life.clone());
 
     let mut seen = Vec::new();
     let mut crashed = 0;
@@ -92,6 +100,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
             biased;
             Some(_) = crashes.recv() => {
                 crashed += 1;
+                life.store(crashed, Ordering::Relaxed);
                 seen.extend(host.panics());
                 drop(host);
                 tokio::time::sleep(COMES_BACK).await;
@@ -142,7 +151,8 @@ impl Host {
         let base = sim.now();
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let options = Options { namespace: None, clock: Clock::starting_at(base), seed: bytes };
+        let options =
+            Options { namespace: None, clock: Clock::starting_at(base), seed: bytes, host_ports: host_ports::USUAL };
         let operator = Operator::new(sim.client(HOST), plugins.clone(), options);
         let context = operator.context();
         Self { task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }

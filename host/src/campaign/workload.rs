@@ -197,11 +197,15 @@ fn launched(draw: &mut Draw, calm: bool) -> Value {
     let container = json!({ "spec": { "containers": [{ "name": "main", "image": "x" }] } });
     let mut launcher = container.clone();
     launcher["metadata"] = json!({ "annotations": { "troupe.dev/run-for": run, "troupe.dev/exit-code": exit } });
+    let mut policy = json!({ "cleanPodPolicy": draw.of(&["None", "Running", "All"]), "backoffLimit": 1 });
+    if draw.one_in(2) {
+        policy["ttlSecondsAfterFinished"] = json!(draw.below(3));
+    }
     json!({
         "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
         "metadata": { "name": "b-0", "namespace": NAMESPACE },
         "spec": {
-            "runPolicy": { "cleanPodPolicy": draw.of(&["None", "Running", "All"]), "backoffLimit": 1 },
+            "runPolicy": policy,
             "mpiReplicaSpecs": {
                 "Launcher": { "replicas": 1, "restartPolicy": "Never", "template": launcher },
                 "Worker": { "replicas": 1 + draw.below(3), "template": container },

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     args::DemoArgs,
     clock::Clock,
+    host_ports,
     operator::{Operator, Options},
     plugin::{Plugins, Seam},
     reconcile::Context as HostContext,
@@ -55,7 +56,8 @@ async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let base = Clock::System.now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
-    let options = Options { namespace: None, clock: Clock::starting_at(base), seed: [7; 32] };
+    let options =
+        Options { namespace: None, clock: Clock::starting_at(base), seed: [7; 32], host_ports: host_ports::USUAL };
     let operator = Operator::new(sim.client(HOST), plugins, options);
     let host = operator.context();
     let jobs = read(args, &host)?;

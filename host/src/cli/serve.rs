@@ -2,7 +2,7 @@
 
 use crate::{
     admin, apply,
-    args::OperatorArgs,
+    args::{OperatorArgs, PluginConfig},
     clock::Clock,
     crds,
     metrics::Metrics,
@@ -23,7 +23,7 @@ pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
-    let OperatorArgs { namespace, install_crds, admin_address, log_json: _ } = args;
+    let OperatorArgs { namespace, install_crds, admin_address, plugin_config, host_port_range, log_json: _ } = args;
     let metrics = Metrics::default();
     let client = client(&metrics).await?;
     let listener = TcpListener::bind(admin_address).await.with_context(|| {
@@ -32,16 +32,28 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     if install_crds {
         crds::install(&client).await?;
     }
-    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?);
+    let plugins = Arc::new(plugins(&plugin_config)?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest, "serving");
     }
-    let options = Options { namespace, clock: Clock::System, seed: seed()? };
+    let options = Options { namespace, clock: Clock::System, seed: seed()?, host_ports: host_port_range };
     let operator = Operator::new(client, plugins, options);
     let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics));
     operator.run(asked_to_stop()?).await;
     admin.abort();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The built-in plugins with their settings.
+fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
+    let mut plugins = Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?;
+    for PluginConfig { plugin, file } in configs {
+        let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let config: serde_json::Value =
+            serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+        plugins.configure(plugin, &config).with_context(|| file.display().to_string())?;
+    }
+    Ok(plugins)
 }
 
 /// A client without hidden retries, whose requests are counted.

@@ -4,7 +4,7 @@
 use super::{
     guest::Guest,
     limits::Limits,
-    observe::{self, Row},
+    observe::{self, Facts, Row},
 };
 use decide::{Outlook, Snapshot, names, plan, snapshot};
 use serde_json::Value;
@@ -43,13 +43,15 @@ pub(super) struct JobInput(wit::JobView);
 pub(super) struct Seen(wit::Observation);
 
 /// A component whose exports are those of the contract.
+#[derive(Clone)]
 pub(super) struct Exports(bindings::PluginPre<Guest>);
 
 /// An instance, for one pass.
 pub(super) struct Live(bindings::Plugin);
 
 impl JobInput {
-    pub(super) fn new(kind: &plan::JobKind, job: &snapshot::Job, config: &str) -> Self {
+    pub(super) fn new(snapshot: &Snapshot, config: &str) -> Self {
+        let (kind, job) = (&snapshot.kind, &snapshot.job);
         let pairs = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         Self(wit::JobView {
             kind: kind.kind.clone(),
@@ -57,10 +59,12 @@ impl JobInput {
             name: job.name.clone(),
             uid: job.uid.clone(),
             generation: u64::try_from(job.generation).unwrap_or_default(),
+            created: milliseconds(job.created),
             labels: pairs(&job.labels),
             annotations: pairs(&job.annotations),
             spec: job.spec.to_string(),
             config: config.to_owned(),
+            host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
         })
     }
 
@@ -76,6 +80,8 @@ impl JobInput {
             part(text);
         }
         part(&job.generation.to_string());
+        part(&job.created.to_string());
+        part(&job.host_ports.unwrap_or_default().to_string());
         for pairs in [&job.labels, &job.annotations] {
             part(&pairs.len().to_string());
             for (name, value) in pairs {
@@ -105,7 +111,6 @@ impl JobInput {
 impl Seen {
     pub(super) fn new(snapshot: &Snapshot, plan: &plan::Plan) -> Self {
         let rows = observe::rows(snapshot, plan);
-        let roles = observe::succeeded(snapshot, plan, &rows);
         let child = |child: &snapshot::Child| wit::ChildView {
             key: names::key_of_child(plan, &snapshot.job.name, child).map(str::to_owned),
             kind: child.kind.clone(),
@@ -118,10 +123,7 @@ impl Seen {
             now: milliseconds(snapshot.now),
             pods: rows.iter().map(|row| pod(row, plan)).collect(),
             children: snapshot.children.iter().map(|one| child(one)).collect(),
-            roles: roles
-                .into_iter()
-                .map(|(role, succeeded)| wit::RoleFacts { role: role.to_owned(), succeeded })
-                .collect(),
+            roles: observe::facts(snapshot, plan, &rows).map(role_facts).collect(),
             previous_status: observe::previous_status(&snapshot.job.status).to_string(),
         })
     }
@@ -133,6 +135,10 @@ impl Seen {
     pub(super) fn pods(&self) -> u64 {
         self.0.pods.len() as u64
     }
+}
+
+fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
+    wit::RoleFacts { role: facts.role.to_owned(), succeeded: facts.succeeded, lost: facts.lost }
 }
 
 fn pod(row: &Row<'_>, plan: &plan::Plan) -> wit::PodRow {

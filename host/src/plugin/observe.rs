@@ -1,7 +1,7 @@
 //! What a plugin is shown of a snapshot, in the order that the contract promises.
 
 use decide::{
-    Snapshot, names,
+    Snapshot, jobs, names,
     plan::{Backing, Plan},
     snapshot::Pod,
 };
@@ -53,14 +53,28 @@ fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)
         .collect()
 }
 
-/// Replicas that have succeeded and whose pod is gone, by role: first and last index of each range.
-pub(super) fn succeeded<'a>(snapshot: &Snapshot, plan: &'a Plan, rows: &[Row<'_>]) -> Vec<(&'a str, Vec<(u32, u32)>)> {
-    let with_ranges = plan.roles.iter().enumerate().filter_map(|(place, role)| {
-        let ranges = snapshot.ledger.succeeded.get(&role.name)?;
+/// What the host remembers of a role.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) role: &'a str,
+    /// Replicas that have succeeded and whose pod is gone: first and last index of each range.
+    pub(super) succeeded: Vec<(u32, u32)>,
+    /// The Job behind it is gone, and nobody saw how it ended.
+    pub(super) lost: bool,
+}
+
+/// What the host remembers of roles; nothing of those of which there is nothing to say.
+pub(super) fn facts<'a>(
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    rows: &'a [Row<'_>],
+) -> impl Iterator<Item = Facts<'a>> {
+    let facts = plan.roles.iter().enumerate().map(|(place, role)| {
+        let ranges = snapshot.ledger.succeeded.get(&role.name).map_or(&[][..], Vec::as_slice);
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
-        Some((role.name.as_str(), without(ranges, present)))
+        Facts { role: &role.name, succeeded: without(ranges, present), lost: jobs::is_lost(snapshot, role) }
     });
-    with_ranges.filter(|(_, ranges)| !ranges.is_empty()).collect()
+    facts.filter(|facts| facts.lost || !facts.succeeded.is_empty())
 }
 
 /// The ranges without these indices, which come in order.

@@ -14,6 +14,7 @@ use decide::{
     plan::{Answer, Descriptor, Fault, JobKind, Plan},
     snapshot::Job,
 };
+use serde_json::Value;
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -55,6 +56,35 @@ struct Loaded {
     /// The cluster operator's settings for it.
     config: String,
     exports: Exports,
+}
+
+/// Settings that a plugin cannot be given.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No plugin of this name is loaded.
+    #[error("there is no plugin {name}, there are: {there_are}")]
+    NoSuchPlugin {
+        /// The name that was given.
+        name: String,
+        /// The names of those that are loaded.
+        there_are: String,
+    },
+    /// The plugin's own schema makes no sense.
+    #[error("the schema of plugin {plugin} for its settings is wrong: {message}")]
+    Schema {
+        /// Which plugin.
+        plugin: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The schema does not allow them.
+    #[error("plugin {plugin} does not allow these settings: {message}")]
+    Refused {
+        /// Which plugin.
+        plugin: String,
+        /// Where they are wrong, and how.
+        message: String,
+    },
 }
 
 /// The plugins that are loaded.
@@ -128,6 +158,29 @@ impl Plugins {
         Ok(digest)
     }
 
+    /// Gives a loaded plugin its settings, which are `{}` otherwise.
+    ///
+    /// # Errors
+    /// There is no such plugin, or its schema does not allow these settings.
+    pub fn configure(&mut self, name: &str, config: &Value) -> Result<(), ConfigError> {
+        let names = || self.loaded.iter().map(|plugin| plugin.descriptor.name.clone()).collect::<Vec<_>>().join(", ");
+        let Some(place) = self.loaded.iter().position(|plugin| plugin.descriptor.name == name) else {
+            return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are: names() });
+        };
+        let plugin = &self.loaded[place];
+        let schema = jsonschema::validator_for(&plugin.descriptor.config_schema)
+            .map_err(|error| ConfigError::Schema { plugin: name.to_owned(), message: error.to_string() })?;
+        let wrong: Vec<_> =
+            schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        if !wrong.is_empty() {
+            return Err(ConfigError::Refused { plugin: name.to_owned(), message: wrong.join("; ") });
+        }
+        let (descriptor, exports) = (Arc::clone(&plugin.descriptor), plugin.exports.clone());
+        let configured = Loaded { digest: Arc::clone(&plugin.digest), descriptor, config: config.to_string(), exports };
+        self.loaded[place] = Arc::new(configured);
+        Ok(())
+    }
+
     /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded.
     #[must_use]
     pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
@@ -176,7 +229,7 @@ impl Plugins {
         if let Some(shown) = self.memo().shown(&snapshot.job, &plugin.digest) {
             return shown;
         }
-        let input = JobInput::new(&snapshot.kind, &snapshot.job, &plugin.config);
+        let input = JobInput::new(snapshot, &plugin.config);
         let key = input.key(&plugin.digest);
         Shown { input: Arc::new(input), key }
     }

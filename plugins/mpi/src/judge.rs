@@ -245,6 +245,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{job, launcher_job, launcher_pod, parsed, pi, workers};
     use troupe_plugin::testkit::{PodIs, calm, seen};
+    use troupe_plugin::types::RoleFacts;
 
     /// A job over time: each judgement is a second later than the last and sees the status it left.
     struct Story {
@@ -644,6 +645,20 @@ mod tests {
         let seen = story.judge();
         assert_eq!(seen.order(), ["Created=True", "Failed=False", "Succeeded=True", "Running=False"]);
         assert_eq!(seen.verdict.outcome, Outcome::Succeeded);
+    }
+
+    // Section 5.2, item 1, and its Better: a job whose end nobody saw is not run again
+    #[test]
+    fn a_launcher_that_was_lost_is_the_failure_of_the_job() {
+        let mut story = Story::running();
+        (story.seen.children, story.seen.pods) = (vec![], workers("pi", 2, PodIs::running_unready));
+        story.seen.roles = vec![RoleFacts { role: "launcher".into(), succeeded: vec![], lost: true }];
+        let seen = story.judge();
+        assert_eq!(seen.order(), ["Created=True", "Running=False", "Failed=True"]);
+        assert_eq!(
+            (&seen.condition("Failed")["reason"], seen.verdict.outcome),
+            (&json!("LauncherLost"), Outcome::Failed)
+        );
     }
 
     #[test]

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use troupe_plugin::types::{Observation, PodPhase, PodRow};
 use troupe_plugin::{ChildExt, ObservationExt};
 
+/// Better: the original runs the whole job again.
+const LOST: &str = "the launcher's Job went by its ttlSecondsAfterFinished before anybody saw how it ended; \
+    it is not run again, since it may have done its work";
 /// The launcher's role.
 pub(crate) const ROLE: &str = "launcher";
 /// The longest message that an event takes.
@@ -52,6 +55,9 @@ pub(crate) enum Launcher {
 impl Launcher {
     pub(crate) fn of(job: &MpiJob, seen: &Observation) -> Self {
         let child = seen.child(ROLE);
+        if seen.is_lost(ROLE) {
+            return Self::Failed { failed: 0, reason: "LauncherLost".into(), message: LOST.into() };
+        }
         if child.is_none() && seen.pods_of(ROLE).next().is_none() {
             return Self::Absent;
         }

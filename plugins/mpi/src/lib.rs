@@ -6,6 +6,7 @@ pub mod crd;
 mod env;
 #[cfg(test)]
 mod fixtures;
+mod gang;
 mod hostfile;
 mod judge;
 mod launcher;
@@ -40,12 +41,21 @@ impl Framework for Mpi {
             name: "mpi".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             kinds: vec![mpijob()],
-            children: vec![
+            children: [
                 child("v1", "Pod", "pods", pods::JOB_NAME, &[]),
                 child("v1", "Service", "services", "app", &[]),
                 child("v1", "ConfigMap", "configmaps", "app", &["/data"]),
-                child("batch/v1", "Job", "jobs", "app", &["/status", "/spec/suspend"]),
-            ],
+                child(
+                    "batch/v1",
+                    "Job",
+                    "jobs",
+                    "app",
+                    &["/status", "/spec/suspend", "/spec/template/spec/nodeSelector"],
+                ),
+            ]
+            .into_iter()
+            .chain(gang::children())
+            .collect(),
             config_schema: config_schema(),
             event_source: "mpi-job-controller".into(),
         }
@@ -88,14 +98,22 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
         plural: plural.into(),
         selector: Some(selector.into()),
         keep: keep.iter().map(ToString::to_string).collect(),
+        optional: false,
     }
 }
 
 fn config_schema() -> String {
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
+    let gang =
+        "`volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling.";
+    let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
     json!({
         "type": "object",
-        "properties": { "cluster-domain": { "type": "string", "default": "", "description": domain } },
+        "properties": {
+            "cluster-domain": { "type": "string", "default": "", "description": domain },
+            "gang-scheduling": { "type": "string", "default": "", "description": gang },
+            "ttl-deletes-mpijob": { "type": "boolean", "default": false, "description": ttl },
+        },
         "additionalProperties": false,
     })
     .to_string()
@@ -125,8 +143,14 @@ mod tests {
     fn children_are_watched_by_a_label_that_the_original_sets_too_and_secrets_are_not_watched() {
         let children = Mpi::describe().children;
         let watched: Vec<_> = children.iter().map(|c| (&*c.kind, c.selector.as_deref().unwrap_or(""))).collect();
-        let expected =
-            [("Pod", "training.kubeflow.org/job-name"), ("Service", "app"), ("ConfigMap", "app"), ("Job", "app")];
+        let expected = [
+            ("Pod", "training.kubeflow.org/job-name"),
+            ("Service", "app"),
+            ("ConfigMap", "app"),
+            ("Job", "app"),
+            ("PodGroup", ""),
+            ("PodGroup", ""),
+        ];
         assert_eq!(watched, expected);
     }
 

@@ -1,13 +1,13 @@
 //! What should exist for an MPIJob: workers, the launcher's Job, the Service, the ConfigMap and the SSH keys.
 
 use crate::validate::{CleanPods, Replicas, Valid, validate};
-use crate::{MpiJob, hostfile, launcher, pods};
+use crate::{MpiJob, gang, hostfile, launcher, pods};
 use serde_json::{Value, json};
 use troupe_plugin::types::{
-    Algorithm, Backing, Body, Clean, Event, Gate, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
-    Upkeep,
+    Algorithm, Backing, Body, Clean, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
+    Success, Ttl, Upkeep,
 };
-use troupe_plugin::{job_name, pod_name, text, unsupported};
+use troupe_plugin::{job_name, pod_name, pods_are, text, unsupported};
 
 /// The workers' role.
 const WORKER: &str = "worker";
@@ -21,28 +21,32 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
             job.spec.workers(),
         )));
     }
-    let workers = valid.worker.as_ref().map(|worker| worker_role(job, worker)).transpose()?;
     Ok(JobPlan {
-        roles: workers.into_iter().chain([launcher_role(job, &valid)?]).collect(),
-        objects: vec![service(job), config_map()],
+        roles: vec![worker_role(job, valid.worker.as_ref())?, launcher_role(job, &valid)?],
+        objects: [service(job), config_map()].into_iter().chain(gang::pod_group(job, &valid)).collect(),
         secrets: vec![ssh_keys(job)],
-        policy: policy(valid.clean_pods),
+        host_ports: 0,
+        policy: policy(job, valid.clean_pods),
         warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),
     })
 }
 
-fn worker_role(job: &MpiJob, worker: &Replicas<'_>) -> Result<Role, Refusal> {
+/// The workers; those of an entry that was taken out of the spec are too many.
+fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refusal> {
     let first = i32::from(job.spec.launcher_is_a_host());
     Ok(Role {
         name: WORKER.into(),
-        replicas: worker.replicas,
+        replicas: worker.map_or(0, |worker| worker.replicas),
         backing: Backing::Pods,
         pod_name: vec![job_name(), text("-worker-"), Piece::Index(0)],
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![job_name()]),
-        template: pods::worker(job, worker)?,
+        template: worker.map_or_else(|| Ok("{}".into()), |worker| pods::worker(job, worker))?,
         env: vec![],
         labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
+        fill: vec![],
+        // A worker serves the launcher: that it ended well says nothing, and a resumed job needs it again.
+        success: Success::Momentary,
         after: vec![],
     })
 }
@@ -59,7 +63,9 @@ fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
         template: pods::launcher(job, valid)?,
         env: vec![],
         labels: vec![],
-        after: waits.then(|| Gate { role: WORKER.into(), reached: Reached::Ready }).into_iter().collect(),
+        fill: vec![],
+        success: Success::Final,
+        after: waits.then(|| pods_are(WORKER, Reached::Ready)).into_iter().collect(),
     })
 }
 
@@ -114,13 +120,20 @@ fn ssh_keys(job: &MpiJob) -> SecretRecipe {
 
 /// A suspended job keeps no pod, whatever the rule for a finished one: a worker that failed would never run again and
 /// block the job once it is resumed.
-fn policy(clean: CleanPods) -> Policy {
+fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
     let finished = match clean {
         CleanPods::None => Clean::Keep,
         CleanPods::Running => Clean::Active,
         CleanPods::All => Clean::All,
     };
-    Policy { clean_on_success: finished, clean_on_failure: finished, clean_on_suspend: Clean::All }
+    let after = job.spec.run_policy.as_ref().and_then(|policy| policy.ttl_seconds_after_finished);
+    let after = after.filter(|_| job.config.ttl_deletes_mpijob).and_then(|seconds| u32::try_from(seconds).ok());
+    Policy {
+        clean_on_success: finished,
+        clean_on_failure: finished,
+        clean_on_suspend: Clean::All,
+        ttl: after.map(Ttl::AfterFinished),
+    }
 }
 
 fn overridden_restart_policy(launcher: &Value) -> Option<Event> {
@@ -152,6 +165,7 @@ mod tests {
             Piece::Index(plus) => (index + plus).to_string(),
             Piece::JobName => "pi".into(),
             Piece::PodName => format!("pi-worker-{index}"),
+            Piece::PeerIp(_) => panic!("no name depends on an address"),
         };
         pieces.iter().map(fill).collect()
     }
@@ -249,7 +263,7 @@ mod tests {
     // M11
     #[test]
     fn any_policy_but_at_startup_holds_the_launcher_until_the_workers_are_ready() {
-        let gate = Gate { role: "worker".into(), reached: Reached::Ready };
+        let gate = pods_are("worker", Reached::Ready);
         for (policy, expected) in
             [("AtStartup", vec![]), ("", vec![]), ("WaitForWorkersReady", vec![gate.clone()]), ("Whatever", vec![gate])]
         {
@@ -261,7 +275,7 @@ mod tests {
         spec["launcherCreationPolicy"] = json!("WaitForWorkersReady");
         spec["mpiReplicaSpecs"]["Worker"] = json!(null);
         let plan = planned(&spec);
-        assert!(plan.roles.len() == 1 && plan.roles[0].after.is_empty());
+        assert!(role(&plan, "worker").replicas == 0 && role(&plan, "launcher").after.is_empty());
     }
 
     // M12; its Better, which pods leave, follows from replicas and pod-name: the label plays no part
@@ -275,7 +289,7 @@ mod tests {
         let Body::Fixed((body, _)) = &plan.objects[0].body else { panic!("not fixed") };
         assert_eq!(parsed(body)["spec"]["publishNotReadyAddresses"], true);
         spec["mpiReplicaSpecs"]["Worker"] = json!(null);
-        assert_eq!(planned(&spec).roles.len(), 1);
+        assert_eq!(role(&planned(&spec), "worker").replicas, 0);
     }
 
     // M17

@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::ROOT_SSH;
 use crate::validate::{Replicas, Valid};
-use crate::{env, hostfile};
+use crate::{env, gang, hostfile};
 use serde_json::{Value, json};
 use troupe_plugin::PodTemplate;
 use troupe_plugin::types::Refusal;
@@ -52,6 +52,7 @@ fn common(job: &MpiJob, replicas: &Replicas<'_>, role: &str) -> Result<PodTempla
         template.set("dnsPolicy", "ClusterFirstWithHostNet");
     }
     template.set("restartPolicy", replicas.restart_policy);
+    gang::mark(job, &mut template);
     Ok(template)
 }
 

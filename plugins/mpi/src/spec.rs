@@ -16,8 +16,13 @@ pub(crate) const ROOT_SSH: &str = "/root/.ssh";
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Config {
-    /// Domain of the cluster; empty leaves host names at `.svc`.
+    /// Domain of the cluster; empty leaves host names at `.svc` (`--cluster-domain`).
     pub cluster_domain: String,
+    /// `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling
+    /// (`--gang-scheduling`).
+    pub gang_scheduling: String,
+    /// The time to live of the launcher's Job is the MPIJob's own too. The original deletes the Job alone.
+    pub ttl_deletes_mpijob: bool,
 }
 
 /// MPIJob describes an MPI application: one launcher that runs mpirun, and workers it reaches by SSH.

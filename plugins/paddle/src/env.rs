@@ -14,7 +14,7 @@ pub(crate) const PORT: u32 = 36_000;
 pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate) {
     let policy = restart_policy(job, role, template);
     template.set("restartPolicy", policy);
-    if !job.config.init_image.is_empty() {
+    if !job.config.init_image.is_empty() && !job.config.is_lean(job.spec.intranet()) {
         template.push("initContainers", coordinator(job, role));
     }
     let mut container = template.first_container();
@@ -31,8 +31,16 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate) {
     } else {
         container.push("envFrom", json!({ "configMapRef": { "name": job.name() } }));
     }
-    if job.spec.intranet() == Intranet::Service {
-        container.push("ports", json!({ "containerPort": PORT }));
+    match (job.spec.intranet(), job.view.host_ports) {
+        (Intranet::Service, _) => container.push("ports", json!({ "containerPort": PORT })),
+        // Better: declared, so that the scheduler puts no two pods of the job on one node, where they would share it.
+        (Intranet::Host, Some(port)) => container.push("ports", json!({ "containerPort": port, "hostPort": port })),
+        (Intranet::PodIp | Intranet::Host, _) => {}
+    }
+    if job.spec.intranet() == Intranet::Host {
+        template.set("hostNetwork", true);
+        // Better: without it a pod on its node's network resolves no name of the cluster.
+        template.set("dnsPolicy", "ClusterFirstWithHostNet");
     }
 }
 

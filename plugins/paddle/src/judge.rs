@@ -15,7 +15,7 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
         return verdict(&previous, before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = phase(&counts, before);
+    let phase = phase(job, &counts, before);
     let mut status = Map::new();
     status.insert("phase".into(), json!(phase));
     status.insert("mode".into(), json!(mode(job)));
@@ -55,14 +55,20 @@ fn mode(job: &Job) -> &'static str {
 }
 
 /// Failed, Starting and Pending count over all roles together, so that the order of roles decides nothing.
-fn phase<'a>(counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a str {
+fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a str {
     let any = |count: fn(&Counts) -> u32| counts.iter().any(|(_, counts)| count(counts) > 0);
-    let all = |count: fn(&Counts) -> u32| {
-        counts.iter().any(|(role, _)| role.replicas() > 0)
-            && counts.iter().all(|(role, counts)| count(counts) == role.replicas())
+    let all_of = |covered: fn(&Role<'_>) -> bool, count: fn(&Counts) -> u32| {
+        let mut covered = counts.iter().filter(|(role, _)| covered(role));
+        let none = !covered.clone().any(|(role, _)| role.replicas() > 0);
+        !none && covered.all(|(role, counts)| count(counts) == role.replicas())
     };
+    let all = |count| all_of(|_| true, count);
     match before {
         _ if any(|counts| counts.failed) => "Failed",
+        // Better, if the cluster operator wants it: servers serve, and do not end by themselves.
+        _ if job.config.complete_without_servers && all_of(|role| role.name != "ps", |counts| counts.succeeded) => {
+            "Completed"
+        }
         _ if any(|counts| counts.starting) => "Starting",
         _ if any(|counts| counts.pending) => "Pending",
         _ if all(|counts| counts.running) => "Running",
@@ -249,7 +255,8 @@ mod tests {
     fn a_success_counts_although_its_pod_is_gone() {
         let job = job(&json!({ "worker": role(2) }));
         let mut seen = testkit::seen(vec![worker(1).succeeded()]);
-        seen.roles = vec![troupe_plugin::types::RoleFacts { role: "worker".into(), succeeded: vec![(0, 0)] }];
+        seen.roles =
+            vec![troupe_plugin::types::RoleFacts { role: "worker".into(), succeeded: vec![(0, 0)], lost: false }];
         assert_eq!(judge(&job, &seen).outcome, Outcome::Succeeded);
     }
 }

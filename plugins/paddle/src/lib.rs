@@ -11,6 +11,7 @@
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
 mod env;
+mod gang;
 mod judge;
 mod objects;
 mod plan;
@@ -44,6 +45,12 @@ impl Framework for Paddle {
             plural: plural.into(),
             selector: selector.map(Into::into),
             keep: keep.iter().map(|pointer| (*pointer).into()).collect(),
+            optional: false,
+        };
+        let pod_group = ChildKind {
+            api_version: "scheduling.volcano.sh/v1beta1".into(),
+            optional: true,
+            ..child("PodGroup", "podgroups", None, &gang::KEEP)
         };
         Descriptor {
             name: "paddle".into(),
@@ -61,6 +68,7 @@ impl Framework for Paddle {
                 child("Pod", "pods", Some("paddle-res-type"), &[]),
                 child("Service", "services", None, &[]),
                 child("ConfigMap", "configmaps", Some("paddle-res-name"), &["/data"]),
+                pod_group,
             ],
             config_schema: spec::config_schema().to_string(),
             event_source: "paddlejob-controller".into(),

@@ -10,6 +10,11 @@ use troupe_plugin::{
 /// How many ports a Service has; Paddle is told the same number.
 pub(crate) const PORTS: u32 = 20;
 
+/// The Services of a role that the job does not have, or has no more: none is made, and those that are there go.
+pub(crate) fn former_service(role: &str) -> Object {
+    Object { body: Body::Fixed(("{}".into(), vec![])), ..service(role) }
+}
+
 /// One Service for each pod of a role, named like it.
 pub(crate) fn service(role: &str) -> Object {
     let ports: Vec<_> = (0..PORTS)

@@ -1,10 +1,14 @@
 //! What should exist for a PaddleJob, or which fields of it are wrong.
 
-use crate::{Job, env, objects, rendezvous, spec::Intranet};
+use crate::{
+    Job, env, gang, objects, rendezvous,
+    spec::{Intranet, Role},
+};
 use troupe_plugin::{
-    PodTemplate, index, job_name, pod_name, text,
-    types::{Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole},
-    unsupported,
+    PodTemplate, index, job_name, pod_name, pods_are, text,
+    types::{
+        Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Success,
+    },
 };
 
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
@@ -12,41 +16,60 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
     if !wrong.is_empty() {
         return Err(Refusal::Invalid(wrong));
     }
-    if job.spec.intranet() == Intranet::Host {
-        return Err(unsupported("intranet Host: host ports are not allocated by this version; use PodIP or Service"));
+    let mut roles = job.spec.roles().map(|role| planned(job, &role)).collect::<Result<Vec<_>, Refusal>>()?;
+    // Better: pods and Services of a role that was taken out of the spec go, as those of one that was scaled to 0.
+    roles.extend(job.spec.other_roles().map(|name| PlannedRole { template: "{}".into(), ..role(name, 0) }));
+    let mut objects = Vec::with_capacity(roles.len() + 2);
+    if !job.config.is_lean(job.spec.intranet()) {
+        objects.extend(job.spec.roles().map(|role| objects::service(role.name)));
+        objects.extend(job.spec.other_roles().map(objects::former_service));
     }
-    let roles = job.spec.roles().map(|role| {
-        let mut template =
-            PodTemplate::from_user(role.spec.template.as_ref(), &format!("spec.{}.template", role.name))?;
-        template.label("paddle-res-type", role.name);
-        template.annotation("paddle-resource", role.name);
-        env::edit(job, &role, &mut template);
-        Ok(PlannedRole {
-            name: role.name.into(),
-            replicas: role.replicas(),
-            backing: Backing::Pods,
-            pod_name: vec![job_name(), text(format!("-{}-", role.name)), index()],
-            hostname: Some(vec![pod_name()]),
-            subdomain: Some(vec![pod_name()]),
-            template: template.into_json(),
-            env: env::per_replica(job)
-                .into_iter()
-                .map(|(name, value)| EnvEntry { container: String::new(), name, value })
-                .collect(),
-            labels: vec![("paddle-res-name".into(), vec![pod_name()])],
-            after: vec![],
-        })
-    });
-    let roles = roles.collect::<Result<Vec<_>, Refusal>>()?;
-    let mut objects: Vec<_> = job.spec.roles().map(|role| objects::service(role.name)).collect();
     objects.push(rendezvous::object(addresses(job)));
-    Ok(JobPlan { roles, objects, secrets: vec![], policy: policy(job), warnings: vec![] })
+    if gang::is_on(job) {
+        objects.push(gang::pod_group(job));
+    }
+    let host_ports = if job.spec.intranet() == Intranet::Host { objects::PORTS } else { 0 };
+    Ok(JobPlan { roles, objects, secrets: vec![], host_ports, policy: policy(job), warnings: vec![] })
+}
+
+fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
+    let mut template = PodTemplate::from_user(of.spec.template.as_ref(), &format!("spec.{}.template", of.name))?;
+    template.label("paddle-res-type", of.name);
+    template.annotation("paddle-resource", of.name);
+    env::edit(job, of, &mut template);
+    let mut planned = role(of.name, of.replicas());
+    if gang::is_on(job) {
+        gang::mark(job, of, &mut template);
+        planned.after.push(gang::admitted());
+    }
+    planned.template = template.into_json();
+    let entry = |(name, value)| EnvEntry { container: String::new(), name, value };
+    planned.env = env::per_replica(job).into_iter().map(entry).collect();
+    Ok(planned)
+}
+
+/// A role without its template.
+fn role(name: &str, replicas: u32) -> PlannedRole {
+    PlannedRole {
+        name: name.into(),
+        replicas,
+        backing: Backing::Pods,
+        pod_name: vec![job_name(), text(format!("-{name}-")), index()],
+        hostname: Some(vec![pod_name()]),
+        subdomain: Some(vec![pod_name()]),
+        template: String::new(),
+        env: vec![],
+        labels: vec![("paddle-res-name".into(), vec![pod_name()])],
+        fill: vec![],
+        success: Success::Final,
+        after: vec![],
+    }
 }
 
 /// Every pod of the job has an address.
 fn addresses(job: &Job) -> Vec<Gate> {
     let roles = job.spec.roles().filter(|role| role.replicas() > 0);
-    roles.map(|role| Gate { role: role.name.into(), reached: Reached::Ip }).collect()
+    roles.map(|role| pods_are(role.name, Reached::Ip)).collect()
 }
 
 /// The clean-pod matrix; text that is none of the four values means Never.
@@ -57,7 +80,11 @@ fn policy(job: &Job) -> Policy {
         Some("OnFailure") => (Clean::Keep, Clean::All),
         Some(_) => (Clean::Keep, Clean::Keep),
     };
-    Policy { clean_on_success: on_success, clean_on_failure: on_failure, clean_on_suspend: Clean::Keep }
+    let on_success = match on_success {
+        Clean::Keep if job.config.complete_without_servers => Clean::Active,
+        other => other,
+    };
+    Policy { clean_on_success: on_success, clean_on_failure: on_failure, clean_on_suspend: Clean::Keep, ttl: None }
 }
 
 fn wrong(job: &Job) -> Vec<FieldError> {
@@ -126,7 +153,7 @@ mod tests {
         assert_eq!(container["envFrom"], json!([{ "configMapRef": { "name": "wide" } }]));
         assert_eq!(plan.policy.clean_on_success, Clean::Keep);
         let keys: Vec<_> = plan.objects.iter().map(|object| object.key.as_str()).collect();
-        assert_eq!(keys, ["service-ps", "service-worker", "rendezvous"]);
+        assert_eq!(keys, ["service-ps", "service-worker", "service-heter", "rendezvous"]);
     }
 
     // A6: the clean-up matrix.
@@ -174,8 +201,7 @@ mod tests {
     #[test]
     fn service_mode_restarts_workers_by_default() {
         let plan = plan_of(&json!({ "intranet": "Service", "ps": role(1), "worker": role(1) })).unwrap();
-        let policies: Vec<Value> = plan
-            .roles
+        let policies: Vec<Value> = plan.roles[..2]
             .iter()
             .map(|role| serde_json::from_str::<Value>(&role.template).unwrap()["spec"]["restartPolicy"].clone())
             .collect();

@@ -51,7 +51,8 @@ pub(crate) fn body(job: &Job, seen: &Observation) -> Option<Value> {
     Some(json!({ "metadata": { "labels": { "paddle-res-name": job.name() } }, "data": data }))
 }
 
-/// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the Service's.
+/// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the ports that
+/// the host has set aside or that a Service has.
 ///
 /// Better: the original draws it from 36000 to 55999, which overlaps the ephemeral range, and in Service mode draws one
 /// that its endpoint lists contradict.
@@ -59,7 +60,8 @@ fn port(job: &Job, there: Option<&Value>) -> u32 {
     let kept = there.and_then(|data| data["PADDLE_PORT"].as_str()).and_then(|port| port.parse().ok());
     match job.spec.intranet() {
         Intranet::Service => PORT,
-        Intranet::PodIp | Intranet::Host => kept.unwrap_or(PORT),
+        Intranet::PodIp => kept.unwrap_or(PORT),
+        Intranet::Host => kept.or(job.view.host_ports).unwrap_or(PORT),
     }
 }
 

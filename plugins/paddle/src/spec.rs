@@ -119,12 +119,21 @@ impl Role<'_> {
     }
 }
 
+/// The roles that a job may have, in the original's order, with what Paddle calls them.
+const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER")];
+
 impl PaddleJobSpec {
     /// The roles that the spec has, in the original's order.
     pub(crate) fn roles(&self) -> impl Iterator<Item = Role<'_>> {
-        [("ps", "PSERVER", &self.ps), ("worker", "TRAINER", &self.worker), ("heter", "HETER", &self.heter)]
-            .into_iter()
-            .filter_map(|(name, training_role, spec)| Some(Role { name, training_role, spec: spec.as_ref()? }))
+        let specs = [&self.ps, &self.worker, &self.heter];
+        let roles = ROLES.into_iter().zip(specs);
+        roles.filter_map(|((name, training_role), spec)| Some(Role { name, training_role, spec: spec.as_ref()? }))
+    }
+
+    /// Names of the roles that the spec does not have, or has no more.
+    pub(crate) fn other_roles(&self) -> impl Iterator<Item = &'static str> {
+        let names = ROLES.into_iter().map(|(name, _)| name);
+        names.filter(|name| self.roles().all(|role| role.name != *name))
     }
 
     pub(crate) fn intranet(&self) -> Intranet {
@@ -142,11 +151,32 @@ impl PaddleJobSpec {
 pub struct Config {
     /// Image of the init container that waits for the names of its role (`--initImage`); "" leaves it out.
     pub init_image: String,
+    /// `volcano` has Volcano schedule the jobs that name no other scheduler (`--scheduling`).
+    pub scheduling: String,
+    /// Read and ignored, as in the original since v0.3.3 (`--etcd-server`).
+    pub etcd_server: String,
+    /// Jobs with intranet PodIP get neither Services nor the init container: they find each other by address alone.
+    pub lean: bool,
+    /// A job with servers is completed when its other pods are, also if its servers run on; those are removed then.
+    pub complete_without_servers: bool,
+}
+
+impl Config {
+    /// Whether a job of this intranet goes without what gives its pods names.
+    pub(crate) fn is_lean(&self, intranet: Intranet) -> bool {
+        self.lean && intranet == Intranet::PodIp
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { init_image: "docker.io/library/alpine:3.10".into() }
+        Self {
+            init_image: "docker.io/library/alpine:3.10".into(),
+            scheduling: String::new(),
+            etcd_server: String::new(),
+            lean: false,
+            complete_without_servers: false,
+        }
     }
 }
 
@@ -154,6 +184,12 @@ pub(crate) fn config_schema() -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "initImage": { "type": "string" } },
+        "properties": {
+            "initImage": { "type": "string" },
+            "scheduling": { "enum": ["", "volcano"] },
+            "etcdServer": { "type": "string" },
+            "lean": { "type": "boolean" },
+            "completeWithoutServers": { "type": "boolean" },
+        },
     })
 }

@@ -14,9 +14,11 @@
 pub mod __bindings;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
+mod gate;
 mod job;
 mod observed;
 mod pod;
+pub mod quantity;
 pub mod testkit;
 mod text;
 mod time;
@@ -26,6 +28,7 @@ pub use __bindings::__export_troupe_plugin;
 #[doc(hidden)]
 pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
 pub use __bindings::troupe::framework::types;
+pub use gate::{field_is, pods_are};
 pub use job::{Job, invalid, unsupported};
 pub use observed::{ChildExt, ObservationExt, PodExt};
 pub use pod::{Container, PodTemplate};

@@ -11,6 +11,8 @@ pub trait ObservationExt {
     fn pods_of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a PodRow>;
     /// How many replicas of a role have succeeded and lost their pod since.
     fn gone_succeeded(&self, role: &str) -> u32;
+    /// The Job behind the role is gone and nobody saw how it ended; it is not made again.
+    fn is_lost(&self, role: &str) -> bool;
     /// The child that the plan knows under this key.
     fn child(&self, key: &str) -> Option<&ChildView>;
     /// The status as last published.
@@ -29,6 +31,10 @@ impl ObservationExt for Observation {
     fn gone_succeeded(&self, role: &str) -> u32 {
         let facts = self.roles.iter().filter(|facts| facts.role == role);
         facts.flat_map(|facts| &facts.succeeded).map(|(first, last)| last - first + 1).sum()
+    }
+
+    fn is_lost(&self, role: &str) -> bool {
+        self.roles.iter().any(|facts| facts.role == role && facts.lost)
     }
 
     fn child(&self, key: &str) -> Option<&ChildView> {

@@ -12,10 +12,12 @@ pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
         name: name.into(),
         uid: format!("uid-of-{name}"),
         generation: 1,
+        created: 1_767_225_600_000,
         labels: vec![],
         annotations: vec![],
         spec: spec.to_string(),
         config: "{}".into(),
+        host_ports: None,
     }
 }
 

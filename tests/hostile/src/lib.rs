@@ -9,7 +9,7 @@ use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
         Backing, Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
-        Outlook, Policy, Refusal, Role, Switches, Upkeep, Verdict,
+        Outlook, Policy, Refusal, Role, Success, Switches, Upkeep, Verdict,
     },
 };
 
@@ -40,6 +40,7 @@ impl Framework for Hostile {
             plural: plural.into(),
             selector: None,
             keep: vec!["/data".into()],
+            optional: false,
         };
         Descriptor {
             name: if cfg!(feature = "describe-unnamed") { "No Label".into() } else { "hostile".into() },
@@ -79,6 +80,8 @@ impl Framework for Hostile {
             template,
             env: vec![],
             labels: vec![],
+            fill: vec![],
+            success: Success::Final,
             after: vec![],
         };
         let object = Object {
@@ -93,9 +96,13 @@ impl Framework for Hostile {
             remove_when: vec![],
         };
         let roles = if misdeed == "many roles" { vec![role; 20_000] } else { vec![role] };
-        let policy =
-            Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All };
-        Ok(JobPlan { roles, objects: vec![object], secrets: vec![], policy, warnings: vec![] })
+        let policy = Policy {
+            clean_on_success: Clean::All,
+            clean_on_failure: Clean::Keep,
+            clean_on_suspend: Clean::All,
+            ttl: None,
+        };
+        Ok(JobPlan { roles, objects: vec![object], secrets: vec![], host_ports: 0, policy, warnings: vec![] })
     }
 
     fn bind(job: &Job<Value, Value>, _: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {

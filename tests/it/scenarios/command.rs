@@ -2,6 +2,7 @@
 //!
 //! | command | meaning |
 //! |---|---|
+//! | `config paddle {json}` | the cluster operator's settings of a plugin, before any job |
 //! | `job paddle [ns/]name ps=2 worker=2 field=json ...` | a user submits a job; fields of the spec by path |
 //! | `job` and indented YAML lines | a user submits this manifest |
 //! | `set spec.path json`, `set metadata.path json` | a user edits the job; null removes |
@@ -32,6 +33,7 @@ pub(super) fn run(world: &mut World, command: &str, manifest: &str) -> anyhow::R
     let words = words::split(command);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["config", framework, config] => world.plugins.configure(framework, &words::value(config))?,
         ["job"] => world.submit(manifest::yaml(manifest)?)?,
         ["job", framework, name, fields @ ..] => job(world, framework, name, fields)?,
         ["set", path, value] => world.edit(path, words::value(value))?,
@@ -125,7 +127,8 @@ fn trap(world: &World) -> Fault {
 /// `service/x` as kind and name.
 pub(super) fn key(name: &str) -> anyhow::Result<(String, String)> {
     let (kind, name) = name.split_once('/').with_context(|| format!("{name} is no kind/name"))?;
-    let known =
-        ["Pod", "Service", "ConfigMap", "Secret", "Job"].into_iter().find(|known| known.eq_ignore_ascii_case(kind));
+    let known = ["Pod", "Service", "ConfigMap", "Secret", "Job", "PodGroup"]
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(kind));
     Ok((known.with_context(|| format!("{kind} is no kind of object here"))?.to_owned(), name.to_owned()))
 }

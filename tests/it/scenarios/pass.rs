@@ -2,7 +2,9 @@
 
 use super::world::World;
 use decide::{
-    Action, Applied, Decision, Report, Snapshot, Triage, Wake, decide, outlook,
+    Action, Applied, Decision, Report, Snapshot, Triage, Wake, decide,
+    ledger::HostPorts,
+    outlook,
     plan::{Answer, Event},
     status::{Publication, Published, publication},
     triage,
@@ -13,6 +15,9 @@ use serde_json::Value;
 
 /// Longer lines of actions are broken.
 const WIDTH: usize = 110;
+
+/// The first port of the nodes that jobs are given.
+const FIRST_PORT: u32 = 35_000;
 
 /// A settling world needs fewer passes than this.
 const MOST_PASSES: usize = 20;
@@ -29,12 +34,15 @@ pub(super) struct Pass {
 
 /// One pass.
 pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
-    let Some(snapshot) = world.snapshot() else {
+    let Some(mut snapshot) = world.snapshot() else {
         return Ok(Pass { lines: vec!["there is no job".into()], quiet: true, later: None });
     };
     let decision = match triage(&snapshot) {
         Triage::Settled(decision) => decision,
-        Triage::NeedsPlan => decide(&snapshot, &answer(world, &snapshot)),
+        Triage::NeedsPlan => {
+            let answer = answer(world, &mut snapshot);
+            decide(&snapshot, &answer)
+        }
     };
     let (mut lines, applied) = apply(world, &decision.actions)?;
     let mut pass = publish(world, &snapshot, &decision, &applied)?;
@@ -77,12 +85,15 @@ fn said(lines: &[String], line: &String) -> bool {
         .any(|kind| line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line))
 }
 
-fn answer(world: &World, snapshot: &Snapshot) -> Answer {
+fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
     if let Some(fault) = &world.fault {
         return Answer::Faulted(fault.clone());
     }
     match block_on(world.plugins.plan(snapshot)) {
         Ok(plan) => {
+            // The host finds ports that no other job has; here there is none.
+            let ports = HostPorts { first: FIRST_PORT, count: plan.host_ports };
+            snapshot.set_aside = (plan.host_ports > 0).then_some(ports);
             let (outlook, wanted) = outlook(snapshot, &plan);
             block_on(world.plugins.judge(snapshot, &plan, &wanted, outlook))
         }
@@ -96,9 +107,7 @@ fn apply(world: &mut World, actions: &[Action]) -> anyhow::Result<(Vec<String>, 
     for action in actions {
         match world.apply(action)? {
             Ok(()) => {
-                if let decide::Write::CreateSecret { recipe, .. } = &action.write {
-                    applied.made.push(recipe.key.clone());
-                }
+                applied.made.extend(action.noted.clone());
                 said.push(action.to_string());
             }
             Err(failure) => {

@@ -16,6 +16,7 @@ pub(super) enum Fate {
 }
 
 /// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
+/// `waiting <reason>`,
 /// `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`, `gone`.
 pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
     let mut story = story.iter().map(String::as_str).peekable();
@@ -23,6 +24,7 @@ pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestam
         let mut next = |what: &str| story.next().with_context(|| format!("{word} needs {what}"));
         match word {
             "pending" => pod["status"] = json!({ "phase": "Pending" }),
+            "waiting" => held_up(pod, next("a reason")?),
             "initialising" => initialising(pod, next("a container")?, now),
             "running" => ended_or_running(pod, "Running", &running(now), true, now),
             "unready" => ended_or_running(pod, "Running", &running(now), false, now),
@@ -67,6 +69,15 @@ fn bind(pod: &mut Value) {
         let number = text(pod, "/metadata/uid").replace("uid-", "");
         pod["status"]["podIP"] = json!(format!("10.0.9.{number}"));
     }
+}
+
+/// Its containers have not started, for this reason.
+fn held_up(pod: &mut Value, reason: &str) {
+    bind(pod);
+    let containers = names(pod, "containers").into_iter();
+    let row = |name| json!({ "name": name, "ready": false, "state": { "waiting": { "reason": reason } } });
+    pod["status"]["phase"] = json!("Pending");
+    pod["status"]["containerStatuses"] = containers.map(row).collect();
 }
 
 fn initialising(pod: &mut Value, busy: &str, now: Timestamp) {

@@ -26,6 +26,7 @@ impl World {
         let of_us = |object: &Value| owner_uid(object).is_some_and(|owner| owner == uid || jobs.contains(&owner));
         let pods = self.watched("Pod").filter(|(_, pod)| of_us(pod));
         Some(Snapshot {
+            set_aside: None,
             now: self.now,
             ledger: Ledger::read(&status, &uid),
             pods: pods.map(|(_, pod)| Arc::new(pods::read(pod))).collect(),
@@ -42,6 +43,7 @@ impl World {
         let mut children: Vec<_> = kinds
             .flat_map(|kind| {
                 let ours = self.watched(&kind.kind).filter(|(_, child)| owner_uid(child).as_deref() == Some(uid));
+                let ours = ours.filter(|(_, child)| child["apiVersion"] == kind.api_version.as_str());
                 ours.map(|((_, name), child)| read_child(&kind.api_version, &kind.kind, name, child, &kind.keep))
             })
             .collect();
@@ -91,6 +93,7 @@ fn read_job(job: &Value, status: Value) -> Job {
         uid: uid_of(job),
         resource_version: text(job, "/metadata/resourceVersion"),
         generation: job["metadata"]["generation"].as_i64().unwrap_or(0),
+        created: text(job, "/metadata/creationTimestamp").parse().unwrap_or_default(),
         deleting: job.pointer("/metadata/deletionTimestamp").is_some(),
         finalizers: finalizers(job),
         labels: map(job, "labels"),

@@ -139,7 +139,8 @@ impl World {
                 let body = json!({ "kind": "Secret", "metadata": metadata, "type": recipe.secret_type, "data": data });
                 self.create(action, key, body)
             }
-            Write::Patch(patch) => self.patch(&key, patch).map(Ok),
+            Write::Patch(patch) | Write::PatchStatus(patch) => self.patch(&key, patch).map(Ok),
+            Write::Delete { uid } if self.uid().is_ok_and(|job| job == *uid) => self.delete_job(false).map(Ok),
             Write::Delete { uid } => {
                 if self.objects.get(&key).is_some_and(|object| uid_of(object) == *uid) {
                     self.delete(&key);

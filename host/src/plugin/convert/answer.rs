@@ -71,6 +71,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
             kind: child.kind,
             plural: child.plural,
             selector: child.selector,
+            optional: child.optional,
         })
     });
     Ok(plan::Descriptor {
@@ -88,10 +89,15 @@ pub(super) fn job_plan(said: wit::JobPlan, limits: &Limits) -> Checked<plan::Pla
         roles: said.roles.into_iter().map(|one| role(one, limits)).collect::<Checked<_>>()?,
         objects: said.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
         secrets: said.secrets.into_iter().map(secret).collect(),
+        host_ports: said.host_ports,
         policy: plan::Policy {
             clean_on_success: clean_rule(said.policy.clean_on_success),
             clean_on_failure: clean_rule(said.policy.clean_on_failure),
             clean_on_suspend: clean_rule(said.policy.clean_on_suspend),
+            ttl: said.policy.ttl.map(|ttl| match ttl {
+                wit::Ttl::AfterFinished(seconds) => plan::Ttl::AfterFinished(seconds),
+                wit::Ttl::AfterCreation(seconds) => plan::Ttl::AfterCreation(seconds),
+            }),
         },
         warnings: events(said.warnings),
     })
@@ -111,14 +117,19 @@ fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
     Ok(plan::Role {
         backing,
         template: json_object(&what("template"), &said.template, limits)?,
-        name: said.name,
         replicas: said.replicas,
         pod_name: text(said.pod_name),
         hostname: said.hostname.map(text),
         subdomain: said.subdomain.map(text),
         env: said.env.into_iter().map(env).collect(),
         labels: said.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
-        after: gates(said.after),
+        fill: fill(&what("fill"), said.fill)?,
+        success: match said.success {
+            wit::Success::Final => plan::Success::Final,
+            wit::Success::Momentary => plan::Success::Momentary,
+        },
+        after: gates(&what("gate"), said.after)?,
+        name: said.name,
     })
 }
 
@@ -126,9 +137,8 @@ fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
     let what = |field: &str| format!("{field} of object {}", said.key);
     let body = match said.body {
         wit::Body::Bound => plan::Body::Bound,
-        wit::Body::Fixed((body, fill)) => {
-            let fill = fill.into_iter().map(|(at, value)| Ok((pointer(&what("text"), at)?, text(value))));
-            plan::Body::Fixed(json_object(&what("body"), &body, limits)?, fill.collect::<Checked<_>>()?)
+        wit::Body::Fixed((body, texts)) => {
+            plan::Body::Fixed(json_object(&what("body"), &body, limits)?, fill(&what("text"), texts)?)
         }
     };
     let upkeep = match said.upkeep {
@@ -137,10 +147,12 @@ fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
     };
     let moment = |moment: wit::Moment| match moment {
         wit::Moment::Suspended => plan::Moment::Suspended,
+        wit::Moment::Finished => plan::Moment::Finished,
         wit::Moment::Cleaned => plan::Moment::Cleaned,
         wit::Moment::ReplicaGone => plan::Moment::ReplicaGone,
     };
     Ok(plan::Object {
+        after: gates(&what("gate"), said.after)?,
         body,
         upkeep,
         key: said.key,
@@ -148,7 +160,6 @@ fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
         kind: said.kind,
         name: text(said.name),
         per_pod_of: said.per_pod_of,
-        after: gates(said.after),
         remove_when: said.remove_when.into_iter().map(moment).collect(),
     })
 }
@@ -173,19 +184,29 @@ fn text(said: wit::Text) -> plan::Text {
         wit::Piece::Index(offset) => plan::Piece::Index(offset),
         wit::Piece::JobName => plan::Piece::JobName,
         wit::Piece::PodName => plan::Piece::PodName,
+        wit::Piece::PeerIp((role, index)) => plan::Piece::PeerIp(role, index),
     };
     plan::Text(said.into_iter().map(piece).collect())
 }
 
-fn gates(said: Vec<wit::Gate>) -> Vec<plan::Gate> {
-    let gate = |gate: wit::Gate| plan::Gate {
-        role: gate.role,
-        reached: match gate.reached {
-            wit::Reached::Exists => plan::Reached::Exists,
-            wit::Reached::Ip => plan::Reached::Ip,
-            wit::Reached::Running => plan::Reached::Running,
-            wit::Reached::Ready => plan::Reached::Ready,
-        },
+fn fill(what: &str, said: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
+    said.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
+}
+
+fn gates(what: &str, said: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
+    let gate = |gate: wit::Gate| match gate {
+        wit::Gate::Pods(gate) => Ok(plan::Gate::Pods {
+            role: gate.role,
+            reached: match gate.reached {
+                wit::Reached::Exists => plan::Reached::Exists,
+                wit::Reached::Ip => plan::Reached::Ip,
+                wit::Reached::Running => plan::Reached::Running,
+                wit::Reached::Ready => plan::Reached::Ready,
+            },
+        }),
+        wit::Gate::Field(gate) => {
+            Ok(plan::Gate::Field { key: gate.key, at: pointer(what, gate.at)?, one_of: gate.one_of })
+        }
     };
     said.into_iter().map(gate).collect()
 }

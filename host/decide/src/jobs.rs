@@ -1,0 +1,112 @@
+//! The Jobs behind roles: made once their gates are open, suspended and released with the job, stopped when it fails.
+
+use crate::{
+    Snapshot, build,
+    decision::{Action, Write},
+    diff::versioned,
+    ledger::Finished,
+    names,
+    plan::{Backing, Clean, Outcome, Plan, Role},
+    snapshot::Child,
+    standing::Standing,
+    status::merge_patch,
+    waiting::Waiting,
+};
+use serde_json::{Map, Value, json};
+
+/// Parts of a pod spec that may change while a Job is suspended (KEP-2926).
+const DIRECTIVES: [&str; 4] = ["nodeSelector", "tolerations", "affinity", "schedulingGates"];
+
+/// Creates the Job behind a role once its gates are open, and keeps its suspend switch equal to the job's.
+pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+    let mut actions = Vec::new();
+    let mut waiting = Vec::new();
+    for role in &plan.roles {
+        let Backing::Job(body) = &role.backing else { continue };
+        let name = names::of_replica(role, &snapshot.job.name, 0);
+        if let Some(child) = snapshot.child("Job", &name) {
+            let held = !standing.open(&role.after);
+            let write = suspend_switch(snapshot, child, held, || build::job(snapshot, plan, role, body, &name));
+            actions.extend(write.map(|write| job_action(&name, write)));
+            waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
+        } else if is_lost(snapshot, role) {
+            waiting.push(Waiting::Lost { kind: "Job".into(), name });
+        } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
+            waiting.push(Waiting::Terminating { kind: "Job".into(), name });
+        } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
+            waiting.push(why);
+        } else {
+            let create = Write::Create(build::job(snapshot, plan, role, body, &name));
+            let noted = role.may_vanish().then(|| note(role));
+            actions.push(Action { noted, ..job_action(&name, create) });
+        }
+    }
+    (actions, waiting)
+}
+
+/// What the ledger notes of a Job that removes itself.
+pub(crate) fn note(role: &Role) -> String {
+    format!("job/{}", role.name)
+}
+
+/// The Job behind the role was made and is gone, and nobody saw how it ended.
+#[must_use]
+pub fn is_lost(snapshot: &Snapshot, role: &Role) -> bool {
+    let gone = || snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0)).is_none();
+    role.may_vanish() && snapshot.ledger.made.contains(&note(role)) && gone()
+}
+
+/// A failed job whose pods are cleaned up does not leave the Jobs behind its roles running: they are suspended, which
+/// takes their pods and keeps their record.
+pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
+    if finished.outcome != Outcome::Failed || finished.clean == Clean::Keep {
+        return vec![];
+    }
+    let jobs = snapshot.children.iter().filter(|child| child.kind == "Job");
+    let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !is_suspended(child));
+    let suspend = |child: &Child| Write::Patch(versioned(child, json!({ "spec": { "suspend": true } })));
+    running.map(|child| job_action(&child.name, suspend(child))).collect()
+}
+
+fn job_action(name: &str, write: Write) -> Action {
+    Action::new("batch/v1", "Job", name, write)
+}
+
+/// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better), with
+/// the scheduling directives that the user's job has by then (M09).
+fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: impl Fn() -> Value) -> Option<Write> {
+    let is = is_suspended(child);
+    let wanted = snapshot.suspended() || (is && held);
+    if is == wanted || child.terminating || child.job_is_over() {
+        return None;
+    }
+    if wanted {
+        return Some(Write::Patch(versioned(child, json!({ "spec": { "suspend": true } }))));
+    }
+    // The directives of a Job that counts as started cannot be changed.
+    if child.fields.get("/status").is_some_and(|status| !status["startTime"].is_null()) {
+        return Some(Write::PatchStatus(versioned(child, json!({ "status": { "startTime": null } }))));
+    }
+    let template = directives(child, &wanted_job()["spec"]["template"]);
+    Some(Write::Patch(versioned(child, json!({ "spec": { "suspend": false, "template": template } }))))
+}
+
+/// A merge patch that gives the Job the labels, annotations and scheduling directives of a template. Labels and
+/// annotations that it has beside are kept, directives that the template lacks are removed.
+fn directives(child: &Child, template: &Value) -> Value {
+    let spec = DIRECTIVES.map(|field| {
+        let has = child.fields.get(&format!("/spec/template/spec/{field}")).unwrap_or(&Value::Null);
+        (field.to_owned(), merge_patch(has, &template["spec"][field]))
+    });
+    let mut patch = json!({ "spec": Map::from_iter(spec) });
+    for section in ["labels", "annotations"] {
+        if let Some(entries @ Value::Object(_)) = template["metadata"].get(section) {
+            patch["metadata"][section] = entries.clone();
+        }
+    }
+    patch
+}
+
+fn is_suspended(child: &Child) -> bool {
+    child.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
+}

@@ -1,0 +1,50 @@
+//! Children that ended and went before it was written down how: the last that was seen of them.
+//!
+//! A Job with a time to live can be gone within milliseconds of its end, and what it did must not be done again.
+
+use crate::{
+    stores::JobKey,
+    wire::{Held, Object},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// By job, until [`Departed::forget`].
+#[derive(Debug, Default)]
+pub(crate) struct Departed(BTreeMap<JobKey, Vec<Object>>);
+
+impl Departed {
+    /// Keeps an object that is gone, if it had ended, as one that is on its way out.
+    pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object) {
+        let held = match &object.held {
+            Held::Pod(pod) if pod.phase.is_terminal() => {
+                let mut pod = pod.clone();
+                Arc::make_mut(&mut pod).terminating = true;
+                Held::Pod(pod)
+            }
+            Held::Child(child) if child.job_is_over() => {
+                let mut child = child.clone();
+                Arc::make_mut(&mut child).terminating = true;
+                Held::Child(child)
+            }
+            Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
+        };
+        for key in concerned {
+            self.0.entry(key.clone()).or_default().push(Object { held: held.clone(), ..object.clone() });
+        }
+    }
+
+    /// Those of a job that this controller owns.
+    pub(crate) fn owned_by(&self, key: &JobKey, uid: &str) -> impl Iterator<Item = &Held> {
+        let all = self.0.get(key).into_iter().flatten();
+        let owned = all.filter(move |object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
+        owned.map(|object| &object.held)
+    }
+
+    /// Forgets those of a job; says whether there were any.
+    pub(crate) fn forget(&mut self, key: &JobKey) -> bool {
+        self.0.remove(key).is_some()
+    }
+}
