@@ -50,6 +50,12 @@ pub struct OperatorArgs {
     /// Ports of the nodes that may be given to jobs on the hosts' network.
     #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
     pub host_port_range: RangeInclusive<u32>,
+    /// Take turns with other hosts by a Lease, so that several can run and one serves.
+    #[arg(long)]
+    pub leader_elect: bool,
+    /// Namespace of the Lease `troupe`; the host's own when it runs in a cluster.
+    #[arg(long)]
+    pub lease_namespace: Option<String>,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,

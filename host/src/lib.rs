@@ -13,6 +13,7 @@ pub mod crds;
 mod departed;
 pub mod host_ports;
 mod keys;
+pub mod lease;
 pub mod metrics;
 pub mod operator;
 pub mod passes;

@@ -3,6 +3,7 @@
 use crate::{
     apply::Writer,
     clock::Clock,
+    lease::Election,
     passes::Passes,
     plugin::Plugins,
     publish::Publisher,
@@ -17,9 +18,10 @@ use kube::Client;
 use std::{
     ops::RangeInclusive,
     panic::AssertUnwindSafe,
+    pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 use tokio::{
@@ -41,6 +43,8 @@ pub struct Options {
     pub seed: [u8; 32],
     /// Ports of the nodes that may be given to jobs.
     pub host_ports: RangeInclusive<u32>,
+    /// Where this host takes turns with others; None serves at once.
+    pub election: Option<Election>,
 }
 
 /// One host: watches and the loop over its queue.
@@ -48,6 +52,16 @@ pub struct Operator {
     context: Arc<Context>,
     client: Client,
     namespace: Option<String>,
+    election: Option<Election>,
+}
+
+/// Why a host has stopped to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was asked to.
+    AsAsked,
+    /// The lease may be another's by now.
+    LeaseLost,
 }
 
 /// Ends a task when dropped.
@@ -81,9 +95,10 @@ impl Operator {
             plugins,
             passes: Passes::default(),
             host_ports: options.host_ports,
+            stands_by: AtomicBool::new(options.election.is_some()),
             panics: AtomicU32::new(0),
         };
-        Self { context: Arc::new(context), client, namespace: options.namespace }
+        Self { context: Arc::new(context), client, namespace: options.namespace, election: options.election }
     }
 
     /// What this host works with, for the admin port.
@@ -92,8 +107,34 @@ impl Operator {
         self.context.clone()
     }
 
-    /// Serves until `shutdown` is done; then takes no new job, and returns when the passes under way have ended.
-    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+    /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
+    /// have ended. With an election, it serves from when it has the lease.
+    pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
+        let mut election = self.election.take();
+        let mut shutdown = std::pin::pin!(shutdown);
+        if let Some(election) = &mut election {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ended::AsAsked,
+                () = election.won() => {}
+            }
+            self.context.stands_by.store(false, Ordering::Relaxed);
+        }
+        let ended = self.serve(shutdown, election.as_mut()).await;
+        if let (Ended::AsAsked, Some(election)) = (ended, &mut election) {
+            election.give_back().await;
+        }
+        ended
+    }
+
+    async fn serve(&self, mut shutdown: Pin<&mut impl Future<Output = ()>>, election: Option<&mut Election>) -> Ended {
+        let lost = async {
+            match election {
+                Some(election) => election.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut lost = std::pin::pin!(lost);
         let watches: Vec<_> = (0..self.context.stores.watches().len())
             .map(|place| {
                 let (client, stores, queue) =
@@ -102,21 +143,22 @@ impl Operator {
             })
             .collect();
         let mut passes = JoinSet::new();
-        let mut shutdown = std::pin::pin!(shutdown);
-        loop {
+        let ended = loop {
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                () = &mut shutdown => break Ended::AsAsked,
+                () = &mut lost => break Ended::LeaseLost,
                 Some(_) = passes.join_next() => {}
                 key = self.context.queue.next(), if passes.len() < WORKERS => {
                     let context = self.context.clone();
                     passes.spawn(async move { context.pass(key).await });
                 }
             }
-        }
+        };
         info!(under_way = passes.len(), "shutting down");
         while passes.join_next().await.is_some() {}
         drop(watches);
+        ended
     }
 }
 
@@ -148,10 +190,10 @@ impl Context {
         }
     }
 
-    /// Every watch has listed, or waits for its kind to be served.
+    /// Every watch has listed, or waits for its kind to be served; or another host has the lease.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.stores.listed().iter().all(|listed| *listed != Listed::NotYet)
+        self.stands_by.load(Ordering::Relaxed) || self.stores.listed().iter().all(|listed| *listed != Listed::NotYet)
     }
 
     /// How many passes ended in a panic of our own.

@@ -49,6 +49,7 @@ pub struct Context {
     pub(crate) publisher: Publisher,
     pub(crate) passes: Passes,
     pub(crate) host_ports: RangeInclusive<u32>,
+    pub(crate) stands_by: std::sync::atomic::AtomicBool,
     pub(crate) panics: std::sync::atomic::AtomicU32,
 }
 

@@ -26,8 +26,9 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
             clock: Clock::starting_at(sim.now()),
             seed: [1; 32],
             host_ports: host_ports::USUAL,
+            election: None,
         };
-        let operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
+        let mut operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
         let host = operator.context();
         let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
         while !host.is_ready() {

@@ -8,6 +8,7 @@ mod cluster;
 mod conformance;
 mod crds;
 mod hostile;
+mod lease;
 mod node;
 mod operator;
 mod rbac;

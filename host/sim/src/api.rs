@@ -23,7 +23,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The tower service under one client: one connection of one actor to the simulated API server.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     pub(crate) sim: Sim,
     pub(crate) actor: Arc<str>,
     pub(crate) client: u64,
@@ -45,8 +45,10 @@ impl tower::Service<Request<kube::client::Body>> for Server {
 }
 
 /// A response body: all of it at once, or the stream of a watch.
-pub(crate) enum Answer {
+pub enum Answer {
+    /// All of it.
     Whole(Option<Bytes>),
+    /// Events as they come.
     Watch(mpsc::UnboundedReceiver<Result<Bytes, std::io::Error>>),
 }
 

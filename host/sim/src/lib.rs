@@ -55,6 +55,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::{Request, Response};
 use jiff::Timestamp;
 
 pub use error::ApiError;
@@ -63,7 +64,7 @@ pub use kind::Kind;
 pub use life::Life;
 pub use record::{RequestRecord, View, Write};
 
-use api::Server;
+pub use api::Server;
 use fate::FaultState;
 use kubelet::LifeState;
 use store::Store;
@@ -147,9 +148,22 @@ impl Sim {
     ///
     /// One call is one process: after a crash, the clients it had get no answers, and new ones do.
     pub fn client(&self, actor: &str) -> kube::Client {
+        self.client_through(actor, &tower::layer::util::Identity::new())
+    }
+
+    /// The same with a layer next to the server.
+    pub fn client_through<L, B>(&self, actor: &str, layer: &L) -> kube::Client
+    where
+        L: tower::Layer<Server>,
+        L::Service: tower::Service<Request<kube::client::Body>, Response = Response<B>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<kube::client::Body>>>::Future: Send,
+        <L::Service as tower::Service<Request<kube::client::Body>>>::Error: Into<tower::BoxError>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
         let client = self.world().new_client(actor);
         let server = Server { sim: self.clone(), actor: actor.into(), client };
-        kube::Client::new(server, "default")
+        kube::Client::new(layer.layer(server), "default")
     }
 
     /// Every request so far, in the order of their effects.

@@ -7,7 +7,7 @@ mod workload;
 use crate::{
     clock::Clock,
     host_ports,
-    operator::{Operator, Options},
+    operator::{Ended, Operator, Options},
     plugin::{LoadError, Plugins, Seam},
 };
 use invariants::Invariants;
@@ -142,7 +142,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
 
 /// A host that ends when dropped, as a crashed process does.
 struct Host {
-    task: tokio::task::JoinHandle<()>,
+    task: tokio::task::JoinHandle<Ended>,
     context: Arc<crate::reconcile::Context>,
 }
 
@@ -151,9 +151,14 @@ impl Host {
         let base = sim.now();
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let options =
-            Options { namespace: None, clock: Clock::starting_at(base), seed: bytes, host_ports: host_ports::USUAL };
-        let operator = Operator::new(sim.client(HOST), plugins.clone(), options);
+        let options = Options {
+            namespace: None,
+            clock: Clock::starting_at(base),
+            seed: bytes,
+            host_ports: host_ports::USUAL,
+            election: None,
+        };
+        let mut operator = Operator::new(sim.client(HOST), plugins.clone(), options);
         let context = operator.context();
         Self { task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }
     }

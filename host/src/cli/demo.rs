@@ -56,9 +56,14 @@ async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let base = Clock::System.now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
-    let options =
-        Options { namespace: None, clock: Clock::starting_at(base), seed: [7; 32], host_ports: host_ports::USUAL };
-    let operator = Operator::new(sim.client(HOST), plugins, options);
+    let options = Options {
+        namespace: None,
+        clock: Clock::starting_at(base),
+        seed: [7; 32],
+        host_ports: host_ports::USUAL,
+        election: None,
+    };
+    let mut operator = Operator::new(sim.client(HOST), plugins, options);
     let host = operator.context();
     let jobs = read(args, &host)?;
     let names: Vec<_> = host.stores().kinds().iter().map(|served| served.kind.kind.clone()).collect();

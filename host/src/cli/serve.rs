@@ -5,8 +5,9 @@ use crate::{
     args::{OperatorArgs, PluginConfig},
     clock::Clock,
     crds,
+    lease::{Election, Gate, LeaseName},
     metrics::Metrics,
-    operator::{Operator, Options},
+    operator::{Ended, Operator, Options},
     plugin::{Plugins, Seam},
     telemetry,
 };
@@ -14,6 +15,7 @@ use anyhow::Context;
 use kube::{Client, Config, client::ClientBuilder};
 use std::{process::ExitCode, sync::Arc};
 use tokio::{net::TcpListener, signal::unix};
+use tower::util::option_layer;
 use tracing::{error, info};
 
 pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
@@ -23,25 +25,49 @@ pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
-    let OperatorArgs { namespace, install_crds, admin_address, plugin_config, host_port_range, log_json: _ } = args;
     let metrics = Metrics::default();
-    let client = client(&metrics).await?;
+    let gate = args.leader_elect.then(Gate::closed);
+    let client = client(&metrics, gate.clone()).await?;
+    let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
+    let admin_address = args.admin_address;
     let listener = TcpListener::bind(admin_address).await.with_context(|| {
         format!("the admin port {admin_address} cannot be opened; choose another with --admin-address")
     })?;
-    if install_crds {
-        crds::install(&client).await?;
+    if args.install_crds {
+        // Before any lease: whoever starts first with this flag applies them.
+        crds::install(&self::client(&metrics, None).await?).await?;
     }
-    let plugins = Arc::new(plugins(&plugin_config)?);
+    let plugins = Arc::new(plugins(&args.plugin_config)?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest, "serving");
     }
-    let options = Options { namespace, clock: Clock::System, seed: seed()?, host_ports: host_port_range };
-    let operator = Operator::new(client, plugins, options);
+    let election = lease.map(|(name, gate)| Election::new(client.clone(), name, Clock::System, gate));
+    let options = Options {
+        namespace: args.namespace,
+        clock: Clock::System,
+        seed: seed()?,
+        host_ports: args.host_port_range,
+        election,
+    };
+    let mut operator = Operator::new(client, plugins, options);
     let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics));
-    operator.run(asked_to_stop()?).await;
+    let ended = operator.run(asked_to_stop()?).await;
     admin.abort();
-    Ok(ExitCode::SUCCESS)
+    Ok(match ended {
+        Ended::AsAsked => ExitCode::SUCCESS,
+        // Whoever started the host starts it again, and it waits for its turn.
+        Ended::LeaseLost => ExitCode::FAILURE,
+    })
+}
+
+/// The Lease of all hosts of a cluster, asked for under a name that no other process has.
+fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
+    let own = || std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok();
+    let namespace = namespace.or_else(own).context("outside a cluster --leader-elect needs --lease-namespace")?;
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "troupe".to_owned());
+    let unique: String = seed()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let identity = format!("{host}_{unique}");
+    Ok(LeaseName { namespace: namespace.trim().to_owned(), name: "troupe".to_owned(), identity })
 }
 
 /// The built-in plugins with their settings.
@@ -57,14 +83,14 @@ fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
 }
 
 /// A client without hidden retries, whose requests are counted.
-async fn client(metrics: &Metrics) -> anyhow::Result<Client> {
+async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
     let mut config =
         Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
     config.default_retry = false;
     config.read_timeout = None;
     config.connect_timeout = Some(apply::DEADLINE);
     let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
-    Ok(builder.with_layer(&metrics.layer()).build())
+    Ok(builder.with_layer(&option_layer(gate)).with_layer(&metrics.layer()).build())
 }
 
 /// SIGTERM or SIGINT.

@@ -1,0 +1,248 @@
+//! One host at a time: a Lease by client-go's rule (leaderelection), and a gate at the socket that lets no write pass once
+//! the lease may be another's.
+//!
+//! The host that waits watches nothing: what it lists after it was given the lease is newer than all that the one before
+//! it has written.
+
+use crate::clock::Clock;
+use futures::future::{self, Either, Ready};
+use http::{Method, Request};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    task::{self, Poll},
+    time::Duration,
+};
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+use tracing::{debug, info, warn};
+
+/// A holder that has not renewed for this long has lost the lease.
+const DURATION: Duration = Duration::from_secs(15);
+
+/// A holder that could not renew for this long stops; it writes nothing from then on.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often a holder renews and the others look.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// A renewal that has not been answered after this long has failed.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Whose lease, and where it is.
+#[derive(Debug, Clone)]
+pub struct LeaseName {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Who asks for it: unique among all hosts.
+    pub identity: String,
+}
+
+/// Until when writes may pass. A closed gate lets reads pass, and what is said of leases.
+#[derive(Debug, Clone, Default)]
+pub struct Gate(Arc<Mutex<Option<Instant>>>);
+
+impl Gate {
+    /// No write passes before the first lease is taken.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self::default()
+    }
+
+    fn open_until(&self, deadline: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lets_pass<B>(&self, request: &Request<B>) -> bool {
+        *request.method() == Method::GET
+            || request.uri().path().starts_with("/apis/coordination.k8s.io/")
+            || self.deadline().is_some_and(|deadline| Instant::now() < deadline)
+    }
+}
+
+/// A write that came too late.
+#[derive(Debug, thiserror::Error)]
+#[error("the lease is not this host's any more, so nothing is written")]
+struct NotTheHolder;
+
+impl<S> Layer<S> for Gate {
+    type Service = Gated<S>;
+
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated { gate: self.clone(), inner }
+    }
+}
+
+/// See [`Gate`].
+#[derive(Debug, Clone)]
+pub struct Gated<S> {
+    gate: Gate,
+    inner: S,
+}
+
+impl<S, B> Service<Request<B>> for Gated<S>
+where
+    S: Service<Request<B>>,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<future::ErrInto<S::Future, BoxError>, Ready<Result<S::Response, BoxError>>>;
+
+    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if self.gate.lets_pass(&request) {
+            Either::Left(future::TryFutureExt::err_into(self.inner.call(request)))
+        } else {
+            Either::Right(future::ready(Err(NotTheHolder.into())))
+        }
+    }
+}
+
+/// Seeks one lease, and keeps it.
+pub struct Election {
+    leases: Api<Lease>,
+    lease: LeaseName,
+    clock: Clock,
+    gate: Gate,
+    /// The version that another's lease had, and when it was first seen: clocks of other machines are not compared.
+    seen: Option<(String, Instant)>,
+}
+
+impl Election {
+    /// An election in which this host takes part. `gate` is the one that the client's writes pass.
+    #[must_use]
+    pub fn new(client: Client, lease: LeaseName, clock: Clock, gate: Gate) -> Self {
+        Self { leases: Api::namespaced(client, &lease.namespace), lease, clock, gate, seen: None }
+    }
+
+    /// Returns once this host has the lease.
+    pub async fn won(&mut self) {
+        info!(lease = self.lease.name, namespace = self.lease.namespace, "waiting for the lease");
+        while !self.tried().await {
+            tokio::time::sleep(RETRY).await;
+        }
+        info!(identity = self.lease.identity, "this host has the lease");
+    }
+
+    /// Renews the lease. Returns once it is lost: from then on the gate is closed.
+    pub async fn lost(&mut self) {
+        loop {
+            tokio::time::sleep(RETRY).await;
+            let kept = self.tried().await;
+            let over = self.gate.deadline().is_none_or(|deadline| Instant::now() >= deadline);
+            if !kept && over {
+                warn!("the lease could not be renewed in time");
+                return;
+            }
+        }
+    }
+
+    /// Gives the lease back, so that the next host need not wait for its end.
+    pub async fn give_back(&mut self) {
+        let Ok(Some(mut held)) = self.leases.get_opt(&self.lease.name).await else { return };
+        if held.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) != Some(&self.lease.identity) {
+            return;
+        }
+        self.gate.open_until(Instant::now());
+        if let Some(spec) = &mut held.spec {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+        }
+        if let Err(error) = self.leases.replace(&self.lease.name, &PostParams::default(), &held).await {
+            debug!(%error, "the lease is left to run out");
+        }
+    }
+
+    /// Takes or renews the lease if that may be done; says whether it is this host's.
+    async fn tried(&mut self) -> bool {
+        let asked = Instant::now();
+        match tokio::time::timeout(ANSWER, self.ask()).await {
+            Ok(Ok(true)) => {
+                self.gate.open_until(asked + RENEW_DEADLINE);
+                true
+            }
+            Ok(Ok(false)) => false,
+            Ok(Err(error)) => {
+                warn!(%error, "the lease cannot be read or written");
+                false
+            }
+            Err(_) => {
+                warn!("no answer about the lease");
+                false
+            }
+        }
+    }
+
+    async fn ask(&mut self) -> Result<bool, kube::Error> {
+        let Some(there) = self.leases.get_opt(&self.lease.name).await? else {
+            let spec = self.spec(None);
+            let metadata = ObjectMeta { name: Some(self.lease.name.clone()), ..ObjectMeta::default() };
+            return taken(self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await);
+        };
+        if !self.is_free(&there) {
+            return Ok(false);
+        }
+        let spec = self.spec(there.spec.as_ref());
+        let lease = Lease { metadata: there.metadata, spec: Some(spec) };
+        taken(self.leases.replace(&self.lease.name, &PostParams::default(), &lease).await)
+    }
+
+    /// It is this host's, nobody's, or was not renewed for as long as its holder said.
+    fn is_free(&mut self, there: &Lease) -> bool {
+        let spec = there.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        if holder.is_empty() || holder == self.lease.identity {
+            return true;
+        }
+        let version = there.metadata.resource_version.clone().unwrap_or_default();
+        let since = match &self.seen {
+            Some((seen, since)) if *seen == version => *since,
+            _ => {
+                self.seen = Some((version, Instant::now()));
+                return false;
+            }
+        };
+        let lasts = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        since.elapsed() >= lasts.map_or(DURATION, Duration::from_secs)
+    }
+
+    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = MicroTime(self.clock.now());
+        let kept = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.lease.identity));
+        let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        LeaseSpec {
+            holder_identity: Some(self.lease.identity.clone()),
+            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            acquire_time: kept.and_then(|spec| spec.acquire_time.clone()).or(Some(now.clone())),
+            renew_time: Some(now),
+            lease_transitions: Some(if kept.is_some() || before.is_none() { transitions } else { transitions + 1 }),
+            ..before.cloned().unwrap_or_default()
+        }
+    }
+}
+
+/// A conflict means that another was faster.
+fn taken(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}

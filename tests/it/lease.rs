@@ -1,0 +1,147 @@
+//! Several hosts on the simulator: one serves, the next takes over, and nobody writes without the lease.
+
+use serde_json::json;
+use sim::{Kind, Life, Sim};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::oneshot, task::JoinHandle};
+use troupe::{
+    campaign,
+    clock::Clock,
+    host_ports,
+    lease::{Election, Gate, LeaseName},
+    operator::{Ended, Operator, Options},
+    plugin::Plugins,
+};
+
+struct World {
+    sim: Sim,
+    plugins: Arc<Plugins>,
+}
+
+struct Host {
+    task: JoinHandle<Ended>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let plugins = campaign::plugins().unwrap();
+        let frameworks = plugins.frameworks();
+        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+        let kinds = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+        let life = Life::default().rule("*", "run-for", "30s");
+        let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
+        Self { sim, plugins }
+    }
+
+    fn host(&self, name: &str) -> Host {
+        let gate = Gate::closed();
+        let client = self.sim.client_through(name, &gate);
+        let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: name.into() };
+        let clock = Clock::starting_at(self.sim.now());
+        let options = Options {
+            namespace: None,
+            clock: clock.clone(),
+            seed: [1; 32],
+            host_ports: host_ports::USUAL,
+            election: Some(Election::new(client.clone(), lease, clock, gate)),
+        };
+        let mut operator = Operator::new(client, Arc::clone(&self.plugins), options);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move { operator.run(async { drop(stopped.await) }).await });
+        Host { task, stop: Some(stop) }
+    }
+
+    fn submit(&self, name: &str) {
+        let template = json!({ "spec": { "containers": [{ "name": "main", "image": "x" }] } });
+        self.sim.create(json!({
+            "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob",
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": { "worker": { "replicas": 2, "template": template } },
+        }));
+    }
+
+    fn phase(&self, name: &str) -> String {
+        let job = self.sim.get("batch.paddlepaddle.org/v1", "PaddleJob", "default", name).unwrap();
+        job["status"]["phase"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Requests of a host that are not about the lease.
+    fn work_of(&self, name: &str) -> usize {
+        self.sim.requests_of(name).iter().filter(|request| request.resource != "leases").count()
+    }
+}
+
+fn in_virtual_time(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test);
+}
+
+async fn after(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+// S9
+#[test]
+fn the_next_host_takes_over_when_the_first_is_gone_and_makes_nothing_twice() {
+    in_virtual_time(async {
+        let world = World::new();
+        let _running = world.sim.start();
+        let first = world.host("first");
+        after(1).await;
+        let second = world.host("second");
+        world.submit("long");
+        after(10).await;
+        assert_eq!((world.phase("long").as_str(), world.work_of("second")), ("Running", 0));
+        first.task.abort();
+        after(12).await;
+        assert_eq!(world.work_of("second"), 0, "the first host may still hold the lease");
+        after(60).await;
+        assert_eq!(world.phase("long"), "Completed");
+        let creates = |name: &str| {
+            let made = world.sim.requests_of(name).into_iter().filter(|r| r.verb == "create" && r.resource == "pods");
+            made.count()
+        };
+        assert_eq!((creates("first"), creates("second")), (2, 0));
+        assert!(!second.task.is_finished());
+    });
+}
+
+#[test]
+fn a_host_that_is_asked_to_stop_gives_the_lease_back() {
+    in_virtual_time(async {
+        let world = World::new();
+        let _running = world.sim.start();
+        let mut first = world.host("first");
+        after(1).await;
+        let _second = world.host("second");
+        after(4).await;
+        first.stop.take();
+        assert_eq!(first.task.await.unwrap(), Ended::AsAsked);
+        world.submit("later");
+        after(4).await;
+        assert!(world.work_of("second") > 0, "it need not wait for the end of the lease");
+        assert_eq!(world.phase("later"), "Running");
+    });
+}
+
+// S9: the lease of a host that was away is another's by the time it comes back
+#[test]
+fn a_host_that_lost_the_lease_stops_and_says_so() {
+    in_virtual_time(async {
+        let world = World::new();
+        let _running = world.sim.start();
+        let first = world.host("first");
+        after(5).await;
+        // Somebody takes it, as another host does from one that was not heard of.
+        let theirs = json!({ "spec": { "holderIdentity": "another" } });
+        world.sim.patch("coordination.k8s.io/v1", "Lease", "default", "troupe", theirs).unwrap();
+        after(12).await;
+        world.submit("never");
+        let before = world.work_of("first");
+        after(30).await;
+        assert_eq!(first.task.await.unwrap(), Ended::LeaseLost);
+        assert_eq!(world.work_of("first"), before, "nothing is read or written without the lease");
+        assert_eq!(world.sim.get("v1", "Pod", "default", "never-worker-0"), None);
+    });
+}
