@@ -8,6 +8,8 @@
     expect(clippy::duplicated_attributes, reason = "each printer column of kube's derive repeats the same keys")
 )]
 
+#[cfg(test)]
+mod consistency;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
 mod env;
