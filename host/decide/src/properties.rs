@@ -13,7 +13,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 
 const UID: &str = "uid-1";
@@ -63,11 +63,21 @@ fn clean() -> impl Strategy<Value = Clean> {
     prop_oneof![Just(Clean::Keep), Just(Clean::Active), Just(Clean::All)]
 }
 
+/// A role that a Job backs; it may remove itself.
+fn launcher(vanishes: bool, after: Vec<Gate>) -> Role {
+    let spec = if vanishes { json!({ "ttlSecondsAfterFinished": 1 }) } else { json!({}) };
+    let named = text(&["JOB", "-launcher"]);
+    Role { backing: Backing::Job(json!({ "spec": spec })), pod_name: named, ..role("launcher", 1, after) }
+}
+
 fn plan() -> impl Strategy<Value = Plan> {
-    (0..4_u32, 0..4_u32, any::<bool>(), clean(), clean(), clean()).prop_map(|(a, b, gated, well, badly, suspended)| {
-        let gate = Gate::Pods { role: "a".into(), reached: Reached::Ip };
+    let roles = (0..4_u32, 0..4_u32, any::<bool>(), any::<bool>(), any::<bool>());
+    (roles, clean(), clean(), clean()).prop_map(|((a, b, gated, vanishes, momentary), well, badly, suspended)| {
+        let gates = || if gated { vec![Gate::Pods { role: "a".into(), reached: Reached::Ip }] } else { vec![] };
+        let success = if momentary { Success::Momentary } else { Success::Final };
+        let second = Role { success, ..role("b", b, gates()) };
         Plan {
-            roles: vec![role("a", a, vec![]), role("b", b, if gated { vec![gate] } else { vec![] })],
+            roles: vec![role("a", a, vec![]), second, launcher(vanishes, gates())],
             objects: vec![object("of-a", text(&["POD"]), Some("a"), vec![Moment::Cleaned, Moment::ReplicaGone])],
             secrets: vec![],
             host_ports: 0,
@@ -119,8 +129,35 @@ fn ledger() -> impl Strategy<Value = Ledger> {
     })
 }
 
+/// The Job behind the launcher, if it is there.
+fn launchers() -> impl Strategy<Value = Vec<Arc<Child>>> {
+    prop::option::of((any::<bool>(), any::<bool>(), any::<bool>())).prop_map(|job| {
+        let job = job.map(|(suspend, started, over)| {
+            let mut status = if started { json!({ "startTime": "2026-01-01T00:00:00Z" }) } else { json!({}) };
+            if over {
+                status["conditions"] = json!([{ "type": "Complete", "status": "True" }]);
+            }
+            let fields = [("/spec/suspend".into(), json!(suspend)), ("/status".into(), status)];
+            Arc::new(child("batch/v1", "Job", "job-launcher", fields.into()))
+        });
+        job.into_iter().collect()
+    })
+}
+
+fn child(api_version: &str, kind: &str, name: &str, fields: BTreeMap<String, Value>) -> Child {
+    Child {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid: format!("uid-of-{kind}-{name}"),
+        resource_version: "1".into(),
+        terminating: false,
+        fields,
+    }
+}
+
 fn snapshot() -> impl Strategy<Value = Snapshot> {
-    (pods(), ledger(), any::<bool>()).prop_map(|(pods, ledger, suspend)| Snapshot {
+    (pods(), launchers(), ledger(), any::<bool>()).prop_map(|(pods, children, ledger, suspend)| Snapshot {
         set_aside: None,
         now: Timestamp::UNIX_EPOCH,
         kind: Arc::new(JobKind {
@@ -150,7 +187,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
         ledger,
         digest: "d".into(),
         pods,
-        children: vec![],
+        children,
         taken: std::collections::BTreeSet::new(),
     })
 }
@@ -160,21 +197,27 @@ fn judged(plan: &Plan, outcome: Outcome) -> Answer {
     Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), verdict }
 }
 
-/// The world after these writes, with every deleted object gone and every patch of no interest.
+/// The world after these writes, with every deleted object gone.
 fn applied(snapshot: &Snapshot, actions: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     for action in actions {
         match (&action.write, action.kind.as_str()) {
             (Write::Create(_), "Pod") => after.pods.push(pod(action.name.clone(), PodPhase::Pending, false, false)),
-            (Write::Create(_), kind) => after.children.push(Arc::new(Child {
-                api_version: action.api_version.clone(),
-                kind: kind.into(),
-                name: action.name.clone(),
-                uid: format!("uid-of-{kind}-{}", action.name),
-                resource_version: "1".into(),
-                terminating: false,
-                fields: BTreeMap::new(),
-            })),
+            (Write::Create(made), kind) => {
+                let suspend = made.pointer("/spec/suspend").cloned().unwrap_or(json!(false));
+                let fields = [("/spec/suspend".to_owned(), suspend)];
+                after.children.push(Arc::new(child(&action.api_version, kind, &action.name, fields.into())));
+            }
+            (Write::Patch(patch) | Write::PatchStatus(patch), "Job") => {
+                let there = after.children.iter_mut().find(|child| child.name == action.name).expect("it is there");
+                let fields = &mut Arc::make_mut(there).fields;
+                if let Some(suspend) = patch.pointer("/spec/suspend") {
+                    fields.insert("/spec/suspend".into(), suspend.clone());
+                }
+                if patch.pointer("/status/startTime").is_some_and(Value::is_null) {
+                    fields.insert("/status".into(), json!({}));
+                }
+            }
             (Write::Delete { uid }, _) => {
                 after.pods.retain(|pod| pod.uid != *uid);
                 after.children.retain(|child| child.uid != *uid);
@@ -190,8 +233,14 @@ proptest! {
     fn deciding_again_after_applying_yields_nothing_more(snapshot in snapshot(), plan in plan()) {
         let answer = judged(&plan, Outcome::Open);
         let first = decide(&snapshot, &answer);
-        let after = applied(&snapshot, &first.actions);
-        let again = decide(&after, &answer);
+        let mut after = applied(&snapshot, &first.actions);
+        let mut again = decide(&after, &answer);
+        // A Job that counts as started is released in two steps.
+        if let [Action { write: Write::Patch(_), .. }] = &again.actions[..] {
+            prop_assert!(first.actions.iter().any(|action| matches!(action.write, Write::PatchStatus(_))));
+            after = applied(&after, &again.actions);
+            again = decide(&after, &answer);
+        }
         prop_assert!(again.actions.is_empty(), "{:?} after {:?}", again.actions, first.actions);
     }
 
@@ -201,7 +250,9 @@ proptest! {
         for action in decision.actions.iter().filter(|action| matches!(action.write, Write::Delete { .. })) {
             let Some(pod) = snapshot.pods.iter().find(|pod| pod.name == action.name) else { continue };
             let place = names::role_of_pod(&plan, "job", &pod.name);
-            let wanted = place.filter(|(role, index)| *index < plan.roles[*role].replicas);
+            let wanted = place.filter(|(role, index)| {
+                *index < plan.roles[*role].replicas && plan.roles[*role].success == Success::Final
+            });
             if let (PodPhase::Succeeded, Some((role, index))) = (pod.phase, wanted) {
                 prop_assert!(snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
             }
@@ -213,8 +264,18 @@ proptest! {
         let decision = decide(&snapshot, &judged(&plan, Outcome::Open));
         for action in decision.actions.iter().filter(|action| action.kind == "Pod" && matches!(action.write, Write::Create(_))) {
             let (role, index) = names::role_of_pod(&plan, "job", &action.name).expect("only the plan's pods are made");
-            prop_assert!(!snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
+            let momentary = plan.roles[role].success == Success::Momentary;
+            prop_assert!(momentary || !snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
         }
+    }
+
+    #[test]
+    fn a_job_that_was_made_and_may_have_removed_itself_is_not_made_again(snapshot in snapshot(), plan in plan()) {
+        let mut noted = snapshot;
+        noted.ledger.made.insert("job/launcher".into());
+        let decision = decide(&noted, &judged(&plan, Outcome::Open));
+        let makes = decision.actions.iter().any(|action| action.kind == "Job" && matches!(action.write, Write::Create(_)));
+        prop_assert!(!(makes && plan.roles[2].may_vanish()), "{:?}", decision.actions);
     }
 
     #[test]
