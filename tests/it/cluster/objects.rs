@@ -32,6 +32,10 @@ pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "pad
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 
 impl Kind {
+    pub(crate) const fn new(before_namespace: &'static str, plural: &'static str) -> Self {
+        Self(before_namespace, plural)
+    }
+
     pub(crate) fn plural(&self) -> &'static str {
         self.1
     }
@@ -66,6 +70,19 @@ impl Namespace {
         self.client.request(request).await.unwrap_or_else(|error| panic!("{}: {error}", kind.plural()))
     }
 
+    /// Makes an object that is in no namespace.
+    pub(crate) async fn create_in_cluster(&self, kind: &Kind, object: &Value) {
+        let requests = Request::new(format!("/{}/{}", kind.0, kind.1));
+        let request = requests.create(&PostParams::default(), serde_json::to_vec(object).unwrap()).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
+    pub(crate) async fn delete_in_cluster(&self, kind: &Kind, name: &str) {
+        let requests = Request::new(format!("/{}/{}", kind.0, kind.1));
+        let request = requests.delete(name, &DeleteParams::default()).unwrap();
+        self.client.request::<Value>(request).await.unwrap();
+    }
+
     /// The object, or `null` if there is none.
     pub(crate) async fn get(&self, kind: &Kind, name: &str) -> Result<Value> {
         let request = kind.requests(&self.name).get(name, &GetParams::default())?;
@@ -92,7 +109,9 @@ impl Namespace {
         self.client.request(request).await.unwrap_or_else(|error| panic!("{}/{name}: {error}", kind.plural()))
     }
 
+    /// Sets the status of an object once it is there.
     pub(crate) async fn set_status(&self, kind: &Kind, name: &str, status: &Value) -> Value {
+        self.is(kind, name, "there", |_| true).await;
         let patch = json!({ "status": status });
         let requests = kind.requests(&self.name);
         let request =

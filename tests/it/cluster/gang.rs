@@ -1,0 +1,78 @@
+//! Volcano's PodGroup on a real API server, with the test as Volcano (A14).
+
+use super::{
+    jobs::paddle,
+    objects::{Kind, PADDLE_JOBS, PODS, SERVICES, at, text},
+    world::World,
+};
+use crate::operator::Operator;
+use cluster::{Need, require::missing};
+use serde_json::{Value, json};
+
+const POD_GROUPS: Kind = Kind::new("apis/scheduling.volcano.sh/v1beta1", "podgroups");
+const CRDS: Kind = Kind::new("apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
+
+/// Volcano's kind, as far as it matters: spec and status as they come, status apart, its default queue.
+fn volcano() -> Value {
+    let queue = json!({ "type": "string", "default": "default" });
+    let spec =
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "queue": queue } });
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": any } } });
+    let version = json!({ "name": "v1beta1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "podgroups.scheduling.volcano.sh" },
+        "spec": {
+            "group": "scheduling.volcano.sh",
+            "scope": "Namespaced",
+            "names": { "kind": "PodGroup", "plural": "podgroups", "singular": "podgroup", "listKind": "PodGroupList" },
+            "versions": [version],
+        },
+    })
+}
+
+// A14
+#[tokio::test]
+async fn pods_wait_until_volcano_admits_their_group_even_if_volcano_comes_later() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let world = World::alone("gang").await;
+    let config = world.plane.dir().join("paddle.yaml");
+    std::fs::write(&config, "scheduling: volcano\n").unwrap();
+    let config = format!("paddle={}", config.display());
+    let operator = Operator::start(&world.plane, &["--namespace", &world.name, "--plugin-config", &config]).await;
+    let mut job = paddle("wide").ps(1).worker(2).runs("1s").manifest;
+    job["spec"]["schedulingPolicy"] = json!({ "minAvailable": 3 });
+    for role in ["ps", "worker"] {
+        // The fake nodes have no Volcano; their scheduler takes the pods, as Volcano would.
+        job["spec"][role]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
+    }
+    world.create(&PADDLE_JOBS, &job).await;
+    let waits = |job: &Value| text(job, "/status/conditions/0/message").contains("podgroup/wide");
+    world.is(&PADDLE_JOBS, "wide", "waiting for its PodGroup", waits).await;
+    world.create_in_cluster(&CRDS, &volcano()).await;
+    let group = world.is(&POD_GROUPS, "wide", "there", |_| true).await;
+    assert_eq!((at(&group, "/spec/minMember"), text(&group, "/spec/minResources/cpu")), (&json!(3), "300m"));
+    assert_eq!(text(&group, "/spec/queue"), "default");
+    world.are(&PODS, &[]).await;
+    world.set_status(&POD_GROUPS, "wide", &json!({ "phase": "Inqueue" })).await;
+    let pod = world.is(&PODS, "wide-ps-0", "there", |_| true).await;
+    assert_eq!(text(&pod, "/spec/schedulerName"), "volcano");
+    assert_eq!(text(&pod, "/metadata/annotations/scheduling.k8s.io~1group-name"), "wide");
+    // A status that changes nothing of the plan costs nothing: the default queue is Volcano's, not ours.
+    let before = world.get(&POD_GROUPS, "wide").await.unwrap();
+    for pod in ["wide-ps-0", "wide-worker-0", "wide-worker-1"] {
+        world.is(&PODS, pod, "there", |_| true).await;
+        world.set_status(&PODS, pod, &super::played::addressed("10.0.0.9")).await;
+        world.set_status(&PODS, pod, &super::played::succeeded()).await;
+    }
+    world.is(&PADDLE_JOBS, "wide", "Completed", |job| at(job, "/status/phase") == "Completed").await;
+    world.is_gone(&POD_GROUPS, "wide").await;
+    world.are(&SERVICES, &[]).await;
+    assert_eq!(at(&before, "/metadata/generation"), &json!(1), "nobody wrote its spec again");
+    world.delete_in_cluster(&CRDS, "podgroups.scheduling.volcano.sh").await;
+    operator.stop().await;
+}
