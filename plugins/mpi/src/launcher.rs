@@ -4,7 +4,7 @@ use crate::MpiJob;
 use crate::spec::RunPolicy;
 use serde_json::{Value, json};
 use troupe_plugin::types::{Observation, PodPhase, PodRow};
-use troupe_plugin::{ChildExt, ObservationExt};
+use troupe_plugin::{ChildExt, ObservationExt, json_text};
 
 /// The launcher's role.
 pub(crate) const ROLE: &str = "launcher";
@@ -27,7 +27,7 @@ pub(crate) fn job_body(job: &MpiJob) -> String {
             spec[field] = json!(limit);
         }
     }
-    json!({ "metadata": { "labels": { "app": job.name() } }, "spec": spec }).to_string()
+    json_text(&json!({ "metadata": { "labels": { "app": job.name() } }, "spec": spec }))
 }
 
 /// What is seen of the launcher's Job.

@@ -20,7 +20,7 @@ use serde_json::json;
 use troupe_plugin::types::{
     Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
 };
-use troupe_plugin::{Framework, Job};
+use troupe_plugin::{Framework, Job, json_text};
 
 /// An MPIJob as this plugin reads it.
 pub(crate) type MpiJob = Job<MpiJobSpec, Config>;
@@ -93,12 +93,11 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
 
 fn config_schema() -> String {
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
-    json!({
+    json_text(&json!({
         "type": "object",
         "properties": { "cluster-domain": { "type": "string", "default": "", "description": domain } },
         "additionalProperties": false,
-    })
-    .to_string()
+    }))
 }
 
 #[cfg(test)]

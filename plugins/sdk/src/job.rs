@@ -27,6 +27,13 @@ impl<S: DeserializeOwned, C: DeserializeOwned> Job<S, C> {
 }
 
 impl<S, C> Job<S, C> {
+    /// It was parsed from this view, or from another of the same version of the job.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_of(&self, view: &JobView) -> bool {
+        self.view.uid == view.uid && self.view.generation == view.generation
+    }
+
     /// The job's name.
     #[must_use]
     pub fn name(&self) -> &str {

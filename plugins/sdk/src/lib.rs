@@ -12,6 +12,8 @@
 #[doc(hidden)]
 #[path = "bindings.rs"]
 pub mod __bindings;
+#[cfg(target_family = "wasm")]
+mod arena;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
 mod job;
@@ -28,8 +30,8 @@ pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
 pub use __bindings::troupe::framework::types;
 pub use job::{Job, invalid, unsupported};
 pub use observed::{ChildExt, ObservationExt, PodExt};
-pub use pod::{Container, PodTemplate};
-pub use text::{index, job_name, pod_name, text};
+pub use pod::{Container, PodTemplate, UserTemplate};
+pub use text::{index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
 use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
@@ -74,26 +76,41 @@ macro_rules! export {
         #[cfg(target_family = "wasm")]
         const _: () = {
             struct Exported;
+            type Parsed =
+                $crate::Job<<$framework as $crate::Framework>::Spec, <$framework as $crate::Framework>::Config>;
+            ::std::thread_local! {
+                /// `bind` and `judge` of a pass share an instance and are asked about the same job.
+                static JOB: ::std::cell::RefCell<Option<Parsed>> = const { ::std::cell::RefCell::new(None) };
+            }
+            fn of_job<T>(
+                view: $crate::types::JobView,
+                answer: impl FnOnce(&Parsed) -> Result<T, $crate::types::Refusal>,
+            ) -> Result<T, $crate::types::Refusal> {
+                JOB.with_borrow_mut(|parsed| match parsed {
+                    Some(job) if job.is_of(&view) => answer(job),
+                    _ => answer(parsed.insert($crate::Job::parse(view)?)),
+                })
+            }
             impl $crate::__Guest for Exported {
                 fn describe() -> $crate::types::Descriptor {
                     <$framework as $crate::Framework>::describe()
                 }
                 fn plan(job: $crate::types::JobView) -> Result<$crate::types::JobPlan, $crate::types::Refusal> {
-                    <$framework as $crate::Framework>::plan(&$crate::Job::parse(job)?)
+                    of_job(job, <$framework as $crate::Framework>::plan)
                 }
                 fn bind(
                     job: $crate::types::JobView,
                     seen: $crate::types::Observation,
                     wanted: Vec<String>,
                 ) -> Result<$crate::types::Bindings, $crate::types::Refusal> {
-                    <$framework as $crate::Framework>::bind(&$crate::Job::parse(job)?, &seen, &wanted)
+                    of_job(job, |job| <$framework as $crate::Framework>::bind(job, &seen, &wanted))
                 }
                 fn judge(
                     job: $crate::types::JobView,
                     seen: $crate::types::Observation,
                     outlook: $crate::types::Outlook,
                 ) -> Result<$crate::types::Verdict, $crate::types::Refusal> {
-                    <$framework as $crate::Framework>::judge(&$crate::Job::parse(job)?, &seen, &outlook)
+                    of_job(job, |job| <$framework as $crate::Framework>::judge(job, &seen, &outlook))
                 }
             }
     $crate::__export_troupe_plugin!(Exported with_types_in $crate::__bindings);
