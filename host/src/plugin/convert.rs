@@ -59,7 +59,7 @@ impl JobInput {
             generation: u64::try_from(job.generation).unwrap_or_default(),
             labels: pairs(&job.labels),
             annotations: pairs(&job.annotations),
-            spec: job.spec.to_string(),
+            spec: text(&job.spec),
             config: config.to_owned(),
         })
     }
@@ -112,7 +112,7 @@ impl Seen {
             name: child.name.clone(),
             uid: child.uid.clone(),
             terminating: child.terminating,
-            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), value.to_string())).collect(),
+            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect(),
         };
         Self(wit::Observation {
             now: milliseconds(snapshot.now),
@@ -122,7 +122,7 @@ impl Seen {
                 .into_iter()
                 .map(|(role, succeeded)| wit::RoleFacts { role: role.to_owned(), succeeded })
                 .collect(),
-            previous_status: observe::previous_status(&snapshot.job.status).to_string(),
+            previous_status: text(&observe::previous_status(&snapshot.job.status)),
         })
     }
 
@@ -183,6 +183,11 @@ fn container(status: &snapshot::ContainerStatus) -> wit::ContainerRow {
         restarts: status.restarts,
         state,
     }
+}
+
+/// JSON as text, without the detour by its `Display`.
+fn text(json: &Value) -> String {
+    serde_json::to_string(json).expect("its keys are text")
 }
 
 fn milliseconds(at: jiff::Timestamp) -> u64 {
