@@ -18,9 +18,8 @@ const BUILTIN: &[&str] = &["paddle", "mpi", "rhino"];
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// A guest's shadow stack, and a memory that a usual call need not grow: growing changes the protection of pages, and
-/// changes it back after the call.
-const LINKER: [&str; 2] = ["-zstack-size=262144", "--initial-memory=2097152"];
+/// A guest's shadow stack.
+const STACK: &str = "-Clink-arg=-zstack-size=262144";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -97,7 +96,7 @@ fn flags(root: &Path, target_dir: &Path) -> Result<String, Box<dyn Error>> {
     }
     let mut flags: Vec<String> =
         remapped.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
-    flags.extend(LINKER.map(|arg| format!("-Clink-arg={arg}")));
+    flags.push(STACK.to_owned());
     Ok(flags.join("\u{1f}"))
 }
 

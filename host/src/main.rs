@@ -2,8 +2,13 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use troupe::{args::Args, cli};
+
+/// Objects, JSON and what plugins are shown are many small pieces, which the system's allocator is slow with.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {

@@ -11,12 +11,17 @@ use decide::{
 };
 use divan::Bencher;
 use futures::executor::block_on;
+use mimalloc::MiMalloc;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},
 };
 use troupe::plugin::{Plugins, Seam};
+
+/// As in the host.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 static PLUGINS: LazyLock<Plugins> =
     LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));

@@ -132,15 +132,12 @@ impl Caller {
         wanted: &[String],
         outlook: &Outlook,
     ) -> Result<Said, NoPlan> {
-        let function = if wanted.is_empty() { "judge" } else { "bind" };
         let subject = job.subject();
-        let purpose = Purpose { function, subject: &subject, now: seen.now(), seed: job.uid(), pods: seen.pods() };
+        let purpose =
+            Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), pods: seen.pods() };
         let mut open = self.open(plugin, exports, &purpose)?;
-        let bodies = match wanted {
-            [] => BTreeMap::new(),
-            _ => open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?,
-        };
-        let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, (job, seen), outlook))?;
+        let bodies = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
+        let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
         Ok((bodies, verdict))
     }
 

@@ -62,7 +62,7 @@ impl JobInput {
             created: milliseconds(job.created),
             labels: pairs(&job.labels),
             annotations: pairs(&job.annotations),
-            spec: job.spec.to_string(),
+            spec: text(&job.spec),
             config: config.to_owned(),
             host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
         })
@@ -117,14 +117,14 @@ impl Seen {
             name: child.name.clone(),
             uid: child.uid.clone(),
             terminating: child.terminating,
-            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), value.to_string())).collect(),
+            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect(),
         };
         Self(wit::Observation {
             now: milliseconds(snapshot.now),
             pods: rows.iter().map(|row| pod(row, plan)).collect(),
             children: snapshot.children.iter().map(|one| child(one)).collect(),
             roles: observe::facts(snapshot, plan, &rows).map(role_facts).collect(),
-            previous_status: observe::previous_status(&snapshot.job.status).to_string(),
+            previous_status: text(&observe::previous_status(&snapshot.job.status)),
         })
     }
 
@@ -191,6 +191,11 @@ fn container(status: &snapshot::ContainerStatus) -> wit::ContainerRow {
     }
 }
 
+/// JSON as text, without the detour by its `Display`.
+fn text(json: &Value) -> String {
+    serde_json::to_string(json).expect("its keys are text")
+}
+
 fn milliseconds(at: jiff::Timestamp) -> u64 {
     u64::try_from(at.as_millisecond()).unwrap_or_default()
 }
@@ -237,11 +242,10 @@ impl Live {
         &self,
         store: &mut Store<Guest>,
         limits: &Limits,
-        (job, seen): (&JobInput, &Seen),
         outlook: &Outlook,
     ) -> Result<plan::Verdict, Stop> {
         let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
-        let said = self.functions().call_judge(store, &job.0, &seen.0, &outlook);
+        let said = self.functions().call_judge(store, &outlook);
         answer::verdict(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits).map_err(Stop::Unacceptable)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::convert::JobInput;
 use decide::{
-    plan::{Plan, Rejection},
+    plan::{Backing, Body, Plan, Rejection},
     snapshot::Job,
 };
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -97,26 +98,32 @@ impl Memo {
     }
 }
 
-/// About the memory that a plan takes: a `Value` is some times its text.
+/// About the memory that a plan takes: what can be large in it, and something for the rest.
 fn weight(planned: &Planned) -> usize {
-    struct Length(usize);
-    impl std::io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut length = Length(0);
-    let counted = match planned {
-        Ok(plan) => serde_json::to_writer(&mut length, &**plan),
-        Err(rejection) => serde_json::to_writer(&mut length, rejection),
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(rejection) => return 512 + rejection.to_string().len(),
     };
-    match counted {
-        Ok(()) => 4 * length.0 + 512,
-        Err(_) => usize::MAX / 2,
+    let roles = plan.roles.iter().map(|role| match &role.backing {
+        Backing::Pods => size(&role.template),
+        Backing::Job(body) => size(&role.template) + size(body),
+    });
+    let objects = plan.objects.iter().map(|object| match &object.body {
+        Body::Fixed(body, _) => size(body),
+        Body::Bound => 0,
+    });
+    roles.chain(objects).map(|bytes| bytes + 1024).sum::<usize>() + 1024 * (1 + plan.secrets.len())
+}
+
+fn size(json: &Value) -> usize {
+    const NODE: usize = size_of::<Value>();
+    match json {
+        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(size).sum::<usize>(),
+        Value::Object(fields) => {
+            NODE + fields.iter().map(|(key, value)| 2 * NODE + key.len() + size(value)).sum::<usize>()
+        }
     }
 }
 

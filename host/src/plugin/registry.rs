@@ -234,7 +234,7 @@ impl Plugins {
         Shown { input: Arc::new(input), key }
     }
 
-    /// The wanted bodies and the verdict. `bind` is asked only when a body is wanted.
+    /// The wanted bodies and the verdict.
     pub async fn judge(&self, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[String], outlook: Outlook) -> Answer {
         match self.pass(snapshot, plan, wanted, outlook).await {
             Ok((bodies, verdict)) => Answer::Judged { plan: Arc::clone(plan), bodies, verdict },

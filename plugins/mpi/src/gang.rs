@@ -114,7 +114,8 @@ fn text(value: Option<&Value>) -> Option<String> {
 }
 
 fn priority(replicas: &Replicas<'_>) -> Option<String> {
-    text(replicas.template.pointer("/spec/priorityClassName"))
+    let template: Value = replicas.template.read()?;
+    text(template.pointer("/spec/priorityClassName"))
 }
 
 /// What so many members ask for. Fewer than all are the launcher and workers: without its launcher no job starts, so
@@ -126,9 +127,9 @@ fn resources(valid: &Valid<'_>, launchers: u32, workers: u32, members: u32) -> O
     let launchers = launchers.min(members);
     let workers = workers.min(members - launchers);
     let mut sum = Resources::new();
-    quantity::add(&mut sum, &quantity::requests(valid.launcher.template, Missing::Names), launchers);
-    if let Some(worker) = &valid.worker {
-        quantity::add(&mut sum, &quantity::requests(worker.template, Missing::Names), workers);
+    for (replicas, count) in [(Some(&valid.launcher), launchers), (valid.worker.as_ref(), workers)] {
+        let template: Value = replicas.and_then(|replicas| replicas.template.read()).unwrap_or_default();
+        quantity::add(&mut sum, &quantity::requests(&template, Missing::Names), count);
     }
     Some(sum.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect())
 }

@@ -4,8 +4,8 @@ use crate::MpiJob;
 use crate::validate::{Implementation, validate};
 use serde_json::json;
 use std::collections::BTreeSet;
-use troupe_plugin::ObservationExt;
 use troupe_plugin::types::{Observation, PodPhase, Refusal};
+use troupe_plugin::{ObservationExt, json_text};
 
 /// The ConfigMap's key in the plan.
 pub(crate) const KEY: &str = "config";
@@ -26,7 +26,7 @@ pub(crate) fn config_map(job: &MpiJob, seen: &Observation) -> Result<String, Ref
         HOSTFILE: hostfile(job, valid.implementation),
         DISCOVER_HOSTS: discover_hosts(job, seen),
     });
-    Ok(json!({ "metadata": { "labels": { "app": job.name() } }, "data": data }).to_string())
+    Ok(json_text(&json!({ "metadata": { "labels": { "app": job.name() } }, "data": data })))
 }
 
 /// How large the two files become once all workers run, and whether that is too large to be kept in one object.

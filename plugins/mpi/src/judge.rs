@@ -5,11 +5,11 @@ use crate::conditions::{Conditions, Step};
 use crate::launcher::{self, Launcher, running_pods};
 use serde_json::{Map, Value, json};
 use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Verdict};
-use troupe_plugin::{ObservationExt, rfc3339};
+use troupe_plugin::{ObservationExt, json_text, rfc3339};
 
 /// The whole status for this instant, from the status before and what was seen.
 pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verdict {
-    let previous = seen.previous();
+    let previous: Value = seen.previous();
     let mut status = Status::of(job, &previous, rfc3339(seen.now));
     if status.is_over() {
         return status.verdict(&published_counts(&previous));
@@ -155,7 +155,7 @@ impl Status {
                 status[field] = time.into();
             }
         }
-        Verdict { status: status.to_string(), headline: self.conditions.headline(), outcome, events: self.events }
+        Verdict { status: json_text(&status), headline: self.conditions.headline(), outcome, events: self.events }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::MpiJob;
 use crate::spec::RunPolicy;
 use serde_json::{Value, json};
 use troupe_plugin::types::{Observation, PodPhase, PodRow};
-use troupe_plugin::{ChildExt, ObservationExt};
+use troupe_plugin::{ChildExt, ObservationExt, json_text};
 
 /// Better: the original runs the whole job again.
 const LOST: &str = "the launcher's Job went by its ttlSecondsAfterFinished before anybody saw how it ended; \
@@ -30,7 +30,7 @@ pub(crate) fn job_body(job: &MpiJob) -> String {
             spec[field] = json!(limit);
         }
     }
-    json!({ "metadata": { "labels": { "app": job.name() } }, "spec": spec }).to_string()
+    json_text(&json!({ "metadata": { "labels": { "app": job.name() } }, "spec": spec }))
 }
 
 /// What is seen of the launcher's Job.

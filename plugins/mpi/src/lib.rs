@@ -21,7 +21,7 @@ use serde_json::json;
 use troupe_plugin::types::{
     Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
 };
-use troupe_plugin::{Framework, Job};
+use troupe_plugin::{Framework, Job, json_text};
 
 /// An MPIJob as this plugin reads it.
 pub(crate) type MpiJob = Job<MpiJobSpec, Config>;
@@ -107,7 +107,7 @@ fn config_schema() -> String {
     let gang =
         "`volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling.";
     let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
-    json!({
+    json_text(&json!({
         "type": "object",
         "properties": {
             "cluster-domain": { "type": "string", "default": "", "description": domain },
@@ -115,8 +115,7 @@ fn config_schema() -> String {
             "ttl-deletes-mpijob": { "type": "boolean", "default": false, "description": ttl },
         },
         "additionalProperties": false,
-    })
-    .to_string()
+    }))
 }
 
 #[cfg(test)]

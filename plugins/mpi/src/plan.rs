@@ -7,7 +7,7 @@ use troupe_plugin::types::{
     Algorithm, Backing, Body, Clean, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
     Success, Ttl, Upkeep,
 };
-use troupe_plugin::{job_name, pod_name, pods_are, text, unsupported};
+use troupe_plugin::{UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
 /// The workers' role.
 const WORKER: &str = "worker";
@@ -85,7 +85,7 @@ fn service(job: &MpiJob) -> Object {
         kind: "Service".into(),
         name: vec![job_name()],
         per_pod_of: None,
-        body: Body::Fixed((body.to_string(), vec![])),
+        body: Body::Fixed((json_text(&body), vec![])),
         upkeep: Upkeep::CreateOnly,
         after: vec![],
         remove_when: vec![],
@@ -136,8 +136,9 @@ fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
     }
 }
 
-fn overridden_restart_policy(launcher: &Value) -> Option<Event> {
-    let policy = launcher.pointer("/spec/restartPolicy").and_then(Value::as_str)?;
+fn overridden_restart_policy(launcher: &UserTemplate) -> Option<Event> {
+    let template: Value = launcher.read()?;
+    let policy = template.pointer("/spec/restartPolicy").and_then(Value::as_str)?;
     (!policy.is_empty()).then(|| Event {
         warning: true,
         reason: "SetPodTemplateRestartPolicy".into(),

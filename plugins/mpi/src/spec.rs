@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use troupe_plugin::UserTemplate;
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 use crate::crd;
@@ -96,7 +97,7 @@ pub struct ReplicaSpec {
         all(feature = "crd", not(target_family = "wasm")),
         schemars(schema_with = "troupe_plugin::crd::pod_template")
     )]
-    pub template: Option<Value>,
+    pub template: Option<UserTemplate>,
 }
 
 /// What happens when the job is finished, suspended or takes too long.

@@ -2,7 +2,9 @@
 
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use troupe_plugin::UserTemplate;
 use troupe_plugin::types::{FieldError, Refusal};
 
 /// A job that is as it must be, with the defaults filled in.
@@ -22,7 +24,7 @@ pub(crate) struct Replicas<'a> {
     pub(crate) path: String,
     pub(crate) replicas: u32,
     pub(crate) restart_policy: &'a str,
-    pub(crate) template: &'a Value,
+    pub(crate) template: &'a UserTemplate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +163,16 @@ impl Mistakes {
     }
 }
 
-fn has_containers(template: &Value) -> bool {
-    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
-    containers.is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object))
+fn has_containers(template: &UserTemplate) -> bool {
+    #[derive(Deserialize)]
+    struct Template {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        containers: Vec<Map<String, Value>>,
+    }
+    template.read().is_some_and(|template: Template| !template.spec.containers.is_empty())
 }
 
 /// Why this is not a label of RFC 1035, or None if it is one.

@@ -3,7 +3,7 @@
 use crate::{Job, spec::Role};
 use serde_json::{Value, json};
 use troupe_plugin::{
-    PodTemplate, field_is, job_name,
+    PodTemplate, UserTemplate, field_is, job_name,
     quantity::{self, Missing, Resources},
     types::{Body, Gate, Moment, Object, Upkeep},
 };
@@ -21,7 +21,8 @@ pub(crate) const KEEP: [&str; 5] =
 /// Volcano schedules the job: the cluster operator wants it, and no role has another scheduler.
 pub(crate) fn is_on(job: &Job) -> bool {
     let foreign = |role: Role<'_>| {
-        let name = role.spec.template.as_ref().and_then(|template| template.pointer("/spec/schedulerName")?.as_str());
+        let template: Value = role.spec.template.as_ref().and_then(UserTemplate::read).unwrap_or_default();
+        let name = template.pointer("/spec/schedulerName").and_then(Value::as_str);
         name.is_some_and(|name| !name.is_empty() && name != VOLCANO)
     };
     job.config.scheduling == VOLCANO && !job.spec.roles().any(foreign)
@@ -80,8 +81,8 @@ fn queue(job: &Job) -> Option<&str> {
 fn resources(job: &Job) -> Value {
     let mut sum = Resources::new();
     for role in job.spec.roles() {
-        let one = role.spec.template.as_ref().map(|template| quantity::requests(template, Missing::All));
-        quantity::add(&mut sum, &one.unwrap_or_default(), role.replicas());
+        let template: Value = role.spec.template.as_ref().and_then(UserTemplate::read).unwrap_or_default();
+        quantity::add(&mut sum, &quantity::requests(&template, Missing::All), role.replicas());
     }
     sum.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect()
 }

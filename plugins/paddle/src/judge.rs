@@ -1,49 +1,93 @@
 //! A PaddleJob's status: counters, phase, mode, times.
 
 use crate::{Job, spec::Role};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use troupe_plugin::{
-    ObservationExt, PodExt, rfc3339,
+    ObservationExt, PodExt, json_text, rfc3339,
     types::{Observation, Outcome, PodPhase, PodRow, Verdict},
 };
 
-/// The job's whole status. A phase that is final stays, with the counters it was reached with.
-pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
-    let previous = seen.previous();
-    let before = previous["phase"].as_str().unwrap_or_default();
-    if let "Completed" | "Failed" = before {
-        return verdict(&previous, before);
-    }
-    let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = phase(job, &counts, before);
-    let mut status = Map::new();
-    status.insert("phase".into(), json!(phase));
-    status.insert("mode".into(), json!(mode(job)));
-    for (role, counts) in &counts {
-        if let Some(section) = counts.to_json(role, job, seen) {
-            status.insert(role.name.into(), section);
-        }
-    }
-    let mut time = |field: &str, when: bool| {
-        match &previous[field] {
-            Value::Null if when => status.insert(field.into(), json!(rfc3339(seen.now))),
-            Value::Null => None,
-            kept => status.insert(field.into(), kept.clone()),
-        };
-    };
-    time("startTime", phase == "Running");
-    time("completionTime", phase == "Completed" || phase == "Failed");
-    verdict(&Value::Object(status), phase)
+/// What counts of the status as last published.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Before {
+    phase: Value,
+    start_time: Value,
+    completion_time: Value,
 }
 
-fn verdict(status: &Value, phase: &str) -> Verdict {
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    phase: &'a str,
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ps: Option<Section<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<Section<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heter: Option<Section<'a>>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    start_time: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    completion_time: Value,
+}
+
+/// A role's part of the status. Counts of zero are left out.
+#[derive(Serialize)]
+struct Section<'a> {
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refs: Vec<Reference<'a>>,
+}
+
+/// Without `resourceVersion`, which would change the status with every touch of a pod.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+}
+
+/// The job's whole status. A phase that is final stays, with the counters it was reached with.
+pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
+    let before: Before = seen.previous();
+    let phase_before = before.phase.as_str().unwrap_or_default();
+    if let "Completed" | "Failed" = phase_before {
+        return verdict(seen.previous_status.clone(), phase_before);
+    }
+    let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
+    let phase = phase(job, &counts, phase_before);
+    let section = |name: &str| counts.iter().find(|(role, _)| role.name == name)?.1.section(name, job, seen);
+    let time = |kept: &Value, when: bool| match kept {
+        Value::Null if when => Value::String(rfc3339(seen.now)),
+        kept => kept.clone(),
+    };
+    let status = Status {
+        phase,
+        mode: mode(job),
+        ps: section("ps"),
+        worker: section("worker"),
+        heter: section("heter"),
+        start_time: time(&before.start_time, phase == "Running"),
+        completion_time: time(&before.completion_time, phase == "Completed" || phase == "Failed"),
+    };
+    verdict(json_text(&status), phase)
+}
+
+fn verdict(status: String, phase: &str) -> Verdict {
     let outcome = match phase {
         "Completed" => Outcome::Succeeded,
         "Failed" => Outcome::Failed,
         _ => Outcome::Open,
     };
     // The original announces no phase.
-    Verdict { status: status.to_string(), headline: phase.to_owned(), outcome, events: vec![] }
+    Verdict { status, headline: phase.to_owned(), outcome, events: vec![] }
 }
 
 fn mode(job: &Job) -> &'static str {
@@ -79,13 +123,23 @@ fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a s
 }
 
 /// Pods of a role by what Paddle's status calls them.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct Counts {
+    #[serde(skip_serializing_if = "is_zero")]
     pending: u32,
+    #[serde(skip_serializing_if = "is_zero")]
     starting: u32,
+    #[serde(skip_serializing_if = "is_zero")]
     running: u32,
+    #[serde(skip_serializing_if = "is_zero")]
     failed: u32,
+    #[serde(skip_serializing_if = "is_zero")]
     succeeded: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Counts {
@@ -109,32 +163,24 @@ impl Counts {
     }
 
     /// None while the role has no pod and never had one that succeeded.
-    fn to_json(&self, role: &Role<'_>, job: &Job, seen: &Observation) -> Option<Value> {
-        let refs: Vec<_> = seen.pods_of(role.name).map(|pod| reference(job, pod)).collect();
-        let mut section = Map::new();
-        let counters = [
-            ("pending", self.pending),
-            ("starting", self.starting),
-            ("running", self.running),
-            ("failed", self.failed),
-            ("succeeded", self.succeeded),
-        ];
-        section.extend(counters.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_owned(), json!(n))));
-        if !refs.is_empty() {
-            section.insert("refs".into(), json!(refs));
-        }
-        (!section.is_empty()).then_some(Value::Object(section))
+    fn section<'a>(self, role: &str, job: &'a Job, seen: &'a Observation) -> Option<Section<'a>> {
+        let reference = |pod: &'a PodRow| Reference {
+            api_version: "v1",
+            kind: "Pod",
+            namespace: job.namespace(),
+            name: &pod.name,
+            uid: &pod.uid,
+        };
+        let refs: Vec<_> = seen.pods.iter().filter(|pod| pod.role == role).map(reference).collect();
+        let empty = self == Self::default() && refs.is_empty();
+        (!empty).then_some(Section { counts: self, refs })
     }
-}
-
-/// Without `resourceVersion`, which would change the status with every touch of a pod.
-fn reference(job: &Job, pod: &PodRow) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Pod", "namespace": job.namespace(), "name": pod.name, "uid": pod.uid })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use troupe_plugin::testkit::{self, PodIs, pod};
 
     fn role(replicas: u32) -> Value {

@@ -25,7 +25,7 @@ pub use spec::PaddleJob;
 pub use spec::{PaddleJobSpec, ResourceSpec, SchedulingPolicy};
 
 use troupe_plugin::{
-    Framework,
+    Framework, json_text,
     types::{Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict},
 };
 
@@ -72,7 +72,7 @@ impl Framework for Paddle {
                 child("ConfigMap", "configmaps", Some("paddle-res-name"), &["/data"]),
                 pod_group,
             ],
-            config_schema: spec::config_schema().to_string(),
+            config_schema: json_text(&spec::config_schema()),
             event_source: "paddlejob-controller".into(),
         }
     }
@@ -84,7 +84,7 @@ impl Framework for Paddle {
     fn bind(job: &Job, seen: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
         let wants = wanted.iter().any(|key| key == rendezvous::KEY);
         let body = if wants { rendezvous::body(job, seen) } else { None };
-        Ok(Bindings { bodies: body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body.to_string())).collect() })
+        Ok(Bindings { bodies: body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body)).collect() })
     }
 
     fn judge(job: &Job, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {

@@ -6,9 +6,11 @@ use crate::{
     objects::PORTS,
     spec::{Intranet, Role},
 };
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use troupe_plugin::{
-    ChildExt, ObservationExt, PodExt, job_name,
+    ChildExt, ObservationExt, PodExt, job_name, json_text,
     types::{Body, Gate, Object, Observation, Upkeep},
 };
 
@@ -36,19 +38,39 @@ pub(crate) fn object(addresses: Vec<Gate>) -> Object {
     }
 }
 
+/// What the ConfigMap says, by key.
+type Data = BTreeMap<&'static str, String>;
+
+#[derive(Serialize)]
+struct ConfigMap<'a> {
+    metadata: Metadata<'a>,
+    data: Data,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    labels: Labels<'a>,
+}
+
+#[derive(Serialize)]
+struct Labels<'a> {
+    #[serde(rename = "paddle-res-name")]
+    name: &'a str,
+}
+
 /// The ConfigMap, or None to leave it as it is: not all addresses are known, or the one that is there says the same
 /// endpoints (one made by the original operator stays byte for byte).
-pub(crate) fn body(job: &Job, seen: &Observation) -> Option<Value> {
+pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
     let there = seen.child(KEY).and_then(|child| child.field("/data"));
     let port = port(job, there.as_ref());
     let data = data(job, seen, port)?;
-    let agrees = |key: &str| there.as_ref().map(|there| &there[key]) == Some(data.get(key).unwrap_or(&Value::Null));
+    let agrees = |key: &str| there.as_ref().map(|there| there[key].as_str()) == Some(data.get(key).map(String::as_str));
     let endpoints =
         ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
     if there.is_some() && endpoints.into_iter().all(agrees) {
         return None;
     }
-    Some(json!({ "metadata": { "labels": { "paddle-res-name": job.name() } }, "data": data }))
+    Some(json_text(&ConfigMap { metadata: Metadata { labels: Labels { name: job.name() } }, data }))
 }
 
 /// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the ports that
@@ -65,54 +87,57 @@ fn port(job: &Job, there: Option<&Value>) -> u32 {
     }
 }
 
-fn data(job: &Job, seen: &Observation, port: u32) -> Option<Map<String, Value>> {
-    let hosts = |role: &Role<'_>| -> Option<Vec<String>> {
-        let hosts = (0..role.replicas()).map(|index| host(job, seen, role, index));
-        hosts.collect()
-    };
-    let mut data = Map::new();
-    let mut set = |key: &str, value: String| data.insert(key.to_owned(), Value::String(value));
-    set("TRAINER_PORTS_NUM", PORTS.to_string());
-    set("PADDLE_PORT", port.to_string());
+fn data(job: &Job, seen: &Observation, port: u32) -> Option<Data> {
+    let mut data = Data::new();
+    data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
+    data.insert("PADDLE_PORT", port.to_string());
     for role in job.spec.roles().filter(|role| role.replicas() > 0) {
-        let hosts = hosts(&role)?;
+        let hosts = hosts(job, seen, &role)?;
         let endpoints = hosts.iter().map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
         match role.name {
             "ps" => {
-                set("PADDLE_PSERVERS_IP_PORT_LIST", endpoints);
+                data.insert("PADDLE_PSERVERS_IP_PORT_LIST", endpoints);
                 if let (Some(gloo @ 1..), Some(first)) = (job.spec.with_gloo, hosts.first()) {
-                    set("PADDLE_WITH_GLOO", gloo.to_string());
-                    set("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
-                    set("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", port + GLOO_OFFSET));
+                    data.insert("PADDLE_WITH_GLOO", gloo.to_string());
+                    data.insert("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
+                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", port + GLOO_OFFSET));
                 }
             }
             "worker" => {
-                set("PADDLE_TRAINER_ENDPOINTS", endpoints);
-                set("PADDLE_TRAINERS", hosts.join(","));
-                set("PADDLE_TRAINERS_NUM", hosts.len().to_string());
+                data.insert("PADDLE_TRAINER_ENDPOINTS", endpoints);
+                data.insert("PADDLE_TRAINERS", hosts.join(","));
+                data.insert("PADDLE_TRAINERS_NUM", hosts.len().to_string());
             }
             _ => {
                 // Better: Paddle reads the second name, the original writes only the first.
-                set("PADDLE_HETER_TRAINER_IP_PORT_LIST", endpoints.clone());
-                set("PADDLE_HETER_ENDPOINTS", endpoints);
+                data.insert("PADDLE_HETER_TRAINER_IP_PORT_LIST", endpoints.clone());
+                data.insert("PADDLE_HETER_ENDPOINTS", endpoints);
             }
         }
     }
     Some(data)
 }
 
-/// What peers call a replica: its pod's name in Service mode, else its address.
-fn host(job: &Job, seen: &Observation, role: &Role<'_>, index: u32) -> Option<String> {
+/// What peers call each replica of the role: its pod's name in Service mode, else its address. None while a replica has
+/// no address.
+fn hosts(job: &Job, seen: &Observation, role: &Role<'_>) -> Option<Vec<String>> {
+    let indices = 0..role.replicas();
     if job.spec.intranet() == Intranet::Service {
-        return Some(format!("{}-{}-{index}", job.name(), role.name));
+        return Some(indices.map(|index| format!("{}-{}-{index}", job.name(), role.name)).collect());
     }
-    let ip = seen.live(role.name).find(|pod| pod.index == Some(index))?.ip()?;
-    Some(if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() })
+    // Pods come in order of index, so that one walk finds them all.
+    let mut pods = seen.live(role.name);
+    let address = |index| {
+        let ip = pods.find(|pod| pod.index >= Some(index)).filter(|pod| pod.index == Some(index))?.ip()?;
+        Some(if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() })
+    };
+    indices.map(address).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use troupe_plugin::testkit::{self, PodIs, pod};
 
     fn role(replicas: u32) -> Value {
@@ -121,6 +146,10 @@ mod tests {
 
     fn job(spec: &Value) -> Job {
         Job::parse(testkit::job("PaddleJob", "wide", spec)).unwrap()
+    }
+
+    fn body(job: &Job, seen: &Observation) -> Option<Value> {
+        super::body(job, seen).map(|body| serde_json::from_str(&body).unwrap())
     }
 
     fn four_pods() -> Observation {

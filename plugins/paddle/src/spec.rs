@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use troupe_plugin::UserTemplate;
 
 /// `spec` of a PaddleJob. Enumerations are plain text, since the original accepts any value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ pub struct ResourceSpec {
         all(feature = "crd", not(target_family = "wasm")),
         schemars(schema_with = "troupe_plugin::crd::pod_template")
     )]
-    pub template: Option<Value>,
+    pub template: Option<UserTemplate>,
 }
 
 /// Tuning of the PodGroup.

@@ -29,7 +29,7 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
             status[field] = json!(names);
         }
     }
-    let is_news = seen.previous().get("jobStatus").and_then(Value::as_str) != Some(stage.name());
+    let is_news = seen.previous::<Value>().get("jobStatus").and_then(Value::as_str) != Some(stage.name());
     Verdict {
         status: status.to_string(),
         headline: stage.name().into(),

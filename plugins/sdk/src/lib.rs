@@ -12,6 +12,8 @@
 #[doc(hidden)]
 #[path = "bindings.rs"]
 pub mod __bindings;
+#[cfg(target_family = "wasm")]
+mod arena;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
 mod gate;
@@ -31,8 +33,8 @@ pub use __bindings::troupe::framework::types;
 pub use gate::{field_is, pods_are};
 pub use job::{Job, invalid, unsupported};
 pub use observed::{ChildExt, ObservationExt, PodExt};
-pub use pod::{Container, PodTemplate};
-pub use text::{index, job_name, pod_name, text};
+pub use pod::{Container, PodTemplate, UserTemplate};
+pub use text::{index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
 use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
@@ -77,6 +79,13 @@ macro_rules! export {
         #[cfg(target_family = "wasm")]
         const _: () = {
             struct Exported;
+            type Parsed =
+                $crate::Job<<$framework as $crate::Framework>::Spec, <$framework as $crate::Framework>::Config>;
+            ::std::thread_local! {
+                /// What `bind` was shown, for `judge`.
+                static SHOWN: ::std::cell::RefCell<Option<(Parsed, $crate::types::Observation)>> =
+                    const { ::std::cell::RefCell::new(None) };
+            }
             impl $crate::__Guest for Exported {
                 fn describe() -> $crate::types::Descriptor {
                     <$framework as $crate::Framework>::describe()
@@ -89,14 +98,16 @@ macro_rules! export {
                     seen: $crate::types::Observation,
                     wanted: Vec<String>,
                 ) -> Result<$crate::types::Bindings, $crate::types::Refusal> {
-                    <$framework as $crate::Framework>::bind(&$crate::Job::parse(job)?, &seen, &wanted)
+                    let job = $crate::Job::parse(job)?;
+                    let bindings = <$framework as $crate::Framework>::bind(&job, &seen, &wanted);
+                    SHOWN.set(Some((job, seen)));
+                    bindings
                 }
-                fn judge(
-                    job: $crate::types::JobView,
-                    seen: $crate::types::Observation,
-                    outlook: $crate::types::Outlook,
-                ) -> Result<$crate::types::Verdict, $crate::types::Refusal> {
-                    <$framework as $crate::Framework>::judge(&$crate::Job::parse(job)?, &seen, &outlook)
+                fn judge(outlook: $crate::types::Outlook) -> Result<$crate::types::Verdict, $crate::types::Refusal> {
+                    SHOWN.with_borrow(|shown| match shown {
+                        Some((job, seen)) => <$framework as $crate::Framework>::judge(job, seen, &outlook),
+                        None => Err($crate::types::Refusal::Internal("judge was called before bind".to_owned())),
+                    })
                 }
             }
     $crate::__export_troupe_plugin!(Exported with_types_in $crate::__bindings);

@@ -1,6 +1,7 @@
 //! Questions that judges ask of what the host saw.
 
 use crate::types::{ChildView, ContainerState, Observation, PodPhase, PodRow};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Questions about the whole observation.
@@ -15,8 +16,8 @@ pub trait ObservationExt {
     fn is_lost(&self, role: &str) -> bool;
     /// The child that the plan knows under this key.
     fn child(&self, key: &str) -> Option<&ChildView>;
-    /// The status as last published.
-    fn previous(&self) -> Value;
+    /// The status as last published, or what of it is of interest; the default when it does not read so.
+    fn previous<T: DeserializeOwned + Default>(&self) -> T;
 }
 
 impl ObservationExt for Observation {
@@ -41,7 +42,7 @@ impl ObservationExt for Observation {
         self.children.iter().find(|child| child.key.as_deref() == Some(key))
     }
 
-    fn previous(&self) -> Value {
+    fn previous<T: DeserializeOwned + Default>(&self) -> T {
         serde_json::from_str(&self.previous_status).unwrap_or_default()
     }
 }

@@ -1,8 +1,31 @@
 //! Editing a user's pod template. What we do not understand passes through untouched: quantities as integers, nulls,
 //! fields of a later Kubernetes.
 
-use crate::types::{FieldError, Refusal};
-use serde_json::{Map, Value, json};
+use crate::{
+    json_text,
+    types::{FieldError, Refusal},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json, value::RawValue};
+
+/// A pod template as it stands in a job's spec: text that only those who edit it need to take apart.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UserTemplate(Box<RawValue>);
+
+impl PartialEq for UserTemplate {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+impl UserTemplate {
+    /// The template, or what of it is of interest; None when it does not read so.
+    #[must_use]
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_str(self.0.get()).ok()
+    }
+}
 
 /// A PodTemplateSpec with at least one container.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,17 +40,16 @@ impl PodTemplate {
     ///
     /// # Errors
     /// [`Refusal::Invalid`] when it is missing or has no container; `path` is where it stands in the job.
-    pub fn from_user(template: Option<&Value>, path: &str) -> Result<Self, Refusal> {
+    pub fn from_user(template: Option<&UserTemplate>, path: &str) -> Result<Self, Refusal> {
         let wrong = |at: &str, message: &str| {
             Err(Refusal::Invalid(vec![FieldError { path: format!("{path}{at}"), message: message.to_owned() }]))
         };
-        let Some(Value::Object(template)) = template else {
+        let Some(Value::Object(mut template)) = template.and_then(UserTemplate::read) else {
             return wrong("", "is required: a pod template with at least one container");
         };
-        let Some(Value::Object(spec)) = template.get("spec") else {
+        let Some(Value::Object(mut spec)) = template.remove("spec") else {
             return wrong(".spec", "is required: a pod spec with at least one container");
         };
-        let mut spec = spec.clone();
         let containers: Option<Vec<_>> = match spec.remove("containers") {
             Some(Value::Array(all)) => all
                 .into_iter()
@@ -41,8 +63,11 @@ impl PodTemplate {
         let Some(containers) = containers.filter(|all| !all.is_empty()) else {
             return wrong(".spec.containers", "must define at least one container");
         };
-        let metadata = template.get("metadata").and_then(Value::as_object);
-        Ok(Self { metadata: kept_metadata(metadata), spec, containers })
+        let metadata = match template.remove("metadata") {
+            Some(Value::Object(metadata)) => kept_metadata(metadata),
+            _ => Map::new(),
+        };
+        Ok(Self { metadata, spec, containers })
     }
 
     /// Sets a label, replacing the user's.
@@ -81,7 +106,8 @@ impl PodTemplate {
     pub fn into_json(self) -> String {
         let mut spec = self.spec;
         spec.insert("containers".into(), self.containers.into());
-        json!({ "metadata": self.metadata, "spec": spec }).to_string()
+        let parts = [("metadata".to_owned(), self.metadata.into()), ("spec".to_owned(), spec.into())];
+        json_text(&Value::from(Map::from_iter(parts)))
     }
 
     fn section(&mut self, name: &str) -> &mut Map<String, Value> {
@@ -146,24 +172,23 @@ fn push(fields: &mut Map<String, Value>, list: &str, item: Value) {
 }
 
 /// Labels and annotations; a template's name, namespace and finalizers are not the user's to give.
-fn kept_metadata(metadata: Option<&Map<String, Value>>) -> Map<String, Value> {
-    let keep = ["labels", "annotations"];
+fn kept_metadata(mut metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.retain(|key, value| ["labels", "annotations"].contains(&key.as_str()) && value.is_object());
     metadata
-        .into_iter()
-        .flatten()
-        .filter(|(key, value)| keep.contains(&key.as_str()) && value.is_object())
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn template(user: &Value) -> Result<PodTemplate, Refusal> {
+        PodTemplate::from_user(Some(&serde_json::from_value(user.clone()).unwrap()), "spec.ps.template")
+    }
+
     #[test]
     fn what_we_do_not_understand_passes_through() {
         let user = json!({ "spec": { "containers": [{ "name": "a", "command": null, "resources": { "limits": { "cpu": 1 } } }], "future": [1] } });
-        let mut template = PodTemplate::from_user(Some(&user), "spec.worker.template").unwrap();
+        let mut template = template(&user).unwrap();
         assert!(template.first_container().lacks("command"));
         template.first_container().env("X", "1");
         let json: Value = serde_json::from_str(&template.into_json()).unwrap();
@@ -175,7 +200,7 @@ mod tests {
     #[test]
     fn a_template_without_containers_is_refused_by_its_path() {
         let user = json!({ "spec": { "containers": [] } });
-        let Err(Refusal::Invalid(errors)) = PodTemplate::from_user(Some(&user), "spec.ps.template") else {
+        let Err(Refusal::Invalid(errors)) = template(&user) else {
             panic!("it was accepted");
         };
         assert_eq!(errors[0].path, "spec.ps.template.spec.containers");
