@@ -51,7 +51,7 @@ pub struct Operator {
 }
 
 /// Ends a task when dropped.
-struct AbortOnDrop(AbortHandle);
+pub(crate) struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -92,15 +92,19 @@ impl Operator {
         self.context.clone()
     }
 
+    /// Everything that this host would watch, until the value is dropped.
+    pub(crate) fn watches(&self) -> Vec<AbortOnDrop> {
+        let of_watch = |place| {
+            let (client, stores, queue) =
+                (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
+            AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
+        };
+        (0..self.context.stores.watches().len()).map(of_watch).collect()
+    }
+
     /// Serves until `shutdown` is done; then takes no new job, and returns when the passes under way have ended.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
-        let watches: Vec<_> = (0..self.context.stores.watches().len())
-            .map(|place| {
-                let (client, stores, queue) =
-                    (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
-                AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
-            })
-            .collect();
+        let watches = self.watches();
         let mut passes = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {

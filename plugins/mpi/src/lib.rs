@@ -10,6 +10,8 @@ mod gang;
 mod hostfile;
 mod judge;
 mod launcher;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod plan;
 mod pods;
 mod spec;

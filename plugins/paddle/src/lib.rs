@@ -14,6 +14,8 @@ mod env;
 mod gang;
 mod judge;
 mod objects;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod plan;
 mod rendezvous;
 mod spec;

@@ -47,6 +47,8 @@ mod fixtures;
 mod jobs;
 mod judge;
 mod launcher;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod plan;
 mod spec;
 mod validate;
