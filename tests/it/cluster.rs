@@ -13,5 +13,6 @@ mod mpi;
 pub(crate) mod objects;
 mod paddle;
 mod played;
+mod preflight;
 mod requests;
 mod world;

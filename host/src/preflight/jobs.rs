@@ -4,6 +4,7 @@ use super::Finding;
 use decide::{
     Action, Decision, Report, Snapshot, Write,
     plan::{Answer, Outcome},
+    status::step,
 };
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ pub struct JobFacts {
     pub name: String,
     /// What Troupe would do about it.
     pub standing: Standing,
-    /// Its step, as users of the framework know it; "" if nobody was asked.
+    /// Its step, as users of the framework know it; "" if it has none.
     pub phase: String,
     /// What would be written at once, or what is wrong.
     pub told: Vec<String>,
@@ -59,8 +60,10 @@ impl JobFacts {
         let writes = decision.actions.iter().filter(|action| !matches!(action.write, Write::CreateSecret { .. }));
         let writes: Vec<_> = writes.map(Action::to_string).collect();
         let (phase, outcome) = match answer {
-            Some(Answer::Judged { verdict, .. }) => (verdict.headline.clone(), verdict.outcome),
-            _ => (snapshot.ledger.headline.clone(), Outcome::Open),
+            Some(Answer::Judged { verdict, .. }) => {
+                (step(&verdict.status).unwrap_or(&verdict.headline).to_owned(), verdict.outcome)
+            }
+            _ => (step(&snapshot.job.status).unwrap_or_default().to_owned(), Outcome::Open),
         };
         let (standing, told) = match &decision.report {
             _ if snapshot.managed_by_another() => (Standing::Another, vec![]),

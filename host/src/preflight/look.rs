@@ -3,7 +3,7 @@
 
 use super::{Answered, Definition, Facts, JobFacts, Read, Right, rights};
 use crate::{
-    apply::{WriteError, send},
+    apply::send,
     clock::Clock,
     crds, host_ports,
     operator::{self, Operator},
@@ -104,17 +104,16 @@ async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definit
         let name = crd.metadata.name.as_deref().unwrap_or_default();
         let Some((_, version)) = kinds.iter().find(|(kind, _)| kind == name) else { continue };
         let there = match resource.requests(None).get(name, &GetParams::default()) {
-            Ok(request) => send(client, request).await.map(Some).or_else(absent),
+            Ok(request) => match send(client, request).await {
+                Err(error) if error.code() == Some(404) => Ok(None),
+                there => there.map(Some).map_err(|error| chain(&error)),
+            },
             Err(error) => Err(chain(&error)),
         };
         let wanted = serde_json::to_value(&crd).unwrap_or_default();
         definitions.push(Definition { wanted, version: version.clone(), there });
     }
     definitions
-}
-
-fn absent(error: WriteError) -> Read<Option<Value>> {
-    if error.code() == Some(404) { Ok(None) } else { Err(chain(&error)) }
 }
 
 /// The jobs as the host would see them, and the kinds of object that were not listed.

@@ -44,11 +44,11 @@ fn of_deployment(originals: &[Original], deployment: &Value) -> Option<Finding> 
     Some(match (wanted, there) {
         (0, 0) => Finding::fine(format!("{what} is scaled to zero")),
         (0, _) => Finding::in_the_way(
-            format!("{what} is on its way to zero and still has {there} pods"),
+            format!("{what} is on its way to zero, {there} pods are still there"),
             format!("kubectl --namespace {namespace} rollout status deployment {name}"),
         ),
         _ => Finding::in_the_way(
-            format!("{what} wants {wanted} pods and has {there}"),
+            format!("{what} runs: {wanted} pods wanted, {there} there"),
             format!("kubectl --namespace {namespace} scale deployment {name} --replicas 0"),
         ),
     })
@@ -160,7 +160,7 @@ mod tests {
         let container = json!({ "image": "echo/controller:1" });
         let finding = |wanted, there| found(&[], &[deployment("x", &container, wanted, there)]).remove(0);
         let running = finding(1, 1);
-        assert_eq!(running.what, "echo-operator (told by its image): deployment system/x wants 1 pods and has 1");
+        assert_eq!(running.what, "echo-operator (told by its image): deployment system/x runs: 1 pods wanted, 1 there");
         assert_eq!(running.to_do.as_deref(), Some("kubectl --namespace system scale deployment x --replicas 0"));
         assert_eq!(
             [(2, 0), (0, 1), (0, 0)].map(|(wanted, there)| finding(wanted, there).weight),

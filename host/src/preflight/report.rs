@@ -85,14 +85,16 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Section { about, findings } in &self.sections {
             writeln!(f, "{about}")?;
-            for Finding { weight, what, to_do } in findings {
+            for (place, Finding { weight, what, to_do }) in findings.iter().enumerate() {
                 let word = match weight {
                     Weight::Fine => "ok",
                     Weight::Note => "note",
                     Weight::InTheWay => "STOP",
                 };
                 writeln!(f, "  {word:<4}  {what}")?;
-                if let Some(to_do) = to_do {
+                // What is to be done about several findings in a row is told once.
+                let of_next = findings.get(place + 1).and_then(|next| next.to_do.as_ref());
+                if let Some(to_do) = to_do.as_ref().filter(|to_do| Some(*to_do) != of_next) {
                     writeln!(f, "        {to_do}")?;
                 }
             }
@@ -123,5 +125,14 @@ mod tests {
         let last = "  STOP  unseen\n        look again\n\
                     verdict: 1 thing stands in the way; the line below STOP says what to do";
         assert!(report.to_string().ends_with(last), "{report}");
+    }
+
+    #[test]
+    fn what_is_to_be_done_about_findings_in_a_row_is_told_once() {
+        let findings =
+            ["a", "b", "c"].map(|what| Finding::in_the_way(what, if what == "c" { "other" } else { "same" }));
+        let text = Report { sections: vec![Section::new("rights", findings.to_vec())] }.to_string();
+        let expected = "rights\n  STOP  a\n  STOP  b\n        same\n  STOP  c\n        other\nverdict: 3";
+        assert!(text.starts_with(expected), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! Whether the host may do what it does.
 
-use super::{Finding, Read};
+use super::{Finding, Read, Weight};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +106,7 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
             false => Finding::in_the_way(may_not, GIVE),
         }
     }));
+    findings.sort_by_key(|finding| finding.weight != Weight::InTheWay);
     if findings.is_empty() {
         findings.push(Finding::fine(format!("{who} may do all that Troupe does")));
     }
@@ -115,7 +116,6 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preflight::Weight;
 
     fn answered(resource: &str, verb: &str, optional: bool, given: Read<bool>) -> Answered {
         let (group, subresource) = ("echo.dev".into(), String::new());
