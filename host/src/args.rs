@@ -18,6 +18,8 @@ pub struct Args {
 pub enum Command {
     /// Serve jobs in the cluster that the kubeconfig or the service account names.
     Operator(OperatorArgs),
+    /// Look whether anything stands in the way of serving the cluster's jobs, and say what to do about it. Changes nothing.
+    Preflight(PreflightArgs),
     /// Run jobs on an embedded cluster and show what plugins decide and what the host writes.
     Demo(DemoArgs),
     /// Print the CustomResourceDefinitions.
@@ -59,6 +61,28 @@ pub struct OperatorArgs {
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,
+}
+
+/// What to look at.
+#[derive(Debug, clap::Args)]
+pub struct PreflightArgs {
+    /// Look only at jobs in this namespace.
+    #[arg(long)]
+    pub namespace: Option<String>,
+    /// Ask for the rights of this service account (troupe-system/troupe) instead of one's own.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
+    pub service_account: Option<(String, String)>,
+    /// Settings of a plugin, as `troupe operator` will have them.
+    #[arg(long, value_name = "PLUGIN=FILE", value_parser = plugin_config)]
+    pub plugin_config: Vec<PluginConfig>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn service_account(text: &str) -> Result<(String, String), String> {
+    let (namespace, name) = text.split_once('/').ok_or("it must be a namespace, / and a name")?;
+    Ok((namespace.to_owned(), name.to_owned()))
 }
 
 /// Where the settings of a plugin are.

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of the built-in plugins and of the host.
+//! The CustomResourceDefinitions of the built-in plugins and of the host, and what the operators before them look like.
 
 use crate::resource::Resource;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -6,6 +6,7 @@ use kube::{
     Client, CustomResourceExt,
     api::{Patch, PatchParams},
 };
+use troupe_plugin::original::Original;
 
 /// One CRD a kind, in order of their names.
 #[must_use]
@@ -14,6 +15,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all.push(crate::plugin_resource::Plugin::crd());
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     all
+}
+
+/// What tells the operators that the built-in plugins replace.
+#[must_use]
+pub fn originals() -> Vec<Original> {
+    builtin_originals().into()
 }
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/builtin_crds.rs"));

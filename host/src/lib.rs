@@ -19,6 +19,7 @@ pub mod operator;
 pub mod passes;
 pub mod plugin;
 pub mod plugin_resource;
+pub mod preflight;
 pub mod publish;
 pub mod queue;
 pub mod reconcile;

@@ -65,7 +65,7 @@ pub enum Ended {
 }
 
 /// Ends a task when dropped.
-struct AbortOnDrop(AbortHandle);
+pub(crate) struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -107,6 +107,16 @@ impl Operator {
         self.context.clone()
     }
 
+    /// Everything that this host would watch, until the value is dropped.
+    pub(crate) fn watches(&self) -> Vec<AbortOnDrop> {
+        let of_watch = |place| {
+            let (client, stores, queue) =
+                (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
+            AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
+        };
+        (0..self.context.stores.watches().len()).map(of_watch).collect()
+    }
+
     /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
     /// have ended. With an election, it serves from when it has the lease.
     pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
@@ -135,13 +145,7 @@ impl Operator {
             }
         };
         let mut lost = std::pin::pin!(lost);
-        let watches: Vec<_> = (0..self.context.stores.watches().len())
-            .map(|place| {
-                let (client, stores, queue) =
-                    (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
-                AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
-            })
-            .collect();
+        let watches = self.watches();
         let mut passes = JoinSet::new();
         let ended = loop {
             tokio::select! {

@@ -67,7 +67,7 @@ impl Context {
         };
         let decision = match triage(&snapshot) {
             Triage::Settled(decision) => decision,
-            Triage::NeedsPlan => self.ask(key, &mut snapshot).await,
+            Triage::NeedsPlan => self.ask(key, &mut snapshot).await.1,
         };
         let applied = self.writer.apply(key, &snapshot, &decision.actions).await;
         self.stores.note_made(&snapshot.job.uid, &applied.made);
@@ -85,8 +85,22 @@ impl Context {
         }
     }
 
+    /// What a pass over the job would do, without doing it: what is seen, what the plugin answers if it is asked, and what
+    /// is decided. None for a job that is not seen as it is.
+    pub(crate) async fn rehearse(&self, key: &JobKey) -> Option<(Snapshot, Option<Answer>, Decision)> {
+        let Observed::Ready(mut snapshot) = self.stores.observe(key, self.clock.now()) else { return None };
+        let (answer, decision) = match triage(&snapshot) {
+            Triage::Settled(decision) => (None, decision),
+            Triage::NeedsPlan => {
+                let (answer, decision) = self.ask(key, &mut snapshot).await;
+                (Some(answer), decision)
+            }
+        };
+        Some((*snapshot, answer, decision))
+    }
+
     /// Asks the plugin about this instant, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> Decision {
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Answer, Decision) {
         let mut seen = None;
         let answer = match self.plugins.plan(snapshot).await {
             Ok(plan) => {
@@ -106,6 +120,6 @@ impl Context {
             outlook: seen,
             decision: decision.clone(),
         });
-        decision
+        (answer, decision)
     }
 }

@@ -184,6 +184,13 @@ impl Stores {
         self.lock().tables.iter().map(|table| table.listed).collect()
     }
 
+    /// The jobs that are known, by kind, namespace and name.
+    pub(crate) fn jobs(&self) -> Vec<JobKey> {
+        let mut jobs = self.all_keys(&self.lock());
+        jobs.sort();
+        jobs
+    }
+
     /// The job at this instant.
     #[must_use]
     pub fn observe(&self, key: &JobKey, now: Timestamp) -> Observed {

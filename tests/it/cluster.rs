@@ -15,6 +15,7 @@ mod mpi;
 pub(crate) mod objects;
 mod paddle;
 mod played;
+mod preflight;
 mod requests;
 mod rhino;
 mod suspension;

@@ -6,7 +6,7 @@ use crate::{
     ledger::Finished,
     ttl,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Whether a plugin has to be asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub enum Triage {
 /// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs.
 #[must_use]
 pub fn triage(snapshot: &Snapshot) -> Triage {
-    if managed_by_another(snapshot) {
+    if snapshot.managed_by_another() {
         return settled(vec![]);
     }
     if snapshot.job.deleting {
@@ -41,11 +41,6 @@ fn over(snapshot: &Snapshot, finished: &Finished) -> Triage {
 
 fn settled(actions: Vec<Action>) -> Triage {
     Triage::Settled(Decision { actions, report: Report::Unchanged, waiting: vec![], wake: Wake::OnChange })
-}
-
-fn managed_by_another(snapshot: &Snapshot) -> bool {
-    let manager = snapshot.switch(snapshot.kind.managed_by.as_ref()).and_then(Value::as_str);
-    manager.is_some_and(|manager| !manager.is_empty() && Some(manager) != snapshot.kind.own_manager.as_deref())
 }
 
 /// Children go by garbage collection; a finalizer of an original operator has nothing left to do.

@@ -209,6 +209,13 @@ impl Snapshot {
         self.switch(self.kind.suspend.as_ref()).and_then(Value::as_bool) == Some(true)
     }
 
+    /// The user wants the job run by somebody else.
+    #[must_use]
+    pub fn managed_by_another(&self) -> bool {
+        let manager = self.switch(self.kind.managed_by.as_ref()).and_then(Value::as_str);
+        manager.is_some_and(|manager| !manager.is_empty() && Some(manager) != self.kind.own_manager.as_deref())
+    }
+
     /// Pods that the job itself controls, not through a batch/v1 Job.
     pub fn own_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.iter().filter(|pod| pod.owner_uid == self.job.uid)

@@ -112,6 +112,14 @@ pub fn of_framework(status: &Value) -> Value {
     status
 }
 
+/// What a status says in one word: its phase, or its last condition that is True.
+#[must_use]
+pub fn step(status: &Value) -> Option<&str> {
+    let conditions = status["conditions"].as_array();
+    let of_conditions = || conditions?.iter().rfind(|condition| condition["status"] == "True")?["type"].as_str();
+    status["phase"].as_str().or_else(of_conditions)
+}
+
 /// The merge patch (RFC 7386) that makes `to` of `from`.
 #[must_use]
 pub fn merge_patch(from: &Value, to: &Value) -> Value {

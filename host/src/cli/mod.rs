@@ -3,6 +3,7 @@
 mod demo;
 mod explain;
 mod manifest;
+mod preflight;
 mod serve;
 mod simulate;
 mod timeline;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Operator(args) => serve::serve(args),
+        Command::Preflight(args) => preflight::preflight(args),
         Command::Demo(args) => demo::demo(&args),
         Command::Crds => {
             let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();

@@ -71,7 +71,7 @@ fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
 }
 
 /// The built-in plugins with their settings.
-fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
+pub(super) fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
     let mut plugins = Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -83,7 +83,7 @@ fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
 }
 
 /// A client without hidden retries, whose requests are counted.
-async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
+pub(super) async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
     let mut config =
         Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
     config.default_retry = false;

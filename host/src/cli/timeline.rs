@@ -131,12 +131,7 @@ fn pod(write: &Write, name: &str) -> Option<(&'static str, String)> {
     (before["status"]["phase"] != *phase).then(|| ("pod", format!("{name} {}", phase.as_str().unwrap_or_default())))
 }
 
-/// What a status says in one word: its phase, or its last condition that is True.
-pub(super) fn phase(status: &Value) -> String {
-    if let Some(phase) = status["phase"].as_str() {
-        return phase.to_owned();
-    }
-    let conditions = status["conditions"].as_array();
-    let is = conditions.into_iter().flatten().rfind(|condition| condition["status"] == "True");
-    is.and_then(|condition| condition["type"].as_str()).unwrap_or("-").to_owned()
+/// What a status says in one word.
+pub(super) fn phase(status: &Value) -> &str {
+    decide::status::step(status).unwrap_or("-")
 }

@@ -1,4 +1,90 @@
 //! MPIJob `kubeflow.org/v2beta1`: what the framework is called, and which file answers which question.
+//!
+//! An MPIJob is one launcher, a Job whose pod runs `mpirun`, and workers that it reaches by SSH through a headless Service,
+//! a hostfile and a key pair that is made for the job.
+//!
+//! # What is supported
+//!
+//! Manifests of Kubeflow's mpi-operator v0.8 as they are: OpenMPI, Intel MPI and MPICH, the launcher as a worker,
+//! `launcherCreationPolicy`, the whole `runPolicy` (clean-pod policy, time to live, deadline, back-off, suspend, managedBy,
+//! schedulingPolicy), elastic jobs with `discover_hosts.sh`, Kueue, Volcano and the scheduler-plugins. Names, labels,
+//! environment, hostfiles, conditions, events and defaults are the original's, and what it refuses is refused.
+//! Jobs that the original runs are taken over where they stand: workers, launcher, Service and Secret are not rewritten.
+//!
+//! Not supported: MPIJobs of `kubeflow.org/v1` and older, and the original's metrics of jobs.
+//!
+//! # What differs from the original, and why
+//!
+//! The environment:
+//!
+//! - `PRTE_MCA_*` variables stand beside the `OMPI_MCA_*` ones: Open MPI 5 reads only these, and without them runs every rank
+//!   in the launcher. A user's own variable of such a name wins, and so do a user's `NVIDIA_VISIBLE_DEVICES` and
+//!   `NVIDIA_DRIVER_CAPABILITIES`, which the original blanks.
+//! - Workers search the domain that is set; the original has them search `cluster.local` whatever `--cluster-domain` says.
+//!
+//! Life of a job:
+//!
+//! - An evicted worker ends the job: it gets its completion time, and the clean-pod policy counts; unless that is None, the
+//!   launcher is stopped too. The original says Failed and lets everything run.
+//! - A suspended job keeps no worker, also where the clean-pod policy is Running: one that had failed or ended would not come
+//!   back and block the job once it is resumed. Its counts stay until the pods are gone, so that Kueue does not give their
+//!   place away too early.
+//! - `WaitForWorkersReady` holds for a job that is resumed too.
+//! - A launcher's Job that went by its `ttlSecondsAfterFinished` before anybody saw how it ended makes the job Failed
+//!   (`LauncherLost`): it may have done its work. The original runs it again. One that was deleted by hand is made again,
+//!   by both.
+//! - Scaling down with `runLauncherAsWorker` removes the workers that are too many, and no other; so does a Worker entry that
+//!   is taken out of the spec.
+//! - `ttl-deletes-mpijob` has the time to live hold for the MPIJob itself; the original's deletes the launcher's Job alone.
+//!
+//! Gangs:
+//!
+//! - With `WaitForWorkersReady` the launcher is no member of the gang: it would be waited for by the workers it waits for.
+//! - A gang smaller than the job asks for the launcher's resources and those of workers, whatever their priorities: without a
+//!   launcher no job starts.
+//!
+//! What goes wrong:
+//!
+//! - What the original refuses with an event is also said in the condition `Rejected`, all mistakes at once.
+//! - A name that somebody else has, or a pod that is refused, is said in the condition `Waiting`; the rest is made, and the job
+//!   goes on as soon as it can.
+//! - A job whose host lists are too large for one ConfigMap is refused in words.
+//! - Events are told once for each step, not once a pass.
+//!
+//! `kubectl get mpijobs` has a column State: the last condition.
+//!
+//! # Settings
+//!
+//! `troupe operator --plugin-config mpi=FILE`, a YAML file with any of these keys:
+//!
+//! | key | default | |
+//! |---|---|---|
+//! | `cluster-domain` | `""` | domain of the cluster, appended to host names; empty leaves them at `.svc` |
+//! | `gang-scheduling` | `""` | `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
+//!
+//! The original's flags:
+//!
+//! | flag | here |
+//! |---|---|
+//! | `--gang-scheduling` | setting `gang-scheduling` |
+//! | `--cluster-domain` | setting `cluster-domain` |
+//! | `--namespace`, the variable `KUBEFLOW_NAMESPACE` | `troupe operator --namespace` |
+//! | `--lock-namespace` | nothing: run one replica |
+//! | `--monitoring-port` | `troupe operator --admin-address`, which serves `/metrics` and `/healthz` |
+//! | `--threadiness`, `--kube-api-qps`, `--kube-api-burst`, `--controller-queue-rate-limit`, `--controller-queue-burst` | nothing: healthy jobs are not held back, failing ones back off by themselves |
+//! | `--kubeConfig`, `--master` | the variable `KUBECONFIG` |
+//! | `--version` | `troupe --version` |
+//!
+//! # Migration
+//!
+//! `troupe preflight --plugin-config mpi=FILE` first: it says what stands in the way, and which jobs would be taken over.
+//!
+//! 1. Scale the original to zero: `kubectl -n mpi-operator scale deployment mpi-operator --replicas 0`. Running jobs go on
+//!    without it.
+//! 2. Apply our CRD: `troupe crds | kubectl apply -f -`. With the original's, jobs run as well, but `status.troupe` is
+//!    dropped: workers of finished jobs are not removed, and a launcher that vanished while Troupe was down is run again.
+//! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
 
 mod conditions;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
@@ -10,6 +96,8 @@ mod gang;
 mod hostfile;
 mod judge;
 mod launcher;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod plan;
 mod pods;
 mod spec;

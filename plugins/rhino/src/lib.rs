@@ -33,11 +33,25 @@
 //! - The Jobs carry their labels themselves. The original has the API server copy those of the pods, with its own.
 //! - `functions.openrhino.org` is not served: the original's controller for it does nothing.
 //!
+//! # Settings
+//!
+//! `troupe operator --plugin-config rhino=FILE`, a YAML file with any of these keys:
+//!
+//! | key | default | |
+//! |---|---|---|
+//! | `ttl-counts-from` | `finish` | `creation` has `ttl` count from the job's creation |
+//! | `app-args` | `verbatim` | `shell` has the container's shell read `appExec` and `appArgs` |
+//!
+//! Of the original's flags `--metrics-bind-address` and `--health-probe-bind-address` are `troupe operator --admin-address`,
+//! which serves both; for `--leader-elect` there is nothing: run one replica.
+//!
 //! # Migration
 //!
+//! `troupe preflight` first: it says what stands in the way, and which jobs would be taken over.
+//!
 //! 1. Scale the original operator to zero. Running jobs go on without it.
-//! 2. Apply our CRD. With the original's, jobs run as well, but what Troupe notes in their status is dropped, so that a
-//!    finished job is not deleted by its `ttl`.
+//! 2. Apply our CRD: `troupe crds | kubectl apply -f -`. With the original's, jobs run as well, but what Troupe notes in their
+//!    status is dropped, so that a finished job is not deleted by its `ttl`.
 //! 3. Install Troupe. It takes over the jobs by their names.
 
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
@@ -47,6 +61,8 @@ mod fixtures;
 mod jobs;
 mod judge;
 mod launcher;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod plan;
 mod spec;
 mod validate;

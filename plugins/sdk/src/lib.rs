@@ -19,6 +19,8 @@ pub mod crd;
 mod gate;
 mod job;
 mod observed;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
 mod pod;
 pub mod quantity;
 pub mod testkit;

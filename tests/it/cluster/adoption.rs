@@ -60,13 +60,13 @@ fn metadata(name: &str, job: &Value, labels: &Value) -> Value {
     json!({ "name": name, "labels": labels, "ownerReferences": owner(job) })
 }
 
-mod paddle_operator {
+pub(super) mod paddle_operator {
     //! What paddle-operator v0.3.5 makes.
 
     use super::{FINALIZER, PORT, metadata};
     use serde_json::{Value, json};
 
-    pub(super) fn job() -> Value {
+    pub(crate) fn job() -> Value {
         let container = json!({ "name": "paddle", "image": "docker.io/local/paddle:1" });
         let template = json!({ "spec": { "containers": [container] } });
         let role = json!({ "replicas": 2, "template": template });
@@ -78,7 +78,7 @@ mod paddle_operator {
         })
     }
 
-    pub(super) fn pod(job: &Value, role: &str, index: u32) -> Value {
+    pub(crate) fn pod(job: &Value, role: &str, index: u32) -> Value {
         let name = format!("wide-{role}-{index}");
         let training = if role == "ps" { "PSERVER" } else { "TRAINER" };
         let mut metadata = metadata(&name, job, &json!({ "paddle-res-name": name, "paddle-res-type": role }));
@@ -113,7 +113,7 @@ mod paddle_operator {
         json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
     }
 
-    pub(super) fn service(job: &Value, pod: &str) -> Value {
+    pub(crate) fn service(job: &Value, pod: &str) -> Value {
         let mut metadata = metadata(pod, job, &Value::Null);
         metadata.as_object_mut().unwrap().remove("labels");
         let ports: Vec<_> = (0..20).map(|n| json!({ "name": format!("p-{n}"), "port": 36000 + n })).collect();
@@ -127,7 +127,7 @@ mod paddle_operator {
     }
 
     /// With the gloo endpoint that is ps 0's own, which was a mistake.
-    pub(super) fn config_map(job: &Value, ps: &[String], workers: &[String]) -> Value {
+    pub(crate) fn config_map(job: &Value, ps: &[String], workers: &[String]) -> Value {
         let endpoints = |ips: &[String]| ips.iter().map(|ip| format!("{ip}:{PORT}")).collect::<Vec<_>>().join(",");
         let data = json!({
             "TRAINER_PORTS_NUM": "20",
@@ -145,7 +145,7 @@ mod paddle_operator {
     }
 
     /// Of the running job; its references carry resource versions.
-    pub(super) fn status(pods: &[Value]) -> Value {
+    pub(crate) fn status(pods: &[Value]) -> Value {
         let reference = |pod: &Value| {
             let field = |name: &str| pod["metadata"][name].clone();
             json!({

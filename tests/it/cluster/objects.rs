@@ -28,6 +28,8 @@ pub(crate) const CONFIG_MAPS: Kind = Kind("api/v1", "configmaps");
 pub(crate) const SECRETS: Kind = Kind("api/v1", "secrets");
 pub(crate) const EVENTS: Kind = Kind("api/v1", "events");
 pub(crate) const BATCH_JOBS: Kind = Kind("apis/batch/v1", "jobs");
+pub(crate) const DEPLOYMENTS: Kind = Kind("apis/apps/v1", "deployments");
+pub(crate) const LEASES: Kind = Kind("apis/coordination.k8s.io/v1", "leases");
 pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "paddlejobs");
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 
