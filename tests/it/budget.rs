@@ -8,6 +8,7 @@ use troupe::{
     clock::Clock,
     host_ports,
     operator::{Operator, Options},
+    plugin::Plugins,
 };
 
 /// Runs a job to its end on fast pods, then rests, and counts the host's requests after the first lists by what they are.
@@ -50,8 +51,22 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
             *counted.entry(request.what()).or_insert(0) += 1;
         }
         eprintln!("{counted:?}");
+        instructions_are_few(&plugins);
         counted
     })
+}
+
+/// What a call of a plugin may cost in instructions (fuel) on average over a job's life. The same component and the same
+/// job cost the same everywhere, so this is a budget and no measurement.
+const MOST_FUEL: [(&str, u64); 4] = [("instantiate", 5_000), ("plan", 700_000), ("bind", 200_000), ("judge", 200_000)];
+
+fn instructions_are_few(plugins: &Plugins) {
+    for (plugin, function, stats) in plugins.calls() {
+        let mean = stats.fuel / stats.count.max(1);
+        eprintln!("{plugin} {function}: {mean} instructions, {} calls", stats.count);
+        let most = MOST_FUEL.iter().find(|(name, _)| *name == function).map(|(_, most)| *most);
+        assert!(most.is_none_or(|most| mean <= most), "{plugin} {function}: {mean} instructions a call");
+    }
 }
 
 fn role(replicas: u32) -> Value {

@@ -112,12 +112,14 @@ pub fn of_framework(status: &Value) -> Value {
     status
 }
 
-/// What a status says in one word: its phase, or its last condition that is True.
+/// What a status says in one word: its phase, or the framework's last condition that is True, or the headline.
 #[must_use]
 pub fn step(status: &Value) -> Option<&str> {
     let conditions = status["conditions"].as_array();
-    let of_conditions = || conditions?.iter().rfind(|condition| condition["status"] == "True")?["type"].as_str();
-    status["phase"].as_str().or_else(of_conditions)
+    let is_so = |condition: &&Value| condition["status"] == "True" && !is_own(condition);
+    let of_conditions = || conditions?.iter().rfind(is_so)?["type"].as_str();
+    let headline = || status["troupe"]["headline"].as_str().filter(|headline| !headline.is_empty());
+    status["phase"].as_str().or_else(of_conditions).or_else(headline)
 }
 
 /// The merge patch (RFC 7386) that makes `to` of `from`.

@@ -2,11 +2,11 @@
 
 use super::{
     jobs::paddle,
-    objects::{PADDLE_JOBS, PODS, at, text},
+    objects::{PADDLE_JOBS, PODS, SOON, at, text},
     world::World,
 };
 use crate::operator::Operator;
-use cluster::{Need, require::missing};
+use cluster::{Need, require::missing, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl World {
@@ -29,7 +29,9 @@ async fn the_next_host_goes_on_where_the_first_was_killed() {
     world.create(&PADDLE_JOBS, &paddle("long").worker(2).policy("Never").runs("2s").manifest).await;
     world.is(&PADDLE_JOBS, "long", "begun", |job| !at(job, "/status/phase").is_null()).await;
     let second = world.electing().await;
-    assert!(second.log().contains("waiting for the lease") && !second.log().contains("listed"), "{}", second.log());
+    let waits = || async { Ok(second.log().contains("waiting for the lease").then_some(())) };
+    until(SOON, "the second host to wait for the lease", waits).await.unwrap();
+    assert!(!second.log().contains("listed"), "{}", second.log());
     first.kill();
     let completed = |job: &serde_json::Value| at(job, "/status/phase") == "Completed";
     world.is(&PADDLE_JOBS, "long", "Completed", completed).await;
