@@ -92,6 +92,8 @@ async fn give_rights(client: &Client) {
         let place = match text(&object, "/kind") {
             "Namespace" => "/api/v1/namespaces",
             "ServiceAccount" => "/api/v1/namespaces/troupe-system/serviceaccounts",
+            "Role" => "/apis/rbac.authorization.k8s.io/v1/namespaces/troupe-system/roles",
+            "RoleBinding" => "/apis/rbac.authorization.k8s.io/v1/namespaces/troupe-system/rolebindings",
             "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles",
             "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
             other => panic!("what is a {other} for?"),
