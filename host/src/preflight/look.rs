@@ -147,7 +147,8 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
 
 async fn review(client: &Client, options: &Options, right: Right) -> Answered {
     let Right { group, resource, subresource, verb, .. } = &right;
-    let namespace = options.namespace.as_ref().filter(|_| !right.is_of_cluster());
+    let of_jobs = options.namespace.as_ref().filter(|_| !right.is_of_cluster());
+    let namespace = right.namespace.as_ref().or(of_jobs);
     let attributes = json!({
         "namespace": namespace,
         "verb": verb,

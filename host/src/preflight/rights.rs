@@ -25,6 +25,8 @@ pub struct Right {
     pub subresource: String,
     /// Verb.
     pub verb: String,
+    /// The one namespace in which it is needed; None is where the jobs are.
+    pub namespace: Option<String>,
     /// Jobs are served without it.
     pub optional: bool,
 }
@@ -56,17 +58,24 @@ impl Right {
 /// Every right that the host uses. `optional` are groups and plurals of what jobs can do without.
 pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
     let documents = serde_norway::Deserializer::from_str(ROLE).filter_map(|it| Value::deserialize(it).ok());
-    let role = documents.into_iter().find(|document| document["kind"] == "ClusterRole").unwrap_or_default();
+    let roles: Vec<_> = documents.filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role").collect();
+    let rules = roles.iter().flat_map(|role| {
+        let namespace = role["metadata"]["namespace"].as_str();
+        role["rules"].as_array().into_iter().flatten().map(move |rule| (namespace, rule))
+    });
     let mut rights = Vec::new();
-    for rule in role["rules"].as_array().into_iter().flatten() {
+    for (namespace, rule) in rules {
         for (group, resource, verb) in combinations(rule) {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            let is_optional = group == DEFINITIONS || optional.contains(&(group.to_owned(), resource.to_owned()));
+            let is_optional = namespace.is_some()
+                || group == DEFINITIONS
+                || optional.contains(&(group.to_owned(), resource.to_owned()));
             rights.push(Right {
                 group: group.into(),
                 resource: resource.into(),
                 subresource: subresource.into(),
                 verb: verb.into(),
+                namespace: namespace.map(ToOwned::to_owned),
                 optional: is_optional,
             });
         }
@@ -102,6 +111,9 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
             true if rights.iter().all(|right| right.is_of_cluster()) => {
                 Finding::note(format!("{may_not}; only --install-crds does"))
             }
+            true if rights.iter().all(|right| right.namespace.is_some()) => {
+                Finding::note(format!("{may_not}; only --leader-elect does"))
+            }
             true => Finding::note(format!("{may_not}; only jobs that use that kind need it")),
             false => Finding::in_the_way(may_not, GIVE),
         }
@@ -118,8 +130,15 @@ mod tests {
     use super::*;
 
     fn answered(resource: &str, verb: &str, optional: bool, given: Read<bool>) -> Answered {
-        let (group, subresource) = ("echo.dev".into(), String::new());
-        Answered { right: Right { group, resource: resource.into(), subresource, verb: verb.into(), optional }, given }
+        let right = Right {
+            group: "echo.dev".into(),
+            resource: resource.into(),
+            subresource: String::new(),
+            verb: verb.into(),
+            namespace: None,
+            optional,
+        };
+        Answered { right, given }
     }
 
     #[test]
@@ -132,6 +151,8 @@ mod tests {
         assert!(of("list", "podgroups.scheduling.volcano.sh").unwrap().optional);
         let definitions = of("patch", "customresourcedefinitions.apiextensions.k8s.io").unwrap();
         assert!(definitions.optional && definitions.is_of_cluster());
+        let lease = of("update", "leases.coordination.k8s.io").unwrap();
+        assert!(lease.optional && lease.namespace.as_deref() == Some("troupe-system"));
         assert!(of("list", "secrets").is_none());
     }
 

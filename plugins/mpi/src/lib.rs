@@ -70,7 +70,7 @@
 //! | `--gang-scheduling` | setting `gang-scheduling` |
 //! | `--cluster-domain` | setting `cluster-domain` |
 //! | `--namespace`, the variable `KUBEFLOW_NAMESPACE` | `troupe operator --namespace` |
-//! | `--lock-namespace` | nothing: run one replica |
+//! | `--lock-namespace` | `troupe operator --leader-elect --lease-namespace`; the original always elects |
 //! | `--monitoring-port` | `troupe operator --admin-address`, which serves `/metrics` and `/healthz` |
 //! | `--threadiness`, `--kube-api-qps`, `--kube-api-burst`, `--controller-queue-rate-limit`, `--controller-queue-burst` | nothing: healthy jobs are not held back, failing ones back off by themselves |
 //! | `--kubeConfig`, `--master` | the variable `KUBECONFIG` |

@@ -68,7 +68,7 @@
 //! | `--etcd-server` | setting `etcdServer`, or nothing |
 //! | `--port-range 35000,65000` | `troupe operator --host-port-range 35000-65000`; a comma is understood too |
 //! | `--namespace` | `troupe operator --namespace` |
-//! | `--leader-elect` | nothing: run one replica |
+//! | `--leader-elect` | `troupe operator --leader-elect`, with a Lease of its own |
 //! | `--metrics-bind-address`, `--health-probe-bind-address` | `troupe operator --admin-address`, which serves both |
 //! | `--kubeconfig` | the variable `KUBECONFIG` |
 //! | `--zap-*` | `troupe operator --log-json`, the variable `RUST_LOG` |

@@ -43,7 +43,7 @@
 //! | `app-args` | `verbatim` | `shell` has the container's shell read `appExec` and `appArgs` |
 //!
 //! Of the original's flags `--metrics-bind-address` and `--health-probe-bind-address` are `troupe operator --admin-address`,
-//! which serves both; for `--leader-elect` there is nothing: run one replica.
+//! which serves both, and `--leader-elect` is the same, with a Lease of its own.
 //!
 //! # Migration
 //!
