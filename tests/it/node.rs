@@ -2,4 +2,5 @@
 //! can work with.
 
 mod mpi;
+mod rhino;
 mod world;

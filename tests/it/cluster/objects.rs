@@ -29,6 +29,7 @@ pub(crate) const SECRETS: Kind = Kind("api/v1", "secrets");
 pub(crate) const EVENTS: Kind = Kind("api/v1", "events");
 pub(crate) const BATCH_JOBS: Kind = Kind("apis/batch/v1", "jobs");
 pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "paddlejobs");
+pub(crate) const RHINO_JOBS: Kind = Kind("apis/openrhino.org/v1alpha2", "rhinojobs");
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 
 impl Kind {
