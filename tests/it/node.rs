@@ -2,5 +2,6 @@
 //! can work with.
 
 mod mpi;
+mod paddle;
 mod rhino;
 mod world;
