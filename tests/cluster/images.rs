@@ -17,9 +17,16 @@ use crate::process::output;
 use crate::run_dir::{cluster_dir, locked};
 
 const PAUSE: &str = include_str!("images/pause.c");
-const PI: &str = include_str!("images/pi.c");
+const PI: Source<'_> = ("pi.c", include_str!("images/pi.c"));
 const OPENMPI: &str = include_str!("images/openmpi.sh");
+const MPICH: &str = include_str!("images/mpich.sh");
+const PADDLE: &str = include_str!("images/paddle.sh");
+const COLLECTIVE: Source<'_> = ("collective.py", include_str!("images/collective.py"));
+const SERVERS: Source<'_> = ("servers.py", include_str!("images/servers.py"));
 const BUSYBOX: &str = "/bin/busybox";
+
+/// A program by the name of its file.
+type Source<'a> = (&'a str, &'a str);
 
 /// An image that is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +64,45 @@ impl Image {
 
     /// Open MPI with ssh, whose worker command is `/usr/sbin/sshd -De`, and the MPI program `pi`:
     /// each rank prints `rank R of N on HOST`, and rank 0 `pi is approximately 3.1416`.
+    /// With the name of a file it goes on until that is there, and rank 0 says before that it is `computing`.
     pub fn openmpi() -> Result<Image> {
         let env = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
-        let defaults = Defaults { entrypoint: &[], env: &env };
-        Image::build("openmpi", &format!("{OPENMPI}{PI}"), defaults, |rootfs| {
-            let (script, program) = (rootfs.with_extension("sh"), rootfs.with_extension("c"));
-            fs::write(&script, OPENMPI)?;
-            fs::write(&program, PI)?;
-            output(Command::new("sh").arg(script).arg(rootfs).arg(program))?;
+        Image::script("openmpi", OPENMPI, PI, &env, &[])
+    }
+
+    /// MPICH with the same program `pi`. Its `mpirun` can be called at port 20000. Its processes talk by TCP alone: pods of one
+    /// node that are told so by their kernel would try the memory that they do not share, and never end.
+    pub fn mpich() -> Result<Image> {
+        Image::script("mpich", MPICH, PI, &["MPICH_PORT_RANGE=20000:20100", "UCX_TLS=tcp,self"], &[])
+    }
+
+    /// PaddlePaddle, and the program `/srv/train.py`: each process prints `rank R of N on HOST: sum S`.
+    pub fn paddle_collective() -> Result<Image> {
+        let packages = ["paddlepaddle==3.3.1", "numpy==2.4.6", "protobuf==7.36.2", "setuptools==75.8.0"];
+        Image::paddle("paddle-collective", COLLECTIVE, &packages)
+    }
+
+    /// The last PaddlePaddle on PyPI that has parameter servers, and the program `/srv/train.py`:
+    /// each trainer prints `trainer R of N on HOST: loss A to B`, each server `server R of N is done`.
+    pub fn paddle_servers() -> Result<Image> {
+        let packages = ["paddlepaddle==2.6.2", "numpy==1.26.4", "protobuf==4.25.3", "setuptools==75.8.0"];
+        Image::paddle("paddle-servers", SERVERS, &packages)
+    }
+
+    fn paddle(short: &str, program: Source<'_>, of_pypi: &[&str]) -> Result<Image> {
+        packages::install(packages::PIP)?;
+        Image::script(short, PADDLE, program, &[], of_pypi)
+    }
+
+    /// What a shell script makes of a folder, the file of a program, and more arguments.
+    fn script(short: &str, script: &str, program: Source<'_>, env: &[&str], arguments: &[&str]) -> Result<Image> {
+        let (file, source) = program;
+        let recipe = [&[script, source], arguments].concat().join("\n");
+        Image::build(short, &recipe, Defaults { entrypoint: &[], env }, |rootfs| {
+            let (script_file, file) = (rootfs.with_extension("sh"), rootfs.with_file_name(file));
+            fs::write(&script_file, script)?;
+            fs::write(&file, source)?;
+            output(Command::new("sh").arg(script_file).arg(rootfs).arg(file).args(arguments))?;
             Ok(())
         })
     }

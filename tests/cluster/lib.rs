@@ -5,11 +5,14 @@
 //! ```text
 //! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
 //! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
+//! TROUPE_REQUIRE=frameworks cargo test -p tests node::   # real frameworks as well
 //! ```
 //!
 //! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
 //!   The first build takes some minutes of Go compilation; the binaries are then kept under `target/cluster/bin`.
 //! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt.
+//! - The frameworks (`frameworks`) need what a node does, and download some hundred megabytes of Debian's and PyPI's packages the first time:
+//!   they are left out unless `TROUPE_REQUIRE` names them. Their images are kept under `target/cluster/images`.
 //!
 //! Everything a run writes is under `target/cluster/run/<unique>`: configurations, data, the audit log, and one log file a process.
 //! The folder is removed when the run ends; it stays, and its path is printed, when the test panics or `TROUPE_KEEP=1`.

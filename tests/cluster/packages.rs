@@ -17,6 +17,9 @@ pub(crate) const NODE: &[&str] =
 /// What images are made with.
 pub(crate) const IMAGES: &[&str] = &["debootstrap", "debian-archive-keyring", "busybox-static", "gcc", "libc6-dev"];
 
+/// What puts packages of PyPI into images.
+pub(crate) const PIP: &[&str] = &["python3-pip"];
+
 /// Makes sure that these packages are there, by apt if one is missing. Needs root then.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let _lock = locked(Path::new(LOCK))?;

@@ -9,6 +9,9 @@ pub enum Need {
     Cluster,
     /// A real node: what a control plane needs, and root on a machine with apt that lets it make namespaces.
     Node,
+    /// A real node, and what frameworks are published as: Debian's and PyPI's packages of some hundred megabytes. Only tried where
+    /// `TROUPE_REQUIRE` names it.
+    Frameworks,
 }
 
 impl Need {
@@ -16,21 +19,22 @@ impl Need {
         match self {
             Need::Cluster => "cluster",
             Need::Node => "node",
+            Need::Frameworks => "frameworks",
         }
     }
 }
 
 /// True if the test has to be left out, which is said in one loud line.
 ///
-/// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster` and
-/// `node`) names this need: in CI, what cannot run has failed.
+/// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster`,
+/// `node` and `frameworks`) names this need: in CI, what cannot run has failed.
 #[must_use]
 pub fn missing(need: Need) -> bool {
-    let Err(reason) = available(need) else {
+    let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
+    let Err(reason) = wanted(&required, need).and_then(|()| available(need)) else {
         return false;
     };
-    let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
-    assert!(!named(&required, need), "TROUPE_REQUIRE={required}, but a {} is not possible here: {reason}", need.name());
+    assert!(!named(&required, need), "TROUPE_REQUIRE={required}, but {} is not possible here: {reason}", need.name());
     eprintln!(
         "\n>>>>>> TEST LEFT OUT: no {} here: {reason} (TROUPE_REQUIRE={} makes this a failure) <<<<<<\n",
         need.name(),
@@ -43,7 +47,7 @@ pub fn missing(need: Need) -> bool {
 pub fn available(need: Need) -> Result<(), String> {
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
-    if need == Need::Node {
+    if need != Need::Cluster {
         runs("apt-get", &["--version"])?;
         let uid = runs("id", &["-u"])?;
         if uid.trim() != "0" {
@@ -53,6 +57,14 @@ pub fn available(need: Need) -> Result<(), String> {
         runs("unshare", &["--mount", "--pid", "--fork", "--mount-proc", "true"])?;
     }
     Ok(())
+}
+
+/// Whether to try at all, or why not.
+fn wanted(required: &str, need: Need) -> Result<(), String> {
+    match need {
+        Need::Frameworks if !named(required, need) => Err("nobody asked for the downloads".into()),
+        Need::Cluster | Need::Node | Need::Frameworks => Ok(()),
+    }
 }
 
 fn named(required: &str, need: Need) -> bool {
@@ -76,6 +88,13 @@ mod tests {
         assert!(named("cluster, node", Need::Node));
         assert!(!named("cluster", Need::Node));
         assert!(!named("", Need::Cluster));
+    }
+
+    #[test]
+    fn only_what_is_large_has_to_be_asked_for() {
+        assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
+        assert!(wanted("cluster,node", Need::Frameworks).is_err());
+        assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub(super) const BRIDGE: &str = "troupe0";
 pub(super) const SUBNET: &str = "10.244.0.0/24";
 /// The bridge's, which is the node's and the name server's.
 pub(super) const ADDRESS: &str = "10.244.0.1";
+/// The bridge's hardware address. Without one of its own it takes that of a pod's end, and changes it when the pod goes: for up to a
+/// minute the pods that stay would not reach the name server.
+const HARDWARE: &str = "02:00:0a:f4:00:01";
 /// The cgroup of all pods, the same in each hierarchy.
 pub(super) const CGROUP: &str = "troupe-node";
 
@@ -47,7 +50,7 @@ impl Machine {
             fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
         }
         for arguments in [
-            format!("link add {BRIDGE} type bridge"),
+            format!("link add {BRIDGE} address {HARDWARE} type bridge"),
             format!("address add {ADDRESS}/24 dev {BRIDGE}"),
             format!("link set {BRIDGE} up"),
         ] {

@@ -53,6 +53,16 @@ impl Paddle {
         self.on_templates(|template| template["spec"]["schedulerName"] = json!("nobody"))
     }
 
+    /// Every pod runs this command in this image, which the node has.
+    pub(crate) fn of(self, image: &cluster::images::Image, command: &[&str]) -> Self {
+        self.on_templates(|template| {
+            let container = &mut template["spec"]["containers"][0];
+            container["image"] = json!(image.name());
+            container["imagePullPolicy"] = json!("Never");
+            container["command"] = json!(command);
+        })
+    }
+
     fn role(mut self, role: &str, replicas: u32) -> Self {
         let container =
             json!({ "name": "paddle", "image": "docker.io/local/paddle:1", "command": ["python", "train.py"] });

@@ -31,6 +31,7 @@ pub(crate) const BATCH_JOBS: Kind = Kind("apis/batch/v1", "jobs");
 pub(crate) const DEPLOYMENTS: Kind = Kind("apis/apps/v1", "deployments");
 pub(crate) const LEASES: Kind = Kind("apis/coordination.k8s.io/v1", "leases");
 pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "paddlejobs");
+pub(crate) const RHINO_JOBS: Kind = Kind("apis/openrhino.org/v1alpha2", "rhinojobs");
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 
 impl Kind {
