@@ -4,18 +4,25 @@ use serde_json::{Value, json};
 use sim::{Kind, Life, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
-    campaign::{self, HOST},
+    campaign::HOST,
     clock::Clock,
     host_ports,
     operator::{Operator, Options},
-    plugin::Plugins,
+    plugin::{Plugins, Seam},
 };
 
 /// Runs a job to its end on fast pods, then rests, and counts the host's requests after the first lists by what they are.
 fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
+    requests_with(&json!({}), job, run_for)
+}
+
+/// The same with settings of Paddle's plugin.
+fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = campaign::plugins().unwrap();
+        let mut plugins = Plugins::builtin(Seam::Inline).unwrap();
+        plugins.configure("paddle", paddle).unwrap();
+        let plugins = Arc::new(plugins);
         let frameworks = plugins.frameworks();
         let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
         let kinds = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
@@ -98,6 +105,17 @@ fn a_paddle_job_of_four_pods_costs_its_objects_and_its_headlines() {
 
 /// Pending, Starting, Running, Completed: all changes of counts alone are folded into these.
 const STATUSES_PADDLE: usize = 4;
+
+// What the lean mode saves: a Service for each pod, and the step in which pods wait for names.
+#[test]
+fn a_lean_paddle_job_of_four_pods_has_no_services() {
+    let job = json!({
+        "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob", "metadata": { "name": "wide", "namespace": "default" },
+        "spec": { "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) },
+    });
+    let lean = requests_with(&json!({ "lean": true }), job, "700ms");
+    assert_eq!(lean, expect(&[("create configmaps", 1), ("create pods", 4), ("patch paddlejobs/status", 3)]));
+}
 
 // The clean-up deletes are listed apart.
 #[test]

@@ -21,7 +21,7 @@
 //!   for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at once.
 //! - `PADDLE_GLOO_HTTP_ENDPOINT` is 18 above the job's port; the original names the endpoint of ps 0 itself.
 //! - `PADDLE_HETER_TRAINER_IP_PORT_LIST` is there beside `PADDLE_HETER_ENDPOINTS`: it is the one that Paddle reads.
-//! - IPv6 addresses work. The original takes addresses of four parts only and tries for ever.
+//! - A pod that has only an IPv6 address, which Paddle cannot read, is told as a condition; the original tries for ever.
 //! - Host mode: a job has 20 ports of the nodes that no other job has, the pods declare theirs so that no two come to one
 //!   node, and they resolve names of the cluster (`dnsPolicy: ClusterFirstWithHostNet`).
 //! - `PADDLE_ELASTIC_NP` is `requests:limits` of the workers where both are given; the original never says a range.
@@ -164,6 +164,7 @@ impl Framework for Paddle {
 
     fn bind(job: &Job, seen: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
         let wants = wanted.iter().any(|key| key == rendezvous::KEY);
+        rendezvous::readable(job, seen)?;
         let body = if wants { rendezvous::body(job, seen) } else { None };
         Ok(Bindings { bodies: body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body)).collect() })
     }

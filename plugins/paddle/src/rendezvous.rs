@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use troupe_plugin::{
     ChildExt, ObservationExt, PodExt, job_name, json_text,
-    types::{Body, Gate, Object, Observation, Upkeep},
+    types::{Body, Gate, Object, Observation, Refusal, Upkeep},
+    unsupported,
 };
 
 /// The key of the ConfigMap in the plan.
@@ -73,6 +74,22 @@ pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
     Some(json_text(&ConfigMap { metadata: Metadata { labels: Labels { name: job.name() } }, data }))
 }
 
+/// Better: where the original waits for ever, a pod whose address Paddle cannot read is told. Paddle splits endpoints at
+/// their colons.
+pub(crate) fn readable(job: &Job, seen: &Observation) -> Result<(), Refusal> {
+    if job.spec.intranet() == Intranet::Service {
+        return Ok(());
+    }
+    let addressed = seen.pods.iter().filter(|pod| !pod.terminating).filter_map(|pod| Some((pod, pod.ip()?)));
+    match addressed.into_iter().find(|(_, ip)| ip.contains(':')) {
+        Some((pod, ip)) => Err(unsupported(format!(
+            "pod {} has the address {ip}, but Paddle's lists take IPv4 addresses only; `intranet: Service` lists names",
+            pod.name
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the ports that
 /// the host has set aside or that a Service has.
 ///
@@ -129,7 +146,7 @@ fn hosts(job: &Job, seen: &Observation, role: &Role<'_>) -> Option<Vec<String>> 
     let mut pods = seen.live(role.name);
     let address = |index| {
         let ip = pods.find(|pod| pod.index >= Some(index)).filter(|pod| pod.index == Some(index))?.ip()?;
-        Some(if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() })
+        Some(ip.to_owned())
     };
     indices.map(address).collect()
 }
@@ -177,6 +194,17 @@ mod tests {
                 "PADDLE_WITH_GLOO": "1", "PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "10.0.0.10:36018",
             })
         );
+    }
+
+    // Section 5.2, item 8, Better: told instead of waited for
+    #[test]
+    fn an_address_that_paddle_cannot_read_is_told_with_its_pod() {
+        let seen = testkit::seen(vec![pod("worker", 0, "wide-worker-0").with_ip("fd00::20")]);
+        let Err(Refusal::Unsupported(why)) = readable(&job(&json!({ "worker": role(1) })), &seen) else {
+            panic!("it was accepted");
+        };
+        assert!(why.contains("wide-worker-0") && why.contains("fd00::20") && why.contains("Service"), "{why}");
+        assert!(readable(&job(&json!({ "intranet": "Service", "worker": role(1) })), &seen).is_ok());
     }
 
     // A2: nothing before every pod has an address.
