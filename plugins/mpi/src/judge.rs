@@ -21,6 +21,7 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     status.suspended_or_resumed(outlook);
     status.ended(&launcher);
     status.evicted(&workers, outlook);
+    status.lost(&workers, &published_counts(&previous));
     status.ran(&workers, seen, outlook);
     status.verdict(&counts(&launcher, &workers, seen, &previous))
 }
@@ -107,6 +108,15 @@ impl Status {
         }
     }
 
+    /// Better: the original only counts a worker that failed, and it does not come back.
+    fn lost(&mut self, workers: &Workers, counted: &Value) {
+        let told = counted.pointer("/Worker/failed").and_then(Value::as_u64).unwrap_or(0);
+        if let Some(name) = workers.lost.as_ref().filter(|_| u64::from(workers.failed) > told) {
+            let message = format!("worker {name} has failed and is not made again; delete its pod to have another");
+            self.events.push(Event { warning: true, reason: "MPIJobWorkerFailed".to_owned(), message });
+        }
+    }
+
     fn failed(&mut self, reason: &str, message: &str) {
         self.completion_time.get_or_insert_with(|| self.now.clone());
         let step = self.conditions.finish("Failed", reason, message, &self.now);
@@ -170,6 +180,8 @@ struct Workers {
     running: u32,
     /// Those of the failed that their node put out, less those on their way out.
     evicted: u32,
+    /// The last of the failed that was not put out and is not on its way out.
+    lost: Option<String>,
 }
 
 impl Workers {
@@ -193,6 +205,9 @@ impl Workers {
             workers.running += u32::from(pod.phase == PodPhase::Running && !pod.terminating);
             let evicted = pod.phase == PodPhase::Failed && pod.reason == "Evicted";
             workers.evicted += u32::from(evicted && !pod.terminating);
+            if pod.phase == PodPhase::Failed && !evicted && !pod.terminating && !outlook.suspended {
+                workers.lost = Some(pod.name.clone());
+            }
         }
         workers
     }
@@ -619,13 +634,14 @@ mod tests {
         assert_eq!((later.status, later.verdict.outcome), (seen.status, Outcome::Failed));
     }
 
-    // M16
+    // M16 and its Better: it is told, once
     #[test]
-    fn a_worker_that_failed_for_another_reason_is_counted_only() {
-        let (_, seen) = eight_but_one_fails("");
+    fn a_worker_that_failed_for_another_reason_is_counted_and_told() {
+        let (mut story, seen) = eight_but_one_fails("");
         assert_eq!(seen.order(), ["Created=True", "Running=True"]);
         assert_eq!(seen.counts()["Worker"], json!({ "active": 7, "failed": 1 }));
-        assert_eq!((seen.events().len(), seen.verdict.outcome), (0, Outcome::Open));
+        assert_eq!((seen.events(), seen.verdict.outcome), (vec!["MPIJobWorkerFailed"], Outcome::Open));
+        assert!(story.judge().events().is_empty());
     }
 
     #[test]

@@ -26,6 +26,8 @@
 //!
 //! - An evicted worker ends the job: it gets its completion time, and the clean-pod policy counts; unless that is None, the
 //!   launcher is stopped too. The original says Failed and lets everything run.
+//! - A worker that failed for another reason is told by an event, `MPIJobWorkerFailed`; the original only counts it. As there,
+//!   it is not made again until its pod is deleted.
 //! - A suspended job keeps no worker, also where the clean-pod policy is Running: one that had failed or ended would not come
 //!   back and block the job once it is resumed. Its counts stay until the pods are gone, so that Kueue does not give their
 //!   place away too early.
