@@ -4,7 +4,8 @@
 use crate::{
     Snapshot, cleanup,
     decision::{Action, Decision, Report, Trouble, Wake},
-    diff, jobs,
+    diff::{self, Of},
+    jobs,
     ledger::Ledger,
     names,
     plan::{Answer, Fault, Outcome, Plan, Rejection, Role, Success, Verdict},
@@ -104,7 +105,7 @@ fn open(
     standing: &Standing<'_>,
     bodies: &BTreeMap<String, Value>,
 ) -> (Vec<Action>, Vec<Waiting>) {
-    let (mut actions, mut waiting) = diff::objects(snapshot, plan, standing, bodies);
+    let (mut actions, mut waiting) = diff::objects(snapshot, plan, standing, bodies, Of::Job);
     actions.extend(diff::secrets(snapshot, plan));
     if snapshot.suspended() {
         actions.extend(suspend(snapshot, plan));
@@ -113,6 +114,10 @@ fn open(
         actions.extend(more);
         waiting.extend(why);
     }
+    // After the pods, which take longest to start.
+    let (more, why) = diff::objects(snapshot, plan, standing, bodies, Of::Replicas);
+    actions.extend(more);
+    waiting.extend(why);
     let (more, why) = jobs::jobs(snapshot, plan, standing);
     actions.extend(more);
     waiting.extend(why);

@@ -14,6 +14,15 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Which objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Those of the job as a whole: pods may mount them.
+    Job,
+    /// Those of single replicas.
+    Replicas,
+}
+
 /// Creates missing objects whose gates are open, keeps followed ones equal to their bodies, removes those whose
 /// replica is not wanted any more.
 pub(crate) fn objects(
@@ -21,10 +30,12 @@ pub(crate) fn objects(
     plan: &Plan,
     standing: &Standing<'_>,
     bodies: &BTreeMap<String, Value>,
+    of: Of,
 ) -> (Vec<Action>, Vec<Waiting>) {
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
-    for object in &plan.objects {
+    let all = plan.objects.iter();
+    for object in all.filter(|object| object.per_pod_of.is_some() == (of == Of::Replicas)) {
         if snapshot.suspended() && object.remove_when.contains(&Moment::Suspended) {
             continue;
         }
@@ -45,7 +56,9 @@ pub(crate) fn objects(
             }
         }
     }
-    actions.extend(orphans(snapshot, plan));
+    if of == Of::Replicas {
+        actions.extend(orphans(snapshot, plan));
+    }
     (actions, waiting)
 }
 
