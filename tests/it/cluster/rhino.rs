@@ -20,13 +20,14 @@ fn rhino(version: &str, name: &str, ttl: u32) -> Value {
 }
 
 impl World {
-    async fn pods_of(&self, job: &str) -> Vec<String> {
-        let found = cluster::until(super::objects::SOON, format!("running pods of {job}"), || async {
+    /// The running pods of a Job, once there are so many.
+    async fn pods_of(&self, job: &str, count: usize) -> Vec<String> {
+        let found = cluster::until(super::objects::SOON, format!("{count} running pods of {job}"), || async {
             let mut pods = self.list(&PODS).await?;
             pods.retain(|pod| {
                 text(pod, "/metadata/ownerReferences/0/name") == job && at(pod, "/status/phase") == "Running"
             });
-            Ok((!pods.is_empty()).then(|| pods.iter().map(|pod| text(pod, "/metadata/name").to_owned()).collect()))
+            Ok((pods.len() == count).then(|| pods.iter().map(|pod| text(pod, "/metadata/name").to_owned()).collect()))
         });
         found.await.unwrap()
     }
@@ -53,14 +54,14 @@ async fn workers_follow_their_launcher_and_the_job_ends_with_both() {
     let job = world.create(&RHINO_JOBS, &rhino("v1alpha2", "sample", 1)).await;
     let uid: String = text(&job, "/metadata/uid").chars().take(5).collect();
     let (launcher, workers) = (format!("sample-{uid}-launcher"), format!("sample-{uid}-workers"));
-    let launchers = world.pods_of(&launcher).await;
+    let launchers = world.pods_of(&launcher, 1).await;
     let ip = text(&world.get(&PODS, &launchers[0]).await.unwrap(), "/status/podIP").to_owned();
     let made = world.is(&BATCH_JOBS, &workers, "there", |_| true).await;
     let call = text(&made, "/spec/template/spec/containers/0/args/1");
     assert!(call.contains(&format!("--control-port {ip}:20000")), "{call}");
     assert_eq!((at(&made, "/spec/completions"), text(&made, "/spec/completionMode")), (&json!(2), "Indexed"));
     world.status_is(&RHINO_JOBS, "sample", "Running").await;
-    let running = world.pods_of(&workers).await;
+    let running = world.pods_of(&workers, 2).await;
     world.succeed(&running).await;
     world.is(&BATCH_JOBS, &workers, "succeeded", |job| at(job, "/status/succeeded") == 2).await;
     world.succeed(&launchers).await;
@@ -79,9 +80,9 @@ async fn a_job_of_the_older_version_runs_and_is_seen_in_both() {
     let operator = world.operator().await;
     let job = world.create(&OLDER, &rhino("v1alpha1", "grape", 0)).await;
     let uid: String = text(&job, "/metadata/uid").chars().take(5).collect();
-    let launchers = world.pods_of(&format!("grape-{uid}-launcher")).await;
+    let launchers = world.pods_of(&format!("grape-{uid}-launcher"), 1).await;
     world.status_is(&OLDER, "grape", "Running").await;
-    let workers = world.pods_of(&format!("grape-{uid}-workers")).await;
+    let workers = world.pods_of(&format!("grape-{uid}-workers"), 2).await;
     world.succeed(&workers).await;
     world.succeed(&launchers).await;
     let done = world.status_is(&OLDER, "grape", "Completed").await;
