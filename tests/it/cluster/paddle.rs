@@ -202,7 +202,8 @@ async fn a_finished_paddle_job_is_cleaned_up_as_its_policy_says() {
     }
     let world = World::shared("paddle-clean").await;
     let operator = world.operator().await;
-    let wide = paddle("wide").ps(2).worker(2).runs("1s");
+    // Long enough for all four to run at once, which is when the start time is set.
+    let wide = paddle("wide").ps(2).worker(2).runs("6s");
     world.submit(&wide).await;
     // The policy, and whether pods go after success and after failure.
     let matrix = [
