@@ -1,13 +1,17 @@
-//! The admin port: health, metrics, and what the host last saw and decided of each job.
+//! The admin port: health, metrics, what the host last saw and decided of each job, and the latest
+//! passes for replay.
 
 use crate::{metrics::Metrics, reconcile::Context, stores::JobKey};
 use axum::{
     Json, Router,
-    extract::{Path, State},
-    http::StatusCode,
+    body::Body,
+    extract::{Path, Query, State},
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::get,
 };
+use futures::stream;
+use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -29,6 +33,7 @@ pub async fn serve(listener: TcpListener, context: Arc<Context>, metrics: Metric
         .route("/metrics", get(metrics_text))
         .route("/jobs", get(jobs))
         .route("/jobs/{plural}/{namespace}/{name}", get(job))
+        .route("/recording", get(recording))
         .with_state(Admin { context, metrics });
     axum::serve(listener, routes).await
 }
@@ -50,8 +55,8 @@ async fn jobs(State(admin): State<Admin>) -> Response {
 }
 
 async fn job(State(admin): State<Admin>, Path((plural, namespace, name)): Path<(String, String, String)>) -> Response {
-    let kinds = admin.context.stores().kinds();
-    let kind = kinds.iter().position(|served| served.kind.plural == plural);
+    let layout = admin.context.stores().layout();
+    let kind = layout.kinds().iter().position(|served| served.kind.plural == plural);
     let pass = kind.and_then(|kind| admin.context.passes().last(&JobKey { kind, namespace, name }));
     match pass {
         Some(pass) => Json(pass).into_response(),
@@ -59,7 +64,26 @@ async fn job(State(admin): State<Admin>, Path((plural, namespace, name)): Path<(
     }
 }
 
+/// Which passes.
+#[derive(Debug, Deserialize)]
+struct Which {
+    /// Only those of the plugin of this name.
+    plugin: Option<String>,
+}
+
+/// The latest passes, a line of JSON each, made while it is sent.
+async fn recording(State(admin): State<Admin>, Query(which): Query<Which>) -> Response {
+    let passes = admin.context.passes().latest(which.plugin.as_deref());
+    let lines = passes.into_iter().map(|pass| {
+        let mut line = serde_json::to_vec(&pass.told())?;
+        line.push(b'\n');
+        Ok::<_, serde_json::Error>(line)
+    });
+    ([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(stream::iter(lines))).into_response()
+}
+
 fn path(context: &Context, key: &JobKey) -> Option<String> {
-    let plural = &context.stores().kinds().get(key.kind)?.kind.plural;
+    let layout = context.stores().layout();
+    let plural = &layout.kinds().get(key.kind)?.kind.plural;
     Some(format!("/jobs/{plural}/{}/{}", key.namespace, key.name))
 }

@@ -82,6 +82,24 @@ pub struct Writer {
     random: Mutex<ChaCha20Rng>,
 }
 
+/// One action, and what it is about.
+struct One<'a> {
+    key: &'a JobKey,
+    snapshot: &'a Snapshot,
+    resource: &'a Resource,
+    action: &'a Action,
+}
+
+impl One<'_> {
+    fn requests(&self) -> kube::core::Request {
+        self.resource.requests(Some(&self.key.namespace))
+    }
+}
+
+fn version(object: &Value) -> Expected {
+    Expected::Version(wire::version_of(object))
+}
+
 impl Writer {
     /// A writer whose keys and jitter come from this seed.
     #[must_use]
@@ -129,91 +147,67 @@ impl Writer {
     async fn write(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Result<(), WriteError> {
         let _permit = self.in_flight.acquire().await;
         let resource = self.resource(key, snapshot, action);
+        let one = One { key, snapshot, resource: &resource, action };
         match &action.write {
-            Write::Create(object) => self.create(key, snapshot, &resource, action, object).await,
-            Write::CreateSecret { recipe, metadata } => {
-                let secret = self.secret(recipe, metadata)?;
-                self.create(key, snapshot, &resource, action, &secret).await
-            }
-            Write::Patch(patch) => self.patch(key, &resource, action, None, patch).await,
-            Write::PatchStatus(patch) => self.patch(key, &resource, action, Some("status"), patch).await,
-            Write::Delete { uid } => self.delete(key, &resource, action, uid).await,
+            Write::Create(object) => self.create(&one, object).await,
+            Write::CreateSecret { recipe, metadata } => self.create(&one, &self.secret(recipe, metadata)?).await,
+            Write::Patch(patch) => self.patch(&one, None, patch).await,
+            Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
+            Write::Delete { uid } => self.delete(&one, uid).await,
         }
     }
 
-    async fn create(
-        &self,
-        key: &JobKey,
-        snapshot: &Snapshot,
-        resource: &Resource,
-        action: &Action,
-        object: &Value,
-    ) -> Result<(), WriteError> {
+    async fn create(&self, one: &One<'_>, object: &Value) -> Result<(), WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         let body = serde_json::to_vec(object).unwrap_or_default();
-        let request = resource.requests(Some(&key.namespace)).create(&params, body)?;
+        let request = one.requests().create(&params, body)?;
         match self.send(request).await {
             Ok(created) => {
-                self.expect_version(key, action, &created);
+                self.expect(one, version(&created));
                 Ok(())
             }
-            Err(error) if error.code() == Some(409) => self.adopt(key, snapshot, resource, action).await,
+            Err(error) if error.code() == Some(409) => self.adopt(one).await,
             Err(error) => Err(error),
         }
     }
 
     /// A name that is there already: ours counts as made, another's is never touched.
-    async fn adopt(
-        &self,
-        key: &JobKey,
-        snapshot: &Snapshot,
-        resource: &Resource,
-        action: &Action,
-    ) -> Result<(), WriteError> {
-        let request =
-            resource.requests(Some(&key.namespace)).get_metadata(&action.name, &kube::api::GetParams::default())?;
+    async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
+        let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
         let there = self.send(request).await?;
         let owners = there.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
-        if controller.is_some_and(|owner| owner["uid"] == snapshot.job.uid.as_str()) {
-            self.expect_version(key, action, &there);
+        if controller.is_some_and(|owner| owner["uid"] == one.snapshot.job.uid.as_str()) {
+            self.expect(one, version(&there));
             return Ok(());
         }
         Err(WriteError::NameTaken)
     }
 
-    async fn patch(
-        &self,
-        key: &JobKey,
-        resource: &Resource,
-        action: &Action,
-        subresource: Option<&str>,
-        patch: &Value,
-    ) -> Result<(), WriteError> {
+    async fn patch(&self, one: &One<'_>, subresource: Option<&str>, patch: &Value) -> Result<(), WriteError> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let (requests, patch) = (resource.requests(Some(&key.namespace)), Patch::Merge(patch));
+        let (requests, patch) = (one.requests(), Patch::Merge(patch));
         let request = match subresource {
-            Some(subresource) => requests.patch_subresource(subresource, &action.name, &params, &patch)?,
-            None => requests.patch(&action.name, &params, &patch)?,
+            Some(subresource) => requests.patch_subresource(subresource, &one.action.name, &params, &patch)?,
+            None => requests.patch(&one.action.name, &params, &patch)?,
         };
         let patched = self.send(request).await?;
-        self.expect_version(key, action, &patched);
+        self.expect(one, version(&patched));
         Ok(())
     }
 
     /// Gone already is what was wanted.
-    async fn delete(&self, key: &JobKey, resource: &Resource, action: &Action, uid: &str) -> Result<(), WriteError> {
+    async fn delete(&self, one: &One<'_>, uid: &str) -> Result<(), WriteError> {
         let params = DeleteParams {
             preconditions: Some(Preconditions { uid: Some(uid.into()), resource_version: None }),
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        let request = resource.requests(Some(&key.namespace)).delete(&action.name, &params)?;
+        let request = one.requests().delete(&one.action.name, &params)?;
         match self.send(request).await {
             Err(error) if error.code() != Some(404) => Err(error),
             _ => {
-                let expected = Expected::Going { name: action.name.clone(), uid: uid.into() };
-                self.stores.expect(key, &action.api_version, &action.kind, expected);
+                self.expect(one, Expected::Going { name: one.action.name.clone(), uid: uid.into() });
                 Ok(())
             }
         }
@@ -223,9 +217,9 @@ impl Writer {
         send(&self.client, request).await
     }
 
-    fn expect_version(&self, key: &JobKey, action: &Action, object: &Value) {
-        let expected = Expected::Version(wire::version_of(object));
-        self.stores.expect(key, &action.api_version, &action.kind, expected);
+    fn expect(&self, one: &One<'_>, expected: Expected) {
+        let of = (one.action.api_version.as_str(), one.action.kind.as_str());
+        self.stores.expect(one.key, &one.snapshot.digest, of, expected);
     }
 
     fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
@@ -246,8 +240,9 @@ impl Writer {
 
     fn resource(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Resource {
         let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
-        let served = self.stores.kinds().get(key.kind);
-        match served.and_then(|served| served.framework.children.iter().find(of_action)) {
+        let layout = self.stores.layout();
+        let framework = layout.framework(key.kind, &snapshot.digest);
+        match framework.and_then(|framework| framework.children.iter().find(of_action)) {
             Some(child) => child.into(),
             None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
             None => Resource::new(&action.api_version, &action.kind, &format!("{}s", action.kind.to_lowercase())),

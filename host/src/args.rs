@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::host_ports;
+use crate::{host_ports, oci::Reference};
 use clap::{Parser, Subcommand};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 
@@ -24,14 +24,177 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print the CustomResourceDefinitions.
     Crds,
+    /// Print the least rights that serve the plugins' jobs, and the parameters of the fence (`deploy/fence.yaml`).
+    Rbac(RbacArgs),
+    /// For those who write plugins and those who run them.
+    Plugin {
+        /// What to do.
+        #[command(subcommand)]
+        command: PluginCommand,
+    },
     /// Run jobs under seeded faults and check the invariants.
     Sim(SimArgs),
     /// Replay a pass from the admin port (`/jobs/...`) offline and tell what was decided and why.
-    Explain {
-        /// A file with the pass; - is standard input.
-        #[arg(default_value = "-")]
-        pass: PathBuf,
-    },
+    Explain(ExplainArgs),
+    /// Compile a component from standard input to standard output, as the host's child.
+    #[command(hide = true)]
+    Compile(CompileArgs),
+}
+
+/// What a compiler may use up.
+#[derive(Debug, clap::Args)]
+pub struct CompileArgs {
+    /// Processor time, in seconds.
+    #[arg(long)]
+    pub cpu_seconds: u64,
+    /// Address space, in bytes.
+    #[arg(long)]
+    pub memory_bytes: u64,
+}
+
+/// For which plugins, beside those that come with the host.
+#[derive(Debug, clap::Args)]
+pub struct RbacArgs {
+    /// A component that is to be granted all that it asks for. May be given more than once.
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Vec<PathBuf>,
+    /// Also the cluster's Plugin resources, each with its grants.
+    #[arg(long)]
+    pub cluster: bool,
+    /// What users' own jobs may have in their pods beyond that: YAML as in `spec.grants` of a Plugin (`capabilities: [IPC_LOCK]`).
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+}
+
+/// What to do with a plugin.
+#[derive(Debug, Subcommand)]
+pub enum PluginCommand {
+    /// Tell what a component is, serves, imports and takes.
+    Inspect(InspectArgs),
+    /// Print a component's file as an immutable ConfigMap with the digest in its name, or as one of a name that can be changed.
+    Configmap(ConfigmapArgs),
+    /// Ask a plugin again about recorded passes and tell where it answers otherwise; fails if anywhere.
+    Test(TestArgs),
+    /// Tell what a new version of a plugin would change for recorded jobs; fails if any of it is dangerous to what lives.
+    Diff(DiffArgs),
+    /// Let the digest serve again that served before, and stay.
+    Rollback(NamedPlugin),
+    /// Let the digest serve that waits for it.
+    Approve(NamedPlugin),
+    /// Take a component to a registry, and print what it can be pulled by for ever.
+    Push(PushArgs),
+    /// Fetch a component from a registry, and check it as the host would.
+    Pull(PullArgs),
+}
+
+/// Which pass.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// A file with the pass; - is standard input.
+    #[arg(default_value = "-")]
+    pub pass: PathBuf,
+    /// Ask the plugin in this file again about what was seen; fails if it answers otherwise.
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+}
+
+/// Which component.
+#[derive(Debug, clap::Args)]
+pub struct InspectArgs {
+    /// A component, as `cargo build --target wasm32-wasip2` makes it, or the name of a plugin that comes with the host.
+    pub file: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which plugin, and what to ask it.
+#[derive(Debug, clap::Args)]
+pub struct TestArgs {
+    /// A component, or the name of a plugin that comes with the host.
+    pub file: PathBuf,
+    /// Passes from a host's admin port (`/recording`); - is standard input.
+    #[arg(long)]
+    pub recording: PathBuf,
+}
+
+/// Which versions, and what to ask them.
+#[derive(Debug, clap::Args)]
+pub struct DiffArgs {
+    /// The component that serves now, or the name of a plugin that comes with the host.
+    pub old: PathBuf,
+    /// The component that would take its place.
+    pub new: PathBuf,
+    /// Passes from a host's admin port (`/recording`); - is standard input.
+    #[arg(long)]
+    pub recording: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which Plugin.
+#[derive(Debug, clap::Args)]
+pub struct NamedPlugin {
+    /// The Plugin's name.
+    pub name: String,
+}
+
+/// What to push, and where to.
+#[derive(Debug, clap::Args)]
+pub struct PushArgs {
+    /// A component, as `cargo build --target wasm32-wasip2` makes it.
+    pub file: PathBuf,
+    /// Where to: registry/repository:tag.
+    #[arg(value_parser = Reference::parse)]
+    pub reference: Reference,
+    /// How to speak with the registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+}
+
+/// What to pull, and where to.
+#[derive(Debug, clap::Args)]
+pub struct PullArgs {
+    /// What: registry/repository:tag or registry/repository@sha256:...
+    #[arg(value_parser = Reference::parse)]
+    pub reference: Reference,
+    /// Where to; the repository's name and .wasm unless it is given.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A cosign public key, PEM, that the artifact must be signed by.
+    #[arg(long, value_name = "FILE")]
+    pub public_key: Option<PathBuf>,
+    /// How to speak with the registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+}
+
+/// How to speak with a registry.
+#[derive(Debug, clap::Args)]
+pub struct RegistryArgs {
+    /// By plain HTTP.
+    #[arg(long)]
+    pub insecure: bool,
+    /// Credentials, as `docker login` writes them; $DOCKER_CONFIG/config.json or ~/.docker/config.json if there is one.
+    #[arg(long, value_name = "FILE")]
+    pub docker_config: Option<PathBuf>,
+}
+
+/// Which ConfigMap.
+#[derive(Debug, clap::Args)]
+pub struct ConfigmapArgs {
+    /// A component, as `cargo build --target wasm32-wasip2` makes it.
+    pub file: PathBuf,
+    /// The ConfigMap's name; the file's and the digest's unless it is given.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The host's namespace.
+    #[arg(long, short, default_value = "troupe-system")]
+    pub namespace: String,
+    /// Compress it with zstd, as is done anyway when it would not fit.
+    #[arg(long)]
+    pub compress: bool,
 }
 
 /// How to serve.
@@ -58,6 +221,13 @@ pub struct OperatorArgs {
     /// Namespace of the Lease `troupe`; the host's own when it runs in a cluster.
     #[arg(long)]
     pub lease_namespace: Option<String>,
+    /// Where the bytes of plugins are kept that jobs are planned by, and where ConfigMaps with plugins are; the host's own
+    /// namespace when it runs in a cluster.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub plugin_namespace: Option<String>,
+    /// Another namespace whose ConfigMaps may be plugins. May be given more than once.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub plugin_source_namespace: Vec<String>,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,

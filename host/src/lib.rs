@@ -1,7 +1,7 @@
 //! Troupe's host: it owns the reconcile loop and all API I/O; what a job of a framework becomes is said by plugins.
 //!
 //! Start reading at [`reconcile`], then `ARCHITECTURE.md` beside this package.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod admin;
 pub mod apply;
@@ -10,11 +10,14 @@ pub mod campaign;
 pub mod cli;
 pub mod clock;
 pub mod crds;
+pub mod delivery;
 mod departed;
 pub mod host_ports;
 mod keys;
+pub mod layout;
 pub mod lease;
 pub mod metrics;
+pub mod oci;
 pub mod operator;
 pub mod passes;
 pub mod plugin;
@@ -22,9 +25,13 @@ pub mod plugin_resource;
 pub mod preflight;
 pub mod publish;
 pub mod queue;
+pub mod rbac;
 pub mod reconcile;
+pub mod replay;
 pub mod resource;
 pub mod stores;
+mod table;
 pub mod telemetry;
 pub mod watch;
+mod weight;
 mod wire;

@@ -1,6 +1,6 @@
 //! What Prometheus may ask.
 
-use crate::reconcile::Context;
+use crate::{delivery, plugin::Position, reconcile::Context};
 use http::{Method, Request, Response};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -31,6 +31,24 @@ struct PluginLabels {
     function: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BreakerLabels {
+    plugin: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RevisionLabels {
+    plugin: String,
+    digest: String,
+    role: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TrialLabels {
+    plugin: String,
+    class: &'static str,
+}
+
 /// Counters and gauges of one host.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
@@ -53,11 +71,14 @@ impl Metrics {
         depth.set(i64::try_from(context.queue().depth()).unwrap_or(i64::MAX));
         registry.register("queue_depth", "Jobs that are ready to be looked at", depth);
         let objects = Family::<ResourceLabels, Gauge>::default();
-        for (watch, size) in context.stores().watches().iter().zip(context.stores().sizes()) {
+        for (watch, size) in context.stores().layout().watches().iter().zip(context.stores().sizes()) {
             let labels = ResourceLabels { resource: watch.resource.plural.clone() };
             objects.get_or_create(&labels).inc_by(i64::try_from(size).unwrap_or(i64::MAX));
         }
         registry.register("watched_objects", "Objects that the watches hold", objects);
+        let failed = Counter::<u64>::default();
+        failed.inc_by(context.failed());
+        registry.register("failed_passes", "Passes over a job that have to be tried again", failed);
         let calls = Family::<PluginLabels, Counter>::default();
         let seconds = Family::<PluginLabels, Counter<f64, std::sync::atomic::AtomicU64>>::default();
         for (plugin, function, stats) in context.plugins().calls() {
@@ -67,6 +88,43 @@ impl Metrics {
         }
         registry.register("plugin_calls", "Calls of plugins", calls);
         registry.register("plugin_call_seconds", "Time spent in calls of plugins", seconds);
+        let revisions = Family::<RevisionLabels, Gauge>::default();
+        for served in context.stores().layout().kinds() {
+            let canary = served.route.canary.as_ref().map(|(digest, _)| ("canary", digest));
+            for (role, digest) in served.route.active.iter().map(|digest| ("active", digest)).chain(canary) {
+                let (plugin, digest) = (served.framework.name.clone(), delivery::short(digest).to_owned());
+                revisions.get_or_create(&RevisionLabels { plugin, digest, role }).set(1);
+            }
+        }
+        registry.register("plugin_revision_info", "Digests that plan new jobs", revisions);
+        let trials = Family::<TrialLabels, Gauge>::default();
+        for (plugin, trial) in context.trials.all() {
+            let live = &trial.live;
+            let classes = [
+                ("all", live.passes),
+                ("different", live.different),
+                ("dangerous", live.dangerous),
+                ("failed", live.failed),
+            ];
+            for (class, passes) in classes {
+                trials.get_or_create(&TrialLabels { plugin: plugin.clone(), class }).set(passes.into());
+            }
+        }
+        registry.register("plugin_trial_passes", "Passes that a candidate was shown beside the active digest", trials);
+        let (breakers, paused) = (Family::<BreakerLabels, Gauge>::default(), Family::<BreakerLabels, Gauge>::default());
+        for breaker in context.plugins().breakers(context.clock.now()) {
+            let labels = BreakerLabels { plugin: breaker.plugin };
+            paused.get_or_create(&labels).inc_by(i64::try_from(breaker.jobs).unwrap_or(i64::MAX));
+            let state = breakers.get_or_create(&labels);
+            state.set(state.get().max(match breaker.position {
+                Position::Closed => 0,
+                Position::HalfOpen => 1,
+                Position::Open { .. } => 2,
+            }));
+        }
+        let help = "Whether plugins are asked: 0 yes, 1 by one job to see whether they answer, 2 no";
+        registry.register("plugin_breaker_state", help, breakers);
+        registry.register("plugin_breaker_jobs", "Jobs about which their plugin is not asked for a while", paused);
         let mut text = String::new();
         if encode(&mut text, &registry).is_err() {
             text.clear();

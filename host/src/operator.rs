@@ -3,13 +3,16 @@
 use crate::{
     apply::Writer,
     clock::Clock,
+    delivery::{self, Delivery, Trials, Wanted},
+    host_ports,
+    layout::{Layout, Route},
     lease::Election,
     passes::Passes,
     plugin::Plugins,
     publish::Publisher,
     queue::Queue,
     reconcile::Context,
-    stores::{JobKey, Listed, Served, Stores},
+    stores::{JobKey, Listed, Stores},
     watch::{chain, watch},
 };
 use decide::Wake;
@@ -21,7 +24,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 use tokio::{
@@ -45,6 +48,16 @@ pub struct Options {
     pub host_ports: RangeInclusive<u32>,
     /// Where this host takes turns with others; None serves at once.
     pub election: Option<Election>,
+    /// How plugins are delivered by Plugin resources; None serves those that are loaded and no others.
+    pub delivery: Option<delivery::Options>,
+}
+
+impl Options {
+    /// A host that serves all namespaces, at once and alone, with the usual ports.
+    #[must_use]
+    pub fn alone(clock: Clock, seed: [u8; 32]) -> Self {
+        Self { namespace: None, clock, seed, host_ports: host_ports::USUAL, election: None, delivery: None }
+    }
 }
 
 /// One host: watches and the loop over its queue.
@@ -53,6 +66,7 @@ pub struct Operator {
     client: Client,
     namespace: Option<String>,
     election: Option<Election>,
+    delivery: Option<delivery::Options>,
 }
 
 /// Why a host has stopped to serve.
@@ -77,15 +91,12 @@ impl Operator {
     /// A host that serves these plugins through this client. Nothing runs yet.
     #[must_use]
     pub fn new(client: Client, plugins: Arc<Plugins>, options: Options) -> Self {
-        let served = plugins.frameworks().into_iter().flat_map(|(framework, digest)| {
-            let kinds = framework.kinds.clone();
-            kinds.into_iter().map(move |kind| Served {
-                kind: Arc::new(kind),
-                framework: framework.clone(),
-                digest: digest.clone(),
-            })
-        });
-        let stores = Arc::new(Stores::new(served.collect()));
+        let mut layout = Layout::default();
+        for (framework, digest) in plugins.frameworks() {
+            layout.add(&framework, &digest);
+            layout.route(&framework.name, &Route::to(&digest));
+        }
+        let stores = Arc::new(Stores::new(layout));
         let context = Context {
             queue: Arc::new(Queue::default()),
             writer: Writer::new(client.clone(), stores.clone(), options.seed),
@@ -97,8 +108,17 @@ impl Operator {
             host_ports: options.host_ports,
             stands_by: AtomicBool::new(options.election.is_some()),
             panics: AtomicU32::new(0),
+            failed: AtomicU64::new(0),
+            wanted: Wanted::default(),
+            trials: Trials::default(),
         };
-        Self { context: Arc::new(context), client, namespace: options.namespace, election: options.election }
+        Self {
+            context: Arc::new(context),
+            client,
+            namespace: options.namespace,
+            election: options.election,
+            delivery: options.delivery,
+        }
     }
 
     /// What this host works with, for the admin port.
@@ -109,12 +129,19 @@ impl Operator {
 
     /// Everything that this host would watch, until the value is dropped.
     pub(crate) fn watches(&self) -> Vec<AbortOnDrop> {
-        let of_watch = |place| {
+        let mut watches = Vec::new();
+        self.watch_more(&mut watches);
+        watches
+    }
+
+    /// Starts the watches that there are beside these.
+    fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
+        for place in running.len()..self.context.stores.layout().watches().len() {
             let (client, stores, queue) =
                 (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
-            AbortOnDrop(tokio::spawn(watch(client, stores, queue, place, self.namespace.clone())).abort_handle())
-        };
-        (0..self.context.stores.watches().len()).map(of_watch).collect()
+            let task = tokio::spawn(watch(client, stores, queue, place, self.namespace.clone()));
+            running.push(AbortOnDrop(task.abort_handle()));
+        }
     }
 
     /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
@@ -145,13 +172,26 @@ impl Operator {
             }
         };
         let mut lost = std::pin::pin!(lost);
-        let watches = self.watches();
+        let delivery = async {
+            let options = self.delivery.clone()?;
+            Some(Delivery::start(self.client.clone(), self.context.clone(), options).await)
+        };
+        // No job is planned before it is known which plugins serve.
+        let delivery = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ended::AsAsked,
+            () = &mut lost => return Ended::LeaseLost,
+            delivery = delivery => delivery,
+        };
+        let _delivery = delivery.map(|delivery| AbortOnDrop(tokio::spawn(delivery.run()).abort_handle()));
+        let mut watches = self.watches();
         let mut passes = JoinSet::new();
         let ended = loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ended::AsAsked,
                 () = &mut lost => break Ended::LeaseLost,
+                () = self.context.stores.grown() => self.watch_more(&mut watches),
                 Some(_) = passes.join_next() => {}
                 key = self.context.queue.next(), if passes.len() < WORKERS => {
                     let context = self.context.clone();
@@ -169,7 +209,7 @@ impl Operator {
 impl Context {
     /// One pass with everything around it: a panic of our own costs one reconcile of one job.
     async fn pass(&self, key: JobKey) {
-        let kind = self.stores.kinds().get(key.kind).map(|served| served.kind.kind.clone());
+        let kind = self.stores.layout().kinds().get(key.kind).map(|served| served.kind.kind.clone());
         let span = info_span!("reconcile", kind, namespace = key.namespace, name = key.name);
         let start = Instant::now();
         let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
@@ -184,6 +224,7 @@ impl Context {
             }
             Ok(Err(failed)) => {
                 warn!(error = chain(&failed), "pass failed and is tried again");
+                self.failed.fetch_add(1, Ordering::Relaxed);
                 self.queue.failed(&key, |failures| self.writer.back_off(failures));
             }
             Err(_) => {
@@ -204,6 +245,12 @@ impl Context {
     #[must_use]
     pub fn panics(&self) -> u32 {
         self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How many passes had to be tried again.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// The last passes of jobs.

@@ -83,7 +83,8 @@ impl Publisher {
         let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
         let job = apply::send(&self.client, request).await?;
         let expected = Expected::Version(wire::version_of(&job));
-        self.stores.expect(key, &resource.api_version(), &resource.kind, expected);
+        let kind = (resource.api_version(), resource.kind);
+        self.stores.expect(key, &snapshot.digest, (&kind.0, &kind.1), expected);
         Ok(job.get("status").cloned().unwrap_or_default())
     }
 
@@ -94,7 +95,9 @@ impl Publisher {
         let told = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
         let digest = Sha256::digest(told.as_bytes());
         let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let source = self.stores.kinds().get(key.kind).map(|served| served.framework.event_source.clone());
+        let layout = self.stores.layout();
+        let framework = layout.framework(key.kind, &snapshot.digest);
+        let source = framework.map(|framework| framework.event_source.clone());
         let now = rfc3339(self.clock.now());
         let body = json!({
             "apiVersion": "v1",

@@ -3,13 +3,19 @@
 use crate::{
     apply::{WriteError, Writer},
     clock::Clock,
-    passes::{Pass, Passes},
-    plugin::Plugins,
+    delivery::{Trials, Wanted},
+    passes::{Noted, Passes},
+    plugin::{Asked, Plugins},
     publish::Publisher,
     queue::Queue,
     stores::{JobKey, Observed, Stores},
 };
-use decide::{Decision, Report, Snapshot, Triage, Wake, decide, outlook, plan::Answer, triage};
+use decide::{
+    Decision, Report, Snapshot, Triage, Wake, decide,
+    difference::{differences, touches_live},
+    plan::Answer,
+    triage,
+};
 use std::{ops::RangeInclusive, sync::Arc};
 
 /// Why a pass has to be tried again.
@@ -51,6 +57,12 @@ pub struct Context {
     pub(crate) host_ports: RangeInclusive<u32>,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
     pub(crate) panics: std::sync::atomic::AtomicU32,
+    /// Passes that have to be tried again.
+    pub(crate) failed: std::sync::atomic::AtomicU64,
+    /// Digests that jobs need and that are not loaded.
+    pub(crate) wanted: Wanted,
+    /// Candidates beside the digests that serve.
+    pub(crate) trials: Trials,
 }
 
 impl Context {
@@ -59,6 +71,10 @@ impl Context {
         let mut snapshot = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => snapshot,
             Observed::Stale => return Ok(Wake::OnChange),
+            Observed::Loading(digest) => {
+                self.wanted.add(digest);
+                return Ok(Wake::OnChange);
+            }
             Observed::Gone => {
                 self.queue.forget(key);
                 self.passes.forget(key);
@@ -70,7 +86,7 @@ impl Context {
             Triage::NeedsPlan => self.ask(key, &mut snapshot).await.1,
         };
         let applied = self.writer.apply(key, &snapshot, &decision.actions).await;
-        self.stores.note_made(&snapshot.job.uid, &applied.made);
+        self.stores.note_made(key, &snapshot.job.uid, &applied.made);
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         match applied.failures.first() {
             Some(first) => Err(ReconcileError::Writes {
@@ -99,27 +115,51 @@ impl Context {
         Some((*snapshot, answer, decision))
     }
 
+    /// Shows the job to the candidate that is tried beside its plugin, if there is one, and takes note of how it ends.
+    async fn compare(&self, snapshot: &Snapshot, answer: &Answer, decision: &Decision) {
+        let layout = self.stores.layout();
+        let Some(framework) = layout.descriptor(&snapshot.digest).map(|framework| &framework.name) else { return };
+        let Some(candidate) = self.trials.candidate(framework) else { return };
+        let job = format!("{}/{}", snapshot.job.namespace, snapshot.job.name);
+        match answer {
+            Answer::Faulted(fault) if snapshot.digest == candidate => self.trials.note_fault(framework, &job, fault),
+            _ if snapshot.digest == candidate => {}
+            _ => {
+                let other = self.plugins.answer(snapshot, &candidate).await;
+                self.trials.note_compared(framework, &job, &differences(snapshot, answer, &other), &other);
+            }
+        }
+        if let Report::Verdict { ledger, .. } = &decision.report
+            && let Some(finished) = &ledger.finished
+        {
+            self.trials.note_end(framework, &snapshot.digest, finished.outcome);
+        }
+    }
+
+    /// Moves a job that an older digest plans to the active one, where the framework's jobs are to move and that touches
+    /// nothing that lives.
+    async fn migrate(&self, key: &JobKey, snapshot: &mut Snapshot) {
+        let layout = self.stores.layout();
+        let Some(served) = layout.kinds().get(key.kind).filter(|served| served.route.migrate) else { return };
+        let Some(active) = served.route.active.clone().filter(|active| *active != snapshot.digest) else { return };
+        let mut moved = snapshot.clone();
+        moved.digest.clone_from(&active);
+        let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
+        if touches_live(snapshot, &old, &new).is_none() {
+            snapshot.kind = layout.kind_by(key.kind, &active).unwrap_or_else(|| snapshot.kind.clone());
+            snapshot.digest = active;
+        }
+    }
+
     /// Asks the plugin about this instant, and decides.
     async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Answer, Decision) {
-        let mut seen = None;
-        let answer = match self.plugins.plan(snapshot).await {
-            Ok(plan) => {
-                if plan.host_ports > 0 && snapshot.ledger.host_ports.is_none() {
-                    snapshot.set_aside = self.stores.set_aside(&snapshot.job.uid, plan.host_ports, &self.host_ports);
-                }
-                let (outlook, wanted) = outlook(snapshot, &plan);
-                seen = Some(outlook.clone());
-                self.plugins.judge(snapshot, &plan, &wanted, outlook).await
-            }
-            Err(refused) => Answer::from(refused),
-        };
+        self.migrate(key, snapshot).await;
+        let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
+        let Asked { answer, outlook } = self.plugins.ask(snapshot, ports).await;
         let decision = decide(snapshot, &answer);
-        self.passes.note(key, || Pass {
-            snapshot: snapshot.clone(),
-            answer: answer.clone(),
-            outlook: seen,
-            decision: decision.clone(),
-        });
+        self.compare(snapshot, &answer, &decision).await;
+        let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
+        self.passes.note(key, Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer: answer.clone() });
         (answer, decision)
     }
 }

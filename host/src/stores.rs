@@ -4,13 +4,13 @@
 use crate::{
     departed::Departed,
     host_ports,
-    resource::Resource,
+    layout::{Layout, Planner, Purpose, Served},
+    table::Table,
     wire::{Held, Object, Owner},
 };
 use decide::{
     Snapshot,
     ledger::{HostPorts, Ledger},
-    plan::{Descriptor, JobKind},
     snapshot::{Child, Pod},
     status::Published,
 };
@@ -22,64 +22,17 @@ use std::{
 };
 use tokio::sync::Notify;
 
+pub use crate::table::{Expected, Listed};
+
 /// Which job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobKey {
-    /// Place of its kind in [`Stores::kinds`].
+    /// Place of its kind in [`Layout::kinds`].
     pub kind: usize,
     /// Namespace.
     pub namespace: String,
     /// Name.
     pub name: String,
-}
-
-/// A kind of job with the framework that serves it.
-#[derive(Debug, Clone)]
-pub struct Served {
-    /// The kind.
-    pub kind: Arc<JobKind>,
-    /// The framework.
-    pub framework: Arc<Descriptor>,
-    /// Digest of its plugin.
-    pub digest: String,
-}
-
-/// What one watch is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
-    /// Jobs of the kind at this place.
-    Jobs(usize),
-    /// Pods.
-    Pods,
-    /// Other children; these pointers are kept of each.
-    Children(Vec<String>),
-}
-
-/// A watch: which objects, and what for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WatchSpec {
-    /// The kind of object.
-    pub resource: Resource,
-    /// Only objects with these labels.
-    pub selector: Option<String>,
-    /// What for.
-    pub purpose: Purpose,
-    /// Jobs are served also where the API server does not have the kind.
-    pub optional: bool,
-}
-
-/// What a write has to be seen as before the job is decided again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
-    /// The watch has come to this resource version.
-    Version(u64),
-    /// The object with this uid is gone or on its way.
-    Going {
-        /// Its name.
-        name: String,
-        /// Its uid.
-        uid: String,
-    },
 }
 
 /// A job at an instant, or why it is not decided.
@@ -91,91 +44,65 @@ pub enum Observed {
     Stale,
     /// There is no such job.
     Gone,
+    /// The plugin with this digest is not loaded yet.
+    Loading(String),
 }
 
 /// Everything the watches have shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stores {
-    kinds: Vec<Served>,
-    watches: Vec<WatchSpec>,
-    /// By watch: its kind was not served and is now.
-    served: Vec<Notify>,
     inner: Mutex<Inner>,
+    /// There are more watches than before.
+    grown: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    layout: Arc<Layout>,
     tables: Vec<Table>,
+    /// By watch: its kind was not served and is now.
+    served: Vec<Arc<Notify>>,
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
     published: BTreeMap<JobKey, Published>,
     departed: Departed,
-    /// What was made once and for all, by the uid of the job, until its ledger says so.
-    made: BTreeMap<String, BTreeSet<String>>,
+    /// What was made once and for all of the job with this uid, until its ledger says so.
+    made: BTreeMap<JobKey, (String, BTreeSet<String>)>,
     /// Ports of the nodes by the uid of the job that has them.
     host_ports: BTreeMap<String, HostPorts>,
 }
 
-/// The objects of one watch.
-#[derive(Debug, Default)]
-struct Table {
-    objects: BTreeMap<(String, String), Object>,
-    by_owner: BTreeMap<String, BTreeSet<(String, String)>>,
-    /// The newest resource version that an event, a bookmark or a list has shown.
-    progress: u64,
-    listed: Listed,
-}
-
-/// Whether a watch has shown its objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Listed {
-    /// Not yet.
-    #[default]
-    NotYet,
-    /// The API server does not serve the kind.
-    NoSuchKind,
-    /// It has.
-    Yes,
-}
-
 impl Stores {
-    /// Empty stores for these kinds of job; one watch for each kind of job and each (child kind, selector).
+    /// Empty stores for what is served.
     #[must_use]
-    pub fn new(kinds: Vec<Served>) -> Self {
-        let mut watches: Vec<WatchSpec> = Vec::new();
-        for (place, served) in kinds.iter().enumerate() {
-            let jobs = WatchSpec {
-                resource: (&*served.kind).into(),
-                selector: None,
-                purpose: Purpose::Jobs(place),
-                optional: false,
-            };
-            let children = served.framework.children.iter().map(|kind| WatchSpec {
-                resource: kind.into(),
-                selector: kind.selector.clone(),
-                purpose: if kind.kind == "Pod" { Purpose::Pods } else { Purpose::Children(kind.keep.clone()) },
-                optional: kind.optional,
-            });
-            for watch in std::iter::once(jobs).chain(children) {
-                if !watches.contains(&watch) {
-                    watches.push(watch);
-                }
-            }
+    pub fn new(layout: Layout) -> Self {
+        let stores = Self::default();
+        stores.change(|empty| *empty = layout);
+        stores
+    }
+
+    /// What is served, as of now.
+    #[must_use]
+    pub fn layout(&self) -> Arc<Layout> {
+        self.lock().layout.clone()
+    }
+
+    /// Changes what is served; there is a table for each watch from here on.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Layout)) {
+        let mut inner = self.lock();
+        change(Arc::make_mut(&mut inner.layout));
+        let watches = inner.layout.watches().len();
+        let grows = watches > inner.tables.len();
+        inner.tables.resize_with(watches, Table::default);
+        inner.served.resize_with(watches, Arc::default);
+        drop(inner);
+        if grows {
+            self.grown.notify_one();
         }
-        let tables = watches.iter().map(|_| Table::default()).collect();
-        let served = watches.iter().map(|_| Notify::new()).collect();
-        Self { kinds, watches, served, inner: Mutex::new(Inner { tables, ..Inner::default() }) }
     }
 
-    /// The kinds of job that are served.
-    #[must_use]
-    pub fn kinds(&self) -> &[Served] {
-        &self.kinds
-    }
-
-    /// The watches that feed these stores, by place.
-    #[must_use]
-    pub fn watches(&self) -> &[WatchSpec] {
-        &self.watches
+    /// Returns when there are more watches than before.
+    pub(crate) async fn grown(&self) {
+        self.grown.notified().await;
     }
 
     /// Whether each watch has listed.
@@ -186,32 +113,66 @@ impl Stores {
 
     /// The jobs that are known, by kind, namespace and name.
     pub(crate) fn jobs(&self) -> Vec<JobKey> {
-        let mut jobs = self.all_keys(&self.lock());
+        let mut jobs = self.lock().all_keys();
         jobs.sort();
         jobs
+    }
+
+    /// The jobs of the framework with this name.
+    pub(crate) fn keys_of(&self, framework: &str) -> Vec<JobKey> {
+        let layout = self.layout();
+        let served_by = |key: &JobKey| layout.kinds().get(key.kind).map(|served| served.framework.name.as_str());
+        self.jobs().into_iter().filter(|key| served_by(key) == Some(framework)).collect()
+    }
+
+    /// How many jobs of the framework that are not over each digest plans.
+    pub(crate) fn digests_in_use(&self, framework: &str) -> BTreeMap<String, u32> {
+        let mut in_use = BTreeMap::new();
+        self.lock().each_open_job(|served, ledger| {
+            if served.framework.name == framework && !ledger.digest.is_empty() {
+                *in_use.entry(ledger.digest).or_insert(0) += 1;
+            }
+        });
+        in_use
+    }
+
+    /// Every digest that a job that is not over is planned by.
+    pub(crate) fn all_digests_in_use(&self) -> BTreeSet<String> {
+        let mut in_use = BTreeSet::new();
+        self.lock().each_open_job(|_, ledger| {
+            in_use.insert(ledger.digest);
+        });
+        in_use
     }
 
     /// The job at this instant.
     #[must_use]
     pub fn observe(&self, key: &JobKey, now: Timestamp) -> Observed {
         let mut inner = self.lock();
-        let Some(served) = self.kinds.get(key.kind) else { return Observed::Gone };
-        let needed: Vec<usize> = self.tables_of(key.kind);
-        if needed.iter().any(|at| inner.tables.get(*at).is_none_or(|table| !self.is_shown(*at, table))) {
-            return Observed::Stale;
-        }
-        if !inner.shows_our_writes(key) {
+        let layout = inner.layout.clone();
+        let Some(own) = layout.jobs_of(key.kind) else { return Observed::Gone };
+        if !inner.is_shown(own) || !inner.shows_our_writes(key) {
             return Observed::Stale;
         }
         let here = (key.namespace.clone(), key.name.clone());
-        let found = needed.first().and_then(|at| inner.tables.get(*at)?.objects.get(&here));
-        let Some(Held::Job(job)) = found.map(|object| object.held.clone()) else {
+        let Some(Held::Job(job)) = inner.tables[own].objects.get(&here).map(|object| object.held.clone()) else {
             inner.expected.remove(key);
             inner.published.remove(key);
             inner.departed.forget(key);
-            inner.forget_made();
+            inner.made.remove(key);
             return Observed::Gone;
         };
+        let mut ledger = Ledger::read(&job.status, &job.uid);
+        let digest = match layout.planner(key.kind, &job, &ledger, || inner.digest_of_children(&job.uid)) {
+            Planner::Digest(digest) => digest,
+            Planner::Loading(digest) => return Observed::Loading(digest),
+            Planner::Nobody => String::new(),
+        };
+        let Some(kind) = layout.kind_by(key.kind, &digest) else { return Observed::Gone };
+        let needed = layout.tables_of(key.kind, &digest);
+        if needed.iter().any(|at| !inner.is_shown(*at)) {
+            return Observed::Stale;
+        }
         let mut pods: Vec<Arc<Pod>> = Vec::new();
         let mut children: Vec<Arc<Child>> = Vec::new();
         let mut collect = |uid: &str, children: &mut Vec<Arc<Child>>| {
@@ -243,26 +204,9 @@ impl Stores {
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
-        let taken = self.taken(&inner, &needed, &job.namespace, &job.name, &job.uid);
-        let mut ledger = Ledger::read(&job.status, &job.uid);
-        if let Some(made) = inner.made.get(&job.uid) {
-            if made.is_subset(&ledger.made) {
-                inner.made.remove(&job.uid);
-            } else {
-                ledger.made.extend(made.iter().cloned());
-            }
-        }
-        Observed::Ready(Box::new(Snapshot {
-            set_aside: None,
-            now,
-            kind: served.kind.clone(),
-            ledger,
-            digest: served.digest.clone(),
-            job,
-            pods,
-            children,
-            taken,
-        }))
+        let taken = inner.taken(&needed, &job.namespace, &job.name, &job.uid);
+        inner.recall_made(key, &mut ledger);
+        Observed::Ready(Box::new(Snapshot { set_aside: None, now, kind, ledger, digest, job, pods, children, taken }))
     }
 
     /// What this process last wrote to the job's status.
@@ -277,10 +221,16 @@ impl Stores {
     }
 
     /// Remembers what was made once and for all of the job with this uid, until its ledger does.
-    pub(crate) fn note_made(&self, uid: &str, made: &[String]) {
-        if !made.is_empty() {
-            self.lock().made.entry(uid.to_owned()).or_default().extend(made.iter().cloned());
+    pub(crate) fn note_made(&self, key: &JobKey, uid: &str, made: &[String]) {
+        if made.is_empty() {
+            return;
         }
+        let mut inner = self.lock();
+        let known = inner.made.entry(key.clone()).or_default();
+        if known.0 != uid {
+            *known = (uid.to_owned(), BTreeSet::new());
+        }
+        known.1.extend(made.iter().cloned());
     }
 
     /// How the job's children ended is in its status: those that are gone need not be remembered. Says whether there
@@ -293,12 +243,11 @@ impl Stores {
     /// while it is not known what other jobs have.
     pub(crate) fn set_aside(&self, uid: &str, count: u32, range: &RangeInclusive<u32>) -> Option<HostPorts> {
         let mut inner = self.lock();
-        let of_jobs = |(watch, _): &(&WatchSpec, &Table)| matches!(watch.purpose, Purpose::Jobs(_));
-        if self.watches.iter().zip(&inner.tables).filter(of_jobs).any(|(_, table)| table.listed == Listed::NotYet) {
+        if inner.tables_of_jobs().any(|(_, table)| table.listed == Listed::NotYet) {
             return None;
         }
         let mut live = BTreeMap::new();
-        for (_, table) in self.watches.iter().zip(&inner.tables).filter(of_jobs) {
+        for (_, table) in inner.tables_of_jobs() {
             for object in table.objects.values() {
                 let Held::Job(job) = &object.held else { continue };
                 let ledger = Ledger::read(&job.status, &job.uid);
@@ -320,18 +269,20 @@ impl Stores {
         free
     }
 
-    /// The job is not observed before its watch of this resource has shown the write.
-    pub fn expect(&self, key: &JobKey, api_version: &str, kind: &str, expected: Expected) {
+    /// The job, which this digest plans, is not observed before its watch of this resource has shown the write.
+    pub fn expect(&self, key: &JobKey, digest: &str, (api_version, kind): (&str, &str), expected: Expected) {
+        let mut inner = self.lock();
+        let layout = inner.layout.clone();
         let of_kind = |at: &usize| {
-            let resource = &self.watches[*at].resource;
+            let resource = &layout.watches()[*at].resource;
             resource.kind == kind && resource.api_version() == api_version
         };
         // A kind that is not watched (Secret, Event) is never expected.
-        if let Some(table) = self.tables_of(key.kind).into_iter().find(of_kind) {
-            if self.lock().tables[table].listed == Listed::NoSuchKind {
-                self.served[table].notify_one();
+        if let Some(table) = layout.tables_of(key.kind, digest).into_iter().find(of_kind) {
+            if inner.tables[table].listed == Listed::NoSuchKind {
+                inner.served[table].notify_one();
             }
-            self.lock().expected.entry(key.clone()).or_default().push((table, expected));
+            inner.expected.entry(key.clone()).or_default().push((table, expected));
         }
     }
 
@@ -344,13 +295,13 @@ impl Stores {
             let here = (object.namespace.clone(), object.name.clone());
             let same = old.objects.get(&here).is_some_and(|before| *before == object);
             if !same {
-                concerned.extend(self.concerned(&inner, watch, &object));
+                concerned.extend(inner.concerned(watch, &object));
             }
-            self.insert(&mut inner, watch, object);
+            inner.insert(watch, object);
         }
         for (here, object) in &old.objects {
             if !inner.tables[watch].objects.contains_key(here) {
-                let of_object = self.concerned(&inner, watch, object);
+                let of_object = inner.concerned(watch, object);
                 inner.departed.note(&of_object, object);
                 concerned.extend(of_object);
             }
@@ -361,7 +312,7 @@ impl Stores {
         let waiting: Vec<_> = inner.expected.keys().cloned().collect();
         concerned.extend(waiting);
         if old.listed != Listed::Yes {
-            concerned.extend(self.all_keys(&inner));
+            concerned.extend(inner.all_keys());
         }
         concerned
     }
@@ -370,20 +321,20 @@ impl Stores {
     pub(crate) fn upsert(&self, watch: usize, object: Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let here = (object.namespace.clone(), object.name.clone());
-        let mut concerned = self.concerned(&inner, watch, &object);
+        let mut concerned = inner.concerned(watch, &object);
         if let Some(before) = inner.tables[watch].objects.get(&here).cloned() {
-            concerned.extend(self.concerned(&inner, watch, &before));
+            concerned.extend(inner.concerned(watch, &before));
             inner.tables[watch].remove(&here);
         }
         inner.tables[watch].progress = inner.tables[watch].progress.max(object.resource_version);
-        self.insert(&mut inner, watch, object);
+        inner.insert(watch, object);
         concerned
     }
 
     /// An object is gone. Returns the jobs that this may concern.
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
-        let concerned = self.concerned(&inner, watch, object);
+        let concerned = inner.concerned(watch, object);
         inner.departed.note(&concerned, object);
         let here = (object.namespace.clone(), object.name.clone());
         inner.tables[watch].remove(&here);
@@ -403,8 +354,8 @@ impl Stores {
         let mut inner = self.lock();
         let first = inner.tables[watch].listed == Listed::NotYet;
         inner.tables[watch].listed = Listed::NoSuchKind;
-        if first && self.watches[watch].optional {
-            self.all_keys(&inner).into_iter().collect()
+        if first && inner.layout.watches()[watch].optional {
+            inner.all_keys().into_iter().collect()
         } else {
             BTreeSet::new()
         }
@@ -412,7 +363,8 @@ impl Stores {
 
     /// Returns when an object of a kind was written that was not served when it was listed last.
     pub(crate) async fn is_served(&self, watch: usize) {
-        match self.served.get(watch) {
+        let served = self.lock().served.get(watch).cloned();
+        match served {
             Some(served) => served.notified().await,
             None => std::future::pending().await,
         }
@@ -424,42 +376,29 @@ impl Stores {
         self.lock().tables.iter().map(|table| table.objects.len()).collect()
     }
 
-    /// The tables that jobs of a kind need: their own first.
-    fn tables_of(&self, kind: usize) -> Vec<usize> {
-        let Some(served) = self.kinds.get(kind) else { return vec![] };
-        let own = self.watches.iter().position(|watch| watch.purpose == Purpose::Jobs(kind));
-        let children = served.framework.children.iter().filter_map(|child| {
-            let resource = Resource::from(child);
-            self.watches.iter().position(|watch| {
-                watch.resource == resource
-                    && watch.selector == child.selector
-                    && match &watch.purpose {
-                        Purpose::Jobs(_) => false,
-                        Purpose::Pods => child.kind == "Pod",
-                        Purpose::Children(keep) => *keep == child.keep,
-                    }
-            })
-        });
-        own.into_iter().chain(children).collect()
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl Inner {
     /// Objects without a controller of ours are dropped here.
-    fn insert(&self, inner: &mut Inner, watch: usize, object: Object) {
+    fn insert(&mut self, watch: usize, object: Object) {
         let is_job = matches!(object.held, Held::Job(_));
         if is_job || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner)) {
-            inner.tables[watch].insert(object);
+            self.tables[watch].insert(object);
         }
     }
 
-    fn concerned(&self, inner: &Inner, watch: usize, object: &Object) -> BTreeSet<JobKey> {
-        if let Purpose::Jobs(kind) = self.watches[watch].purpose {
+    fn concerned(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
+        if let Purpose::Jobs(kind) = self.layout.watches()[watch].purpose {
             let (namespace, name) = (object.namespace.clone(), object.name.clone());
             return BTreeSet::from([JobKey { kind, namespace, name }]);
         }
-        object.owner.as_ref().and_then(|owner| self.job_of(inner, &object.namespace, owner)).into_iter().collect()
+        object.owner.as_ref().and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
     }
 
-    fn job_of(&self, inner: &Inner, namespace: &str, owner: &Owner) -> Option<JobKey> {
+    fn job_of(&self, namespace: &str, owner: &Owner) -> Option<JobKey> {
         if let Some(kind) = self.kind_of(owner) {
             return Some(JobKey { kind, namespace: namespace.into(), name: owner.name.clone() });
         }
@@ -467,7 +406,8 @@ impl Stores {
             return None;
         }
         let here = (namespace.to_owned(), owner.name.clone());
-        let of_jobs = self.watches.iter().zip(&inner.tables).filter(|(watch, _)| watch.resource.kind == "Job");
+        let all = self.layout.watches().iter().zip(&self.tables);
+        let of_jobs = all.filter(|(watch, _)| watch.resource.kind == "Job");
         let job = of_jobs.filter_map(|(_, table)| table.objects.get(&here)).find(|job| job.uid == owner.uid)?;
         let owner = job.owner.as_ref()?;
         Some(JobKey { kind: self.kind_of(owner)?, namespace: namespace.into(), name: owner.name.clone() })
@@ -475,61 +415,78 @@ impl Stores {
 
     fn kind_of(&self, owner: &Owner) -> Option<usize> {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-        self.kinds.iter().position(|served| served.kind.kind == owner.kind && served.kind.group == group)
+        self.layout.kinds().iter().position(|served| served.kind.kind == owner.kind && served.kind.group == group)
     }
 
     /// The watch has shown its objects, or jobs do without.
-    fn is_shown(&self, watch: usize, table: &Table) -> bool {
-        table.listed == Listed::Yes || (table.listed == Listed::NoSuchKind && self.watches[watch].optional)
+    fn is_shown(&self, watch: usize) -> bool {
+        let optional = self.layout.watches().get(watch).is_some_and(|watch| watch.optional);
+        self.tables.get(watch).is_some_and(|table| match table.listed {
+            Listed::Yes => true,
+            Listed::NoSuchKind => optional,
+            Listed::NotYet => false,
+        })
     }
 
-    fn all_keys(&self, inner: &Inner) -> Vec<JobKey> {
-        let of_jobs = self.watches.iter().zip(&inner.tables).filter_map(|(watch, table)| match watch.purpose {
+    /// The tables of jobs, with the place of the kind.
+    fn tables_of_jobs(&self) -> impl Iterator<Item = (usize, &Table)> {
+        let all = self.layout.watches().iter().zip(&self.tables);
+        all.filter_map(|(watch, table)| match watch.purpose {
             Purpose::Jobs(kind) => Some((kind, table)),
             Purpose::Pods | Purpose::Children(_) => None,
-        });
-        of_jobs
-            .flat_map(|(kind, table)| {
-                let keys = table.objects.keys();
-                keys.map(move |(namespace, name)| JobKey { kind, namespace: namespace.clone(), name: name.clone() })
-            })
+        })
+    }
+
+    fn each_open_job(&self, mut see: impl FnMut(&Served, Ledger)) {
+        for (kind, table) in self.tables_of_jobs() {
+            let Some(served) = self.layout.kinds().get(kind) else { continue };
+            for object in table.objects.values() {
+                let Held::Job(job) = &object.held else { continue };
+                let ledger = Ledger::read(&job.status, &job.uid);
+                if ledger.finished.is_none() {
+                    see(served, ledger);
+                }
+            }
+        }
+    }
+
+    fn all_keys(&self) -> Vec<JobKey> {
+        let keys = self.tables_of_jobs().flat_map(|(kind, table)| table.objects.keys().map(move |here| (kind, here)));
+        keys.map(|(kind, (namespace, name))| JobKey { kind, namespace: namespace.clone(), name: name.clone() })
             .collect()
     }
 
+    /// The digest that children of the job with this uid say they were made by.
+    fn digest_of_children(&self, uid: &str) -> Option<String> {
+        let mut owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
+        owned.find_map(|object| object.made_by.clone())
+    }
+
     /// Names that children of an earlier job of this name still have.
-    fn taken(
-        &self,
-        inner: &Inner,
-        needed: &[usize],
-        namespace: &str,
-        job_name: &str,
-        uid: &str,
-    ) -> BTreeSet<(String, String)> {
+    fn taken(&self, needed: &[usize], namespace: &str, job_name: &str, uid: &str) -> BTreeSet<(String, String)> {
         let mut taken = BTreeSet::new();
         for at in needed.iter().skip(1) {
             let from = (namespace.to_owned(), job_name.to_owned());
-            let named_alike = inner.tables[*at].objects.range(from..);
+            let named_alike = self.tables[*at].objects.range(from..);
             let named_alike = named_alike.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job_name));
             for ((_, name), object) in named_alike {
                 let ours = object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
                 if !ours {
-                    taken.insert((self.watches[*at].resource.kind.clone(), name.clone()));
+                    taken.insert((self.layout.watches()[*at].resource.kind.clone(), name.clone()));
                 }
             }
         }
         taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    /// Forgets what was made of jobs that are gone.
-    fn forget_made(&mut self) {
-        let tables = &self.tables;
-        self.made.retain(|uid, _| tables.iter().any(|table| table.objects.values().any(|object| object.uid == *uid)));
+    /// Adds to a ledger what was made of its job and is not in it yet.
+    fn recall_made(&mut self, key: &JobKey, ledger: &mut Ledger) {
+        match self.made.get(key) {
+            Some((uid, made)) if *uid == ledger.uid && !made.is_subset(&ledger.made) => {
+                ledger.made.extend(made.iter().cloned());
+            }
+            _ => drop(self.made.remove(key)),
+        }
     }
 
     /// A pod of the job with this uid has not ended.
@@ -550,50 +507,6 @@ impl Inner {
     }
 }
 
-impl Table {
-    fn shows(&self, namespace: &str, expected: &Expected) -> bool {
-        match expected {
-            Expected::Version(version) => self.progress >= *version,
-            Expected::Going { name, uid } => {
-                let there = self.objects.get(&(namespace.to_owned(), name.clone()));
-                there.is_none_or(|object| object.uid != *uid || is_going(object))
-            }
-        }
-    }
-
-    fn insert(&mut self, object: Object) {
-        let here = (object.namespace.clone(), object.name.clone());
-        if let Some(owner) = &object.owner {
-            self.by_owner.entry(owner.uid.clone()).or_default().insert(here.clone());
-        }
-        self.objects.insert(here, object);
-    }
-
-    fn remove(&mut self, here: &(String, String)) {
-        let Some(object) = self.objects.remove(here) else { return };
-        if let Some(owner) = object.owner
-            && let Some(names) = self.by_owner.get_mut(&owner.uid)
-        {
-            names.remove(here);
-            if names.is_empty() {
-                self.by_owner.remove(&owner.uid);
-            }
-        }
-    }
-
-    fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
-        self.by_owner.get(uid).into_iter().flatten().filter_map(|here| self.objects.get(here))
-    }
-}
-
 fn is_batch_job(owner: &Owner) -> bool {
     owner.kind == "Job" && owner.api_version == "batch/v1"
-}
-
-fn is_going(object: &Object) -> bool {
-    match &object.held {
-        Held::Job(job) => job.deleting,
-        Held::Pod(pod) => pod.terminating,
-        Held::Child(child) => child.terminating,
-    }
 }

@@ -4,9 +4,10 @@
 //! needs both.
 
 use crate::{
+    layout::{Purpose, WatchSpec},
     queue::Queue,
     resource::Resource,
-    stores::{Purpose, Stores, WatchSpec},
+    stores::Stores,
     wire::{self, Object, PodWire},
 };
 use futures::StreamExt;
@@ -54,7 +55,7 @@ enum WatchError {
 
 /// Feeds one table of the stores for ever, and puts the keys of concerned jobs into the queue.
 pub async fn watch(client: Client, stores: Arc<Stores>, queue: Arc<Queue>, place: usize, namespace: Option<String>) {
-    let Some(spec) = stores.watches().get(place).cloned() else { return };
+    let Some(spec) = stores.layout().watches().get(place).cloned() else { return };
     let watch = Watch { client, stores, queue, place, namespace, spec };
     match watch.spec.purpose {
         Purpose::Pods => watch.run::<PodWire>().await,

@@ -34,6 +34,8 @@ pub(crate) struct Object {
     pub(crate) uid: String,
     pub(crate) resource_version: u64,
     pub(crate) owner: Option<Owner>,
+    /// Digest of the plugin that planned it, where it says so.
+    pub(crate) made_by: Option<String>,
     pub(crate) held: Held,
 }
 
@@ -76,6 +78,7 @@ impl Metadata {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
             owner: self.owner(),
+            made_by: self.annotations.get(decide::ownership::MADE_BY).cloned(),
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,

@@ -32,6 +32,8 @@ pub enum Tool {
     CoreDns,
     /// The command line.
     Kubectl,
+    /// A registry of artifacts.
+    Registry,
 }
 
 impl Tool {
@@ -41,7 +43,7 @@ impl Tool {
         self.source().1
     }
 
-    /// Module folder, binary name, package.
+    /// Module folder, binary name, package; `.` is one of our own around a library.
     fn source(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Tool::Etcd => ("kubernetes", "etcd", "go.etcd.io/etcd/server/v3"),
@@ -54,6 +56,7 @@ impl Tool {
             Tool::Kubectl => ("kubernetes", "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
             Tool::Kwok => ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
             Tool::CoreDns => ("coredns", "coredns", "github.com/coredns/coredns"),
+            Tool::Registry => ("registry", "registry", "."),
         }
     }
 }
@@ -67,8 +70,8 @@ pub struct Binaries {
 impl Binaries {
     /// All programs.
     pub fn build() -> Result<Binaries> {
-        use Tool::{ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Scheduler};
-        Self::of(&[Etcd, ApiServer, ControllerManager, Scheduler, Kwok, Kubelet, CoreDns, Kubectl])
+        use Tool::{ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Registry, Scheduler};
+        Self::of(&[Etcd, ApiServer, ControllerManager, Scheduler, Kwok, Kubelet, CoreDns, Kubectl, Registry])
     }
 
     /// What a control plane with fake nodes needs.
@@ -120,6 +123,8 @@ fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
         let path = source_dir(tool).join(file);
         hash.update(fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?);
     }
+    // Only a program that is not taken as it is has one.
+    hash.update(fs::read(source_dir(tool).join("main.go")).unwrap_or_default());
     hash.update(flags());
     let key = hex(&hash.finalize()[..6]);
     Ok(bin.join(format!("{module}-{key}")).join(name))

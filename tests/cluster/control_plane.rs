@@ -15,7 +15,7 @@ use kube::{Api, Client, Config, ResourceExt};
 
 use self::programs::{api_server, controller_manager, etcd, scheduler, tools};
 use crate::binaries::{Binaries, Tool};
-use crate::credentials::{Credentials, kubeconfig, logins};
+use crate::credentials::{Credentials, kubeconfig, kubeconfig_file, logins};
 use crate::options::Options;
 use crate::poll::until;
 use crate::ports::free_port;
@@ -50,7 +50,7 @@ impl ControlPlane {
         let [store, peers, port] = [free_port()?, free_port()?, free_port()?];
         let url = format!("https://127.0.0.1:{port}");
         for user in logins(&options) {
-            dir.write(&format!("{user}.kubeconfig"), &kubeconfig(&url, &credentials.certificate, user))?;
+            dir.write(&kubeconfig_file(user), &kubeconfig(&url, &credentials.certificate, user))?;
         }
         let mut it = ControlPlane { processes: vec![], url, options, dir };
         it.launch("etcd", etcd(&binaries, &it.dir, store, peers)?)?;
@@ -88,7 +88,7 @@ impl ControlPlane {
         if !logins(&self.options).any(|login| login == user) {
             bail!("{user} cannot log in: the options name no such actor");
         }
-        Ok(self.dir.join(&format!("{user}.kubeconfig")))
+        Ok(self.dir.join(&kubeconfig_file(user)))
     }
 
     /// A client that is this user.

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::json;
 
+use crate::certificate::certificate;
 use crate::options::Options;
 use crate::process::output;
 use crate::run_dir::RunDir;
@@ -15,18 +16,6 @@ pub(crate) const NODE_USER: &str = "system:node:troupe-node";
 
 /// The cluster's own parts. Each is an actor of its own, so the audit log tells them apart.
 const PARTS: [&str; 4] = ["controller-manager", "scheduler", "kwok", "coredns"];
-
-// The certificate is its own authority and must not be a CA: rustls refuses a CA certificate as a server's.
-const CERTIFICATE: &str = "[req]
-prompt = no
-distinguished_name = name
-x509_extensions = server
-[name]
-CN = troupe-test
-[server]
-basicConstraints = critical,CA:FALSE
-subjectAltName = IP:127.0.0.1,DNS:localhost
-";
 
 /// The files kube-apiserver is started with.
 #[derive(Debug)]
@@ -40,28 +29,7 @@ pub(crate) struct Credentials {
 impl Credentials {
     /// Fresh keys, and a token for each user.
     pub(crate) fn create(dir: &RunDir, options: &Options) -> Result<Credentials> {
-        let config = dir.write("certificate.cnf", CERTIFICATE)?;
-        let (certificate, key) = (dir.join("server.crt"), dir.join("server.key"));
-        output(
-            Command::new("openssl")
-                .args([
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "ec",
-                    "-pkeyopt",
-                    "ec_paramgen_curve:P-256",
-                    "-noenc",
-                    "-days",
-                    "3650",
-                    "-config",
-                ])
-                .arg(config)
-                .arg("-keyout")
-                .arg(&key)
-                .arg("-out")
-                .arg(&certificate),
-        )?;
+        let (certificate, key) = certificate(dir.path())?;
         let service_account_key = dir.join("service-account.key");
         output(Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-out"]).arg(&service_account_key))?;
         let tokens = dir.write("tokens.csv", &tokens(options))?;
@@ -83,6 +51,11 @@ fn tokens(options: &Options) -> String {
 /// Every name [`kubeconfig`] makes sense for.
 pub(crate) fn logins(options: &Options) -> impl Iterator<Item = &str> {
     options.users().chain(PARTS).chain([NODE_USER])
+}
+
+/// The file of a user's kubeconfig. A service account's name has colons, which part the paths in `KUBECONFIG`.
+pub(crate) fn kubeconfig_file(user: &str) -> String {
+    format!("{}.kubeconfig", user.replace(':', "-"))
 }
 
 /// The text of a kubeconfig.

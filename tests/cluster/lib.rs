@@ -43,6 +43,7 @@
 
 pub mod audit;
 pub mod binaries;
+mod certificate;
 mod control_plane;
 mod credentials;
 pub mod images;
@@ -54,13 +55,16 @@ mod packages;
 mod poll;
 mod ports;
 mod process;
+mod registry;
 pub mod require;
 mod run_dir;
 
 pub use binaries::{Binaries, Tool};
+pub use certificate::certificate;
 pub use control_plane::ControlPlane;
 pub use kwok::{EXIT_CODE, RUN_FOR};
 pub use node::Node;
 pub use options::Options;
 pub use poll::until;
+pub use registry::{Guests, Registry, USER};
 pub use require::Need;

@@ -1,12 +1,11 @@
 //! What a job costs the API server on the success path, counted by the simulator.
 
 use serde_json::{Value, json};
-use sim::{Kind, Life, Sim};
+use sim::{Life, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
-    campaign::HOST,
+    campaign::{self, HOST},
     clock::Clock,
-    host_ports,
     operator::{Operator, Options},
     plugin::{Plugins, Seam},
 };
@@ -20,22 +19,14 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
 fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let mut plugins = Plugins::builtin(Seam::Inline).unwrap();
+        let plugins = Plugins::builtin(Seam::Inline).unwrap();
         plugins.configure("paddle", paddle).unwrap();
         let plugins = Arc::new(plugins);
-        let frameworks = plugins.frameworks();
-        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-        let kinds = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+        let kinds = campaign::kinds(&plugins);
         let life = Life::default().rule("*", "run-for", run_for);
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         let _running = sim.start();
-        let options = Options {
-            namespace: None,
-            clock: Clock::starting_at(sim.now()),
-            seed: [1; 32],
-            host_ports: host_ports::USUAL,
-            election: None,
-        };
+        let options = Options::alone(Clock::starting_at(sim.now()), [1; 32]);
         let mut operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
         let host = operator.context();
         let task = tokio::spawn(async move { operator.run(std::future::pending()).await });

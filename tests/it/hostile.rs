@@ -1,6 +1,10 @@
 //! Plugins that do what they should not: each misdeed becomes a typed fault of its own job, and the others are served.
 
 mod artifacts;
+mod bulkheads;
+mod child;
+mod corpus;
+mod handmade;
 
 use decide::{
     Outlook, Snapshot,
@@ -20,7 +24,7 @@ use std::{
 use troupe::plugin::{Limits, NoPlan, Options, Plugins, Seam};
 
 /// The component of `tests/hostile` with a feature, built once per test run.
-fn guest(feature: &str) -> Vec<u8> {
+pub(crate) fn guest(feature: &str) -> Vec<u8> {
     static BUILT: LazyLock<std::sync::Mutex<BTreeMap<String, Vec<u8>>>> = LazyLock::new(Default::default);
     let mut built = BUILT.lock().unwrap();
     built.entry(feature.to_owned()).or_insert_with(|| build(feature)).clone()
@@ -45,7 +49,7 @@ fn build(feature: &str) -> Vec<u8> {
 /// The built-in plugins and the hostile one, in one engine.
 fn plugins() -> Plugins {
     static LOADED: LazyLock<Plugins> = LazyLock::new(|| {
-        let mut plugins = Plugins::builtin(Seam::Inline).unwrap();
+        let plugins = Plugins::builtin(Seam::Inline).unwrap();
         plugins.load("hostile", &guest("")).unwrap();
         plugins
     });
@@ -53,13 +57,13 @@ fn plugins() -> Plugins {
 }
 
 fn hostile_alone(seam: Seam, limits: Limits) -> Plugins {
-    let mut plugins = Plugins::empty(Options { limits, ..Options::new(seam) }).unwrap();
+    let plugins = Plugins::empty(Options { limits, ..Options::new(seam) }).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     plugins
 }
 
 /// A job of the plugin with this name.
-fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
+pub(crate) fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
     let (framework, digest): (Arc<Descriptor>, String) =
         plugins.frameworks().into_iter().find(|(framework, _)| framework.name == plugin).unwrap();
     Snapshot {
@@ -98,8 +102,9 @@ fn judge(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[&st
     futures::executor::block_on(plugins.judge(snapshot, plan, &wanted, outlook))
 }
 
-/// The whole pass over a hostile job.
+/// The whole pass over a hostile job, by plugins that have not failed yet.
 fn pass(plugins: &Plugins, spec: Value) -> Answer {
+    let plugins = &plugins.fork();
     let snapshot = job_of(plugins, "hostile", spec);
     match plan(plugins, &snapshot) {
         Ok(plan) => judge(plugins, &snapshot, &plan, &["map"]),
@@ -114,8 +119,11 @@ fn fault(answer: Answer) -> (String, String, String) {
     let (plugin, function, message) = match fault {
         Fault::Trapped { plugin, function, message }
         | Fault::Internal { plugin, function, message }
-        | Fault::Unacceptable { plugin, function, message } => (plugin, function, message),
+        | Fault::Unacceptable { plugin, function, message }
+        | Fault::NonDeterministic { plugin, function, message } => (plugin, function, message),
         Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget),
+        Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
+        Fault::Missing { digest } => panic!("plugin {digest} is not loaded"),
     };
     assert_eq!(plugin, "hostile");
     (reason, function, message)
@@ -183,6 +191,46 @@ fn an_answer_that_says_too_much_is_not_accepted() {
 }
 
 #[test]
+fn a_plan_reaches_no_further_than_its_user_and_the_grants() {
+    let plugins = plugins();
+    let cases = [
+        ("take the node's network", "role worker: /spec/hostNetwork is true", "`spec.grants.hostNetwork: true`"),
+        (
+            "read a secret",
+            "role worker: /spec/volumes/0/secret/secretName is theirs",
+            "`spec.grants.secrets: [theirs]`",
+        ),
+        ("bring a sidecar", "role worker: /spec/initContainers/0/image is evil", "`spec.grants.images: [evil]`"),
+        ("be an admin", "role worker: /spec/serviceAccountName is admin", "`spec.grants.serviceAccounts: [admin]`"),
+    ];
+    for (misdeed, at, grant) in cases {
+        let answer = pass(&plugins, json!({ "plan": misdeed }));
+        let Answer::Faulted(told) = &answer else { panic!("{misdeed}: {answer:?}") };
+        assert!(told.to_string().starts_with("plugin hostile gave an answer in plan"), "{told}");
+        let (kind, function, message) = fault(answer);
+        assert_eq!((kind.as_str(), function.as_str()), ("UnacceptableAnswer", "plan"), "{message}");
+        assert!(message.starts_with(at) && message.contains(grant), "{message}");
+    }
+    let (_, function, message) = fault(pass(&plugins, json!({ "bind": "speak for the host" })));
+    assert_eq!(function, "bind");
+    assert!(message.starts_with("object map: /metadata/annotations/troupe.dev~1plugin-digest"), "{message}");
+    // The user's own wish is another matter.
+    let users = json!({ "plan": "take the node's network", "hostNetwork": true });
+    assert!(matches!(pass(&plugins, users), Answer::Judged { .. }));
+}
+
+#[test]
+fn identity_in_a_template_is_dropped() {
+    let snapshot = job_of(&plugins(), "hostile", json!({ "plan": "own itself" }));
+    let plan = plan(&plugins(), &snapshot).unwrap();
+    let pod = decide::build::pod(&snapshot, &plan, &plan.roles[0], 0, "job-worker-0");
+    let metadata = pod["metadata"].as_object().unwrap();
+    assert_eq!((&metadata["name"], &metadata["namespace"]), (&json!("job-worker-0"), &json!("ns")));
+    assert_eq!(metadata["ownerReferences"][0]["uid"], "uid-of-job");
+    assert!(!metadata.contains_key("finalizers"));
+}
+
+#[test]
 fn a_refusal_is_the_users_and_an_internal_error_the_plugins() {
     let plugins = plugins();
     let Answer::Rejected(Rejection::Invalid(errors)) = pass(&plugins, json!({ "plan": "invalid" })) else { panic!() };
@@ -221,7 +269,7 @@ fn a_guest_learns_nothing_that_nobody_told_it() {
 
 #[test]
 fn a_plan_is_remembered_and_so_is_a_refusal_but_never_a_fault() {
-    let mut plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    let plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     let planned = |spec: Value| {
         let snapshot = job_of(&plugins, "hostile", spec);

@@ -1,13 +1,12 @@
 //! Several hosts on the simulator: one serves, the next takes over, and nobody writes without the lease.
 
 use serde_json::json;
-use sim::{Kind, Life, Sim};
+use sim::{Life, Sim};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::JoinHandle};
 use troupe::{
     campaign,
     clock::Clock,
-    host_ports,
     lease::{Election, Gate, LeaseName},
     operator::{Ended, Operator, Options},
     plugin::Plugins,
@@ -26,9 +25,7 @@ struct Host {
 impl World {
     fn new() -> Self {
         let plugins = campaign::plugins().unwrap();
-        let frameworks = plugins.frameworks();
-        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-        let kinds = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+        let kinds = campaign::kinds(&plugins);
         let life = Life::default().rule("*", "run-for", "30s");
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         Self { sim, plugins }
@@ -39,13 +36,8 @@ impl World {
         let client = self.sim.client_through(name, &gate);
         let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: name.into() };
         let clock = Clock::starting_at(self.sim.now());
-        let options = Options {
-            namespace: None,
-            clock: clock.clone(),
-            seed: [1; 32],
-            host_ports: host_ports::USUAL,
-            election: Some(Election::new(client.clone(), lease, clock, gate)),
-        };
+        let election = Some(Election::new(client.clone(), lease, clock.clone(), gate));
+        let options = Options { election, ..Options::alone(clock, [1; 32]) };
         let mut operator = Operator::new(client, Arc::clone(&self.plugins), options);
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move { operator.run(async { drop(stopped.await) }).await });

@@ -12,5 +12,7 @@ mod lease;
 mod node;
 mod operator;
 mod rbac;
+mod recording;
+mod registry;
 mod scenarios;
 mod tidy;

@@ -32,8 +32,13 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts the binary as the user `troupe`, and returns when it is ready.
     pub(crate) async fn start(plane: &ControlPlane, arguments: &[&str]) -> Self {
+        Self::start_as(plane, "troupe", arguments).await
+    }
+
+    /// The same as another user.
+    pub(crate) async fn start_as(plane: &ControlPlane, user: &str, arguments: &[&str]) -> Self {
         let binary = tokio::task::spawn_blocking(binary).await.unwrap();
-        let mut operator = Self::spawn(binary, plane, arguments).unwrap();
+        let mut operator = Self::spawn(binary, plane, user, arguments).unwrap();
         let ready = until(START, "the operator to be ready", || async {
             let (code, text) = operator.admin("/readyz").await?;
             ensure!(code == 200, "{code}: {text}");
@@ -57,6 +62,11 @@ impl Operator {
         Ok(if code == 404 { None } else { Some(serde_json::from_str(&text)?) })
     }
 
+    /// What Prometheus reads.
+    pub(crate) async fn metrics(&self) -> Result<String> {
+        Ok(self.admin("/metrics").await?.1)
+    }
+
     /// SIGKILL: no last word of it reaches the API server.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -75,7 +85,7 @@ impl Operator {
         assert!(status.success(), "ended with {status}");
     }
 
-    fn spawn(binary: &Path, plane: &ControlPlane, arguments: &[&str]) -> Result<Self> {
+    fn spawn(binary: &Path, plane: &ControlPlane, user: &str, arguments: &[&str]) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let log = plane.dir().join(format!("operator-{number}.log"));
@@ -84,8 +94,7 @@ impl Operator {
         let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
-        let command =
-            command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig("troupe")?);
+        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig(user)?);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, log })
     }

@@ -1,19 +1,25 @@
 //! The rights in `deploy/` are those that the host uses, and no more.
 
-use serde::Deserialize;
+use crate::cluster::deploy;
+use decide::grants::Grants;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use troupe::campaign;
+use troupe::{
+    campaign,
+    rbac::{self, Plugin},
+};
 
-/// Rights that no request of a campaign uses: `--install-crds` needs the first two, suspending a job and resuming it the
-/// next two, the finalizer of an original operator the two after, gang scheduling those of PodGroups, RhinoJobs their
-/// status, and owner references that block deletion the last.
-const UNUSED: [&str; 12] = [
+/// Rights that no request of a campaign uses: `--install-crds` needs the first two, Plugin resources the next three,
+/// suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang scheduling those
+/// of PodGroups, RhinoJobs their status, and owner references that block deletion the last.
+const UNUSED: [&str; 14] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
+    "list plugins",
+    "watch plugins",
+    "patch plugins/status",
     "patch jobs",
     "patch jobs/status",
-    "patch mpijobs",
     "patch paddlejobs",
     "create podgroups",
     "patch podgroups",
@@ -23,20 +29,64 @@ const UNUSED: [&str; 12] = [
     "update rhinojobs/finalizers",
 ];
 
-/// `verb resource` for everything that the ClusterRole allows.
+/// `verb resource` for everything that the ClusterRoles allow.
 fn allowed() -> BTreeSet<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
-    let text = std::fs::read_to_string(path).unwrap();
-    let documents = serde_norway::Deserializer::from_str(&text).map(|document| Value::deserialize(document).unwrap());
-    let role = documents.into_iter().find(|document| document["kind"] == "ClusterRole").unwrap();
     let words = |rule: &Value, field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
     let mut allowed = BTreeSet::new();
-    for rule in role["rules"].as_array().unwrap() {
-        for verb in words(rule, "verbs") {
-            allowed.extend(words(rule, "resources").into_iter().map(|resource| format!("{verb} {resource}")));
+    for role in deploy::documents("rbac.yaml").iter().filter(|document| document["kind"] == "ClusterRole") {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            for verb in words(rule, "verbs") {
+                allowed.extend(words(rule, "resources").into_iter().map(|resource| format!("{verb} {resource}")));
+            }
         }
     }
     allowed
+}
+
+/// The built-in plugins with what they are granted.
+fn plugins() -> Vec<Plugin> {
+    let frameworks = campaign::plugins().unwrap().frameworks().into_iter();
+    frameworks
+        .map(|(descriptor, _)| Plugin { grants: Grants::wanted_by(&descriptor), descriptor: (*descriptor).clone() })
+        .collect()
+}
+
+#[test]
+fn the_file_is_what_the_plugins_descriptions_generate() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
+    let text = rbac::yaml(&rbac::documents(&plugins(), &Grants::default())).unwrap();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let there = std::fs::read_to_string(path).unwrap();
+    assert!(there == text, "deploy/rbac.yaml is out of date; run the tests with UPDATE_EXPECT=1");
+}
+
+#[test]
+fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters() {
+    let of = |users: Grants| {
+        let documents = rbac::documents(&plugins(), &users);
+        documents.into_iter().find(|it| it["metadata"]["name"] == "troupe-fence").unwrap()["data"].clone()
+    };
+    let users =
+        Grants::asked(&serde_json::json!({ "capabilities": ["IPC_LOCK", "SYS_PTRACE"], "hostPID": true })).unwrap();
+    let (before, after) = (of(Grants::default()), of(users));
+    assert_eq!(
+        (&before["hostNetwork"], &before["hostPID"], &before["capabilities"]),
+        (&"true".into(), &"false".into(), &"".into())
+    );
+    assert_eq!((&after["hostPID"], &after["capabilities"]), (&"true".into(), &"IPC_LOCK\nSYS_PTRACE".into()));
+    assert_eq!(before["jobKinds"], "MPIJob.kubeflow.org\nPaddleJob.batch.paddlepaddle.org\nRhinoJob.openrhino.org");
+}
+
+#[test]
+fn who_may_make_jobs_is_asked_for_every_kind() {
+    let policy = &deploy::documents("authors.yaml")[0];
+    let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
+    for kind in plugins().iter().flat_map(|plugin| &plugin.descriptor.kinds) {
+        let is_asked = |rule: &&Value| rule["apiGroups"][0] == *kind.group && rule["resources"][0] == *kind.plural;
+        assert!(rules.iter().any(|rule| is_asked(&rule)), "deploy/authors.yaml lacks {}", kind.plural);
+    }
 }
 
 /// `verb resource` for everything that hosts ask for in campaigns, faults and strangers in the way included.

@@ -7,8 +7,7 @@ use crate::{
     diff::{self, Of},
     jobs,
     ledger::Ledger,
-    names,
-    plan::{Answer, Fault, Outcome, Plan, Rejection, Role, Success, Verdict},
+    plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
     replicas::replicas,
     snapshot::PodPhase,
     standing::Standing,
@@ -24,7 +23,7 @@ use std::collections::BTreeMap;
 /// A name or ports that another has are looked at again after this long, in case nothing tells when they become free.
 const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// A plugin that failed is asked again after this long.
+/// A plugin that failed is asked again after this long, unless its breaker says when.
 const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// What follows from the snapshot and the answer.
@@ -44,7 +43,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     let ledger = next_ledger(snapshot, plan, &standing, verdict);
     let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
     if let Some(delete) = expired {
-        return Decision { actions: vec![delete], report: Report::Unchanged, waiting: vec![], wake: Wake::OnChange };
+        return Decision::unsaid(vec![delete], Wake::OnChange);
     }
     let (actions, mut waiting) = match verdict.outcome {
         Outcome::Open if needs_ports(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
@@ -126,9 +125,7 @@ fn open(
 
 fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
     let mut ledger = snapshot.ledger.clone();
-    if ledger.digest.is_empty() {
-        ledger.digest.clone_from(&snapshot.digest);
-    }
+    ledger.digest = if is_at_rest(snapshot) { String::new() } else { snapshot.digest.clone() };
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
         let is_final = replica.role.success == Success::Final;
@@ -137,8 +134,7 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
         }
     }
     // Those of an original operator too.
-    let there = |role: &&Role| snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0)).is_some();
-    let vanishing = plan.roles.iter().filter(|role| role.may_vanish()).filter(there);
+    let vanishing = plan.roles.iter().filter(|role| role.may_vanish() && snapshot.job_behind(role).is_some());
     ledger.made.extend(vanishing.map(jobs::note));
     if plan.host_ports > 0 {
         ledger.host_ports = ledger.host_ports.or(snapshot.set_aside);
@@ -147,6 +143,13 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
         ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome));
     }
     ledger
+}
+
+/// It is suspended and nothing of it runs: whatever serves when it is resumed plans it anew.
+fn is_at_rest(snapshot: &Snapshot) -> bool {
+    let has_active_job =
+        snapshot.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !jobs::is_suspended(child));
+    snapshot.suspended() && snapshot.pods.is_empty() && !has_active_job
 }
 
 fn rejected(rejection: &Rejection) -> Decision {
@@ -158,7 +161,11 @@ fn rejected(rejection: &Rejection) -> Decision {
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
-    trouble("PluginFaulted", fault.reason(), fault.to_string(), Wake::At(later(snapshot, FAULT_AGAIN)))
+    let again = match fault {
+        Fault::BreakerOpen { until, .. } => *until,
+        _ => later(snapshot, FAULT_AGAIN),
+    };
+    trouble("PluginFaulted", fault.reason(), fault.to_string(), Wake::At(again))
 }
 
 fn trouble(condition: &str, reason: &str, message: String, wake: Wake) -> Decision {

@@ -19,6 +19,14 @@ pub struct Decision {
     pub wake: Wake,
 }
 
+impl Decision {
+    /// These writes, and nothing to say about them.
+    #[must_use]
+    pub fn unsaid(actions: Vec<Action>, wake: Wake) -> Self {
+        Self { actions, report: Report::Unchanged, waiting: vec![], wake }
+    }
+}
+
 /// What the job's status should say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Report {

@@ -24,7 +24,7 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
     for role in &plan.roles {
         let Backing::Job(body) = &role.backing else { continue };
         let name = names::of_replica(role, &snapshot.job.name, 0);
-        if let Some(child) = snapshot.child("Job", &name) {
+        if let Some(child) = snapshot.job_behind(role) {
             let held = !standing.open(&role.after);
             let write = suspend_switch(snapshot, child, held, || build::job(snapshot, plan, role, body, &name));
             actions.extend(write.map(|write| job_action(&name, write)));
@@ -52,8 +52,7 @@ pub(crate) fn note(role: &Role) -> String {
 /// The Job behind the role was made and is gone, and nobody saw how it ended.
 #[must_use]
 pub fn is_lost(snapshot: &Snapshot, role: &Role) -> bool {
-    let gone = || snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0)).is_none();
-    role.may_vanish() && snapshot.ledger.made.contains(&note(role)) && gone()
+    role.may_vanish() && snapshot.ledger.made.contains(&note(role)) && snapshot.job_behind(role).is_none()
 }
 
 /// A failed job whose pods are cleaned up does not leave the Jobs behind its roles running: they are suspended, which
@@ -64,12 +63,15 @@ pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     }
     let jobs = snapshot.children.iter().filter(|child| child.kind == "Job");
     let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !is_suspended(child));
-    let suspend = |child: &Child| Write::Patch(versioned(child, json!({ "spec": { "suspend": true } })));
     running.map(|child| job_action(&child.name, suspend(child))).collect()
 }
 
 fn job_action(name: &str, write: Write) -> Action {
     Action::new("batch/v1", "Job", name, write)
+}
+
+fn suspend(child: &Child) -> Write {
+    Write::Patch(versioned(child, json!({ "spec": { "suspend": true } })))
 }
 
 /// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better), with
@@ -81,7 +83,7 @@ fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: im
         return None;
     }
     if wanted {
-        return Some(Write::Patch(versioned(child, json!({ "spec": { "suspend": true } }))));
+        return Some(suspend(child));
     }
     // The directives of a Job that counts as started cannot be changed.
     if child.fields.get("/status").is_some_and(|status| !status["startTime"].is_null()) {
@@ -107,6 +109,6 @@ fn directives(child: &Child, template: &Value) -> Value {
     patch
 }
 
-fn is_suspended(child: &Child) -> bool {
+pub(crate) fn is_suspended(child: &Child) -> bool {
     child.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot, cleanup,
-    decision::{Action, Decision, Report, Wake, Write},
+    decision::{Action, Decision, Wake, Write},
     ledger::Finished,
     ttl,
 };
@@ -36,11 +36,11 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
 fn over(snapshot: &Snapshot, finished: &Finished) -> Triage {
     let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
     let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);
-    Triage::Settled(Decision { actions, report: Report::Unchanged, waiting: vec![], wake })
+    Triage::Settled(Decision::unsaid(actions, wake))
 }
 
 fn settled(actions: Vec<Action>) -> Triage {
-    Triage::Settled(Decision { actions, report: Report::Unchanged, waiting: vec![], wake: Wake::OnChange })
+    Triage::Settled(Decision::unsaid(actions, Wake::OnChange))
 }
 
 /// Children go by garbage collection; a finalizer of an original operator has nothing left to do.

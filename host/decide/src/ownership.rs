@@ -3,6 +3,9 @@
 use crate::Snapshot;
 use serde_json::{Value, json};
 
+/// The annotation of children that tells the digest of the plugin that planned them, until the job's ledger does.
+pub const MADE_BY: &str = "troupe.dev/plugin-digest";
+
 /// The controller owner reference to the job.
 #[must_use]
 pub fn reference(snapshot: &Snapshot) -> Value {
@@ -30,5 +33,26 @@ pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
             _ => {}
         }
     }
+    if snapshot.ledger.digest.is_empty() {
+        metadata["annotations"][MADE_BY] = json!(snapshot.digest);
+    }
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::difference::tests::idle;
+
+    // Decision 7: a crash before the first status write must not let another digest go on with these children.
+    #[test]
+    fn children_name_the_digest_until_the_ledger_does() {
+        let mut snapshot = idle();
+        snapshot.digest = "d".into();
+        snapshot.ledger.digest = String::new();
+        let made = metadata(&snapshot, "pi-worker-0", &json!({ "annotations": { "k": "v" } }));
+        assert_eq!(made["annotations"], json!({ "k": "v", MADE_BY: "d" }));
+        snapshot.ledger.digest = "d".into();
+        assert!(metadata(&snapshot, "pi-worker-0", &json!({})).get("annotations").is_none());
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! These are the host's own types; the generated bindings stop at `convert.rs` in the host.
 
+use crate::{grants::Grants, status::rfc3339};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,6 +23,9 @@ pub struct Descriptor {
     pub config_schema: Value,
     /// The name its events are reported under.
     pub event_source: String,
+    /// What it asks for, beside its kinds of child.
+    #[serde(default)]
+    pub asks: Grants,
 }
 
 /// A kind of job.
@@ -45,6 +50,12 @@ pub struct JobKind {
 }
 
 impl JobKind {
+    /// The same kind of job, in whatever version.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.group == other.group && self.kind == other.kind
+    }
+
     /// `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
@@ -441,6 +452,12 @@ pub enum Fault {
         /// Its words.
         message: String,
     },
+    /// It is not there.
+    #[error("{}", missing(.digest))]
+    Missing {
+        /// Its digest; "" when no plugin serves new jobs of the framework.
+        digest: String,
+    },
     /// Its answer is not acceptable.
     #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
     Unacceptable {
@@ -451,6 +468,55 @@ pub enum Fault {
         /// What is wrong with it.
         message: String,
     },
+    /// It answered the same question in two ways.
+    #[error("plugin {plugin} is not deterministic: asked {function} twice, {message}")]
+    NonDeterministic {
+        /// Which plugin.
+        plugin: String,
+        /// Which of its functions.
+        function: String,
+        /// Where the answers differ.
+        message: String,
+    },
+    /// It failed so often in a row that it is not asked for a while.
+    #[error("plugin {plugin} is not asked {}: {cause}", pause(*.scope, *.until))]
+    BreakerOpen {
+        /// Which plugin.
+        plugin: String,
+        /// About what.
+        scope: Scope,
+        /// When it is asked again.
+        until: Timestamp,
+        /// The last fault of those that led to this.
+        cause: String,
+    },
+}
+
+/// What a plugin is not asked about while its breaker is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scope {
+    /// The one job that it failed for again and again.
+    Job,
+    /// Any job: it failed for several.
+    Plugin,
+}
+
+/// The words for a pause. Those for all jobs name no time, since a new one would be a write to the status of each.
+fn pause(scope: Scope, until: Timestamp) -> String {
+    match scope {
+        Scope::Job => format!("about this job before {}, since it failed again and again", rfc3339(until)),
+        Scope::Plugin => "about any job for a while, since it failed for several in a row".to_owned(),
+    }
+}
+
+fn missing(digest: &str) -> String {
+    match digest.get(..12) {
+        Some(short) => format!(
+            "the plugin {short} that planned this job is lost: neither this host nor its namespace has the bytes; the job's \
+             pods are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0 or a Plugin brings them back"
+        ),
+        None => "no plugin serves new jobs of this kind; make a Plugin that does".to_owned(),
+    }
 }
 
 impl Fault {
@@ -460,8 +526,11 @@ impl Fault {
         match self {
             Self::Trapped { .. } => "Trapped",
             Self::OutOfBudget { .. } => "OutOfBudget",
+            Self::Missing { .. } => "PluginMissing",
             Self::Internal { .. } => "InternalError",
             Self::Unacceptable { .. } => "UnacceptableAnswer",
+            Self::NonDeterministic { .. } => "NonDeterministic",
+            Self::BreakerOpen { .. } => "BreakerOpen",
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Properties of `decide` over generated snapshots: total, idempotent, and it destroys no evidence.
 
 use crate::{
-    Action, Snapshot, Triage, Write, decide,
+    Action, Snapshot, Triage, Wake, Write, decide,
     ledger::Ledger,
     names,
     plan::{
         Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached,
-        Role, Success, Text, Upkeep, Verdict,
+        Role, Scope, Success, Text, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
     triage,
@@ -294,5 +294,16 @@ proptest! {
     fn a_fault_touches_no_child(snapshot in snapshot()) {
         let fault = Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: "x".into() };
         prop_assert!(decide(&snapshot, &Answer::Faulted(fault)).actions.is_empty());
+    }
+
+    #[test]
+    fn an_open_breaker_touches_no_child_and_is_waited_for(snapshot in snapshot(), seconds in 1_i64..10_000) {
+        let until = snapshot.now + jiff::SignedDuration::from_secs(seconds);
+        for scope in [Scope::Job, Scope::Plugin] {
+            let fault = Fault::BreakerOpen { plugin: "p".into(), scope, until, cause: "it traps".into() };
+            let decision = decide(&snapshot, &Answer::Faulted(fault));
+            prop_assert!(decision.actions.is_empty());
+            prop_assert_eq!(decision.wake, Wake::At(until));
+        }
     }
 }

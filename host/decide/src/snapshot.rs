@@ -2,7 +2,8 @@
 
 use crate::{
     ledger::{HostPorts, Ledger},
-    plan::JobKind,
+    names,
+    plan::{Backing, JobKind, Role},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -219,6 +220,15 @@ impl Snapshot {
     /// Pods that the job itself controls, not through a batch/v1 Job.
     pub fn own_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.iter().filter(|pod| pod.owner_uid == self.job.uid)
+    }
+
+    /// The Job that backs a role, if it is there; None for a role of pods.
+    #[must_use]
+    pub fn job_behind(&self, role: &Role) -> Option<&Arc<Child>> {
+        match role.backing {
+            Backing::Job(_) => self.child("Job", &names::of_replica(role, &self.job.name, 0)),
+            Backing::Pods => None,
+        }
     }
 
     /// The child of this kind and name.

@@ -137,9 +137,7 @@ impl<'a> Standing<'a> {
 
     fn is_made(&self, role: &Role) -> bool {
         match role.backing {
-            Backing::Job(_) => {
-                self.snapshot.child("Job", &names::of_replica(role, &self.snapshot.job.name, 0)).is_some()
-            }
+            Backing::Job(_) => self.snapshot.job_behind(role).is_some(),
             Backing::Pods => {
                 self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some())
             }
@@ -190,8 +188,7 @@ pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) 
 /// The uid of the Job behind a role, if one is there.
 fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a str> {
     let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
-    matches!(role.backing, Backing::Job(_)).then_some(())?;
-    Some(&snapshot.child("Job", &names::of_replica(role, &snapshot.job.name, 0))?.uid)
+    Some(&snapshot.job_behind(role)?.uid)
 }
 
 fn pods_of_job<'a>(snapshot: &'a Snapshot, uid: &str) -> impl Iterator<Item = &'a Arc<Pod>> {

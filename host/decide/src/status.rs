@@ -62,9 +62,6 @@ pub fn publication(
         Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, told(trouble)),
     };
     ledger.made.extend(made.iter().cloned());
-    if ledger.digest.is_empty() {
-        ledger.digest.clone_from(&snapshot.digest);
-    }
     let trouble = if let Report::Trouble(trouble) = report { Some(trouble) } else { None };
     set_conditions(&mut wanted, &own_conditions(snapshot, trouble, waiting));
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();

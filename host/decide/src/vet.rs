@@ -1,73 +1,128 @@
-//! Which plans are refused, and why. A plan that passes cannot name anything but the job's own children.
+//! Which plans are refused, and why. A plan that passes names nothing but the job's own children, and what its user or a
+//! grant allows.
+
+mod description;
+mod features;
+mod marks;
+mod provenance;
+mod references;
+mod size;
+mod uses;
+
+pub use description::description;
 
 use crate::{
+    grants::Grants,
     names,
-    plan::{Backing, Body, Descriptor, Gate, Moment, Object, Piece, Plan, Reached, Text, Upkeep},
+    plan::{Backing, Body, Descriptor, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe, Text, Upkeep},
     snapshot::Job,
 };
+use provenance::Provenance;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More replicas than this in one job are refused: names and memory are finite.
-const MOST_REPLICAS: u64 = 10_000;
+/// A refusal is cut after so many bytes: it becomes a condition and an event.
+const LONGEST: usize = 1000;
 
-/// More ports of the nodes than this for one job are refused: there are some thirty thousand for all.
-const MOST_PORTS: u32 = 1000;
-
-/// Why a plan is refused, in words for the plugin's author.
+/// Why a plan is refused, in words for the plugin's author and for whoever grants.
 ///
 /// # Errors
-/// The first thing that is wrong, with the role, object or secret it is about.
-pub fn vet(descriptor: &Descriptor, job: &Job, plan: &Plan) -> Result<(), String> {
-    let replicas: u64 = plan.roles.iter().map(|role| u64::from(role.replicas)).sum();
-    if replicas > MOST_REPLICAS {
-        return Err(format!("{replicas} replicas are more than {MOST_REPLICAS}"));
+/// The first thing that is wrong, with the role, object or secret it is about, the field and what would allow it.
+pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
+    plan_of(descriptor, job, grants, plan).map_err(|message| readable(&message))
+}
+
+/// Why the bodies that `bind` gave for objects of a plan are refused.
+///
+/// # Errors
+/// As for [`vet`].
+pub fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), String> {
+    if bodies.is_empty() {
+        return Ok(());
     }
-    if plan.host_ports > MOST_PORTS {
-        return Err(format!("{} ports of the nodes are more than {MOST_PORTS}", plan.host_ports));
+    let provenance = Provenance::new(job, grants, plan);
+    for object in &plan.objects {
+        if let Some(body) = bodies.get(&object.key) {
+            provenance.body(object, body, &[]).map_err(|message| readable(&message))?;
+        }
     }
+    Ok(())
+}
+
+fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
+    if !grants.serves(&job.namespace) {
+        let namespace = &job.namespace;
+        return Err(format!("jobs in namespace {namespace} are not its to serve; `spec.grants.namespaces` lacks it"));
+    }
+    size::vet(grants, plan)?;
     unique("role", plan.roles.iter().map(|role| role.name.as_str()))?;
     let keys = plan.objects.iter().map(|object| object.key.as_str());
     unique("key", keys.chain(plan.secrets.iter().map(|secret| secret.key.as_str())))?;
+    let provenance = Provenance::new(job, grants, plan);
     for role in &plan.roles {
-        let what = format!("role {}", role.name);
-        let kind = if role.backing == Backing::Pods { "Pod" } else { "Job" };
-        declared(descriptor, &what, kind)?;
-        for index in [0, role.replicas.saturating_sub(1)] {
-            own_name(job, &what, &names::of_replica(role, &job.name, index))?;
-        }
-        let planned = role.replicas > 0;
-        if planned && role.template.pointer("/spec/containers").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-            return Err(format!("{what}: its template has no containers"));
-        }
-        gates(descriptor, plan, &what, &role.after)?;
-        fillable(&what, &role.template, &role.fill)?;
-        unaddressed(&what, std::iter::once(&role.pod_name).chain(&role.hostname).chain(&role.subdomain))?;
-        let texts = role.env.iter().map(|entry| &entry.value);
-        let texts = texts.chain(role.labels.iter().chain(&role.fill).map(|(_, text)| text));
-        addressed(plan, &what, &role.after, texts)?;
-        match &role.backing {
-            Backing::Pods => {
-                if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) {
-                    return Err(format!("{what}: its pod name has no index"));
-                }
-            }
-            Backing::Job(_) => {
-                kept(descriptor, &what, "Job", "/spec/suspend")?;
-                if role.replicas != 1 {
-                    return Err(format!("{what}: a role backed by a Job has 1 replica, not {}", role.replicas));
-                }
-            }
-        }
+        vet_role(descriptor, job, plan, role)?;
+        provenance.role(role)?;
     }
     for object in &plan.objects {
         vet_object(descriptor, job, plan, object)?;
+        provenance.object(object)?;
     }
     for secret in &plan.secrets {
-        unaddressed(&format!("secret {}", secret.key), std::iter::once(&secret.name))?;
-        own_name(job, &format!("secret {}", secret.key), &names::expand(&secret.name, &job.name, None, 0))?;
+        vet_secret(job, secret)?;
+        provenance.secret(secret)?;
     }
+    provenance.whole(descriptor)?;
     cleaned_kinds_agree(plan)
+}
+
+fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role) -> Result<(), String> {
+    let what = format!("role {}", role.name);
+    let kind = if role.backing == Backing::Pods { "Pod" } else { "Job" };
+    declared(descriptor, &what, kind)?;
+    for index in [0, role.replicas.saturating_sub(1)] {
+        own_name(job, &what, &names::of_replica(role, &job.name, index))?;
+    }
+    let planned = role.replicas > 0;
+    if planned && role.template.pointer("/spec/containers").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        return Err(format!("{what}: its template has no containers"));
+    }
+    if role.template.pointer("/metadata/labels").is_some_and(|labels| !labels.is_object() && !labels.is_null()) {
+        return Err(format!("{what}: the labels of its template are no object"));
+    }
+    if let Backing::Job(body) = &role.backing
+        && body.get("spec").is_some_and(|spec| !spec.is_object())
+    {
+        return Err(format!("{what}: the spec of its Job is no object"));
+    }
+    gates(descriptor, plan, &what, &role.after)?;
+    fillable(&what, &role.template, &role.fill)?;
+    unaddressed(&what, std::iter::once(&role.pod_name).chain(&role.hostname).chain(&role.subdomain))?;
+    let texts = role.env.iter().map(|entry| &entry.value);
+    let texts = texts.chain(role.labels.iter().chain(&role.fill).map(|(_, text)| text));
+    addressed(plan, &what, &role.after, texts)?;
+    match &role.backing {
+        Backing::Pods if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) => {
+            Err(format!("{what}: its pod name has no index"))
+        }
+        Backing::Job(_) if role.replicas != 1 => {
+            Err(format!("{what}: a role backed by a Job has 1 replica, not {}", role.replicas))
+        }
+        Backing::Job(_) => kept(descriptor, &what, "Job", "/spec/suspend"),
+        Backing::Pods => Ok(()),
+    }
+}
+
+fn vet_secret(job: &Job, secret: &SecretRecipe) -> Result<(), String> {
+    let what = format!("secret {}", secret.key);
+    unaddressed(&what, std::iter::once(&secret.name))?;
+    own_name(job, &what, &names::expand(&secret.name, &job.name, None, 0))
+}
+
+/// On one line, without control characters, and not too long.
+fn readable(message: &str) -> String {
+    let mut line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(LONGEST));
+    line
 }
 
 fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) -> Result<(), String> {
@@ -207,3 +262,6 @@ fn cleaned_kinds_agree(plan: &Plan) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ mod workload;
 
 use crate::{
     clock::Clock,
-    host_ports,
     operator::{Ended, Operator, Options},
+    passes::Noted,
     plugin::{LoadError, Plugins, Seam},
 };
 use invariants::Invariants;
@@ -49,6 +49,8 @@ pub struct Run {
     pub crashes: u32,
     /// Writes of the host.
     pub writes: usize,
+    /// The latest passes of each host.
+    pub passes: Vec<Arc<Noted>>,
 }
 
 /// The built-in plugins, called inline, so that a run is deterministic.
@@ -57,6 +59,14 @@ pub struct Run {
 /// When one does not load.
 pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
     Plugins::builtin(Seam::Inline).map(Arc::new)
+}
+
+/// The kinds of job that these plugins serve, for a simulator.
+#[must_use]
+pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
+    let frameworks = plugins.frameworks();
+    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+    kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect()
 }
 
 /// Runs one seed in virtual time.
@@ -78,9 +88,7 @@ fn faults(seed: u64) -> Faults {
 }
 
 async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
-    let frameworks = plugins.frameworks();
-    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-    let kinds: Vec<_> = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+    let kinds = kinds(plugins);
     let life = Life::default().jitter(0.5);
     let sim = Sim::new(sim::Options { seed, kinds, life, faults: faults(seed), ..sim::Options::default() });
     let _running = sim.start();
@@ -89,7 +97,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
     let life = Arc::new(AtomicU32::new(0));
     let invariants = Invariants::watching(&sim, workload.foreign_names(), life.clone());
 
-    let mut seen = Vec::new();
+    let (mut seen, mut passes) = (Vec::new(), Vec::new());
     let mut crashed = 0;
     let mut host = Host::start(&sim, plugins, seed);
     let user = tokio::spawn(workload.clone().play(sim.clone()));
@@ -102,6 +110,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
                 crashed += 1;
                 life.store(crashed, Ordering::Relaxed);
                 seen.extend(host.panics());
+                passes.extend(host.context.passes().latest(None));
                 drop(host);
                 tokio::time::sleep(COMES_BACK).await;
                 host = Host::start(&sim, plugins, seed + u64::from(crashed));
@@ -129,6 +138,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
         seen.push(format!("S7: {} writes of the host at rest", after - before));
     }
     seen.extend(host.panics());
+    passes.extend(host.context.passes().latest(None));
     seen.extend(invariants.found());
     seen.extend(invariants.at_the_end(&sim));
     if seed.is_multiple_of(10) {
@@ -137,7 +147,7 @@ async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
     let requests = sim.requests_of(HOST);
     let trace =
         requests.iter().map(|r| format!("{} {} {}/{} {}", r.at, r.what(), r.namespace, r.name, r.code)).collect();
-    Run { violations: seen, log_hash: sim.log_hash(), trace, crashes: crashed, writes: after }
+    Run { violations: seen, log_hash: sim.log_hash(), trace, crashes: crashed, writes: after, passes }
 }
 
 /// A host that ends when dropped, as a crashed process does.
@@ -151,13 +161,7 @@ impl Host {
         let base = sim.now();
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let options = Options {
-            namespace: None,
-            clock: Clock::starting_at(base),
-            seed: bytes,
-            host_ports: host_ports::USUAL,
-            election: None,
-        };
+        let options = Options::alone(Clock::starting_at(base), bytes);
         let mut operator = Operator::new(sim.client(HOST), plugins.clone(), options);
         let context = operator.context();
         Self { task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     args::DemoArgs,
+    campaign,
     clock::Clock,
-    host_ports,
     operator::{Operator, Options},
     plugin::{Plugins, Seam},
     reconcile::Context as HostContext,
@@ -16,7 +16,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use serde_json::Value;
-use sim::{Kind, RequestRecord, Sim};
+use sim::{RequestRecord, Sim};
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -48,25 +48,17 @@ struct Shown {
 
 async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let plugins = Arc::new(Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?);
-    let served = plugins.frameworks();
-    let kinds = served.iter().flat_map(|(framework, _)| &framework.kinds);
-    let kinds: Vec<_> = kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect();
+    let kinds = campaign::kinds(&plugins);
     let life =
         sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
     let base = Clock::System.now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
-    let options = Options {
-        namespace: None,
-        clock: Clock::starting_at(base),
-        seed: [7; 32],
-        host_ports: host_ports::USUAL,
-        election: None,
-    };
+    let options = Options::alone(Clock::starting_at(base), [7; 32]);
     let mut operator = Operator::new(sim.client(HOST), plugins, options);
     let host = operator.context();
     let jobs = read(args, &host)?;
-    let names: Vec<_> = host.stores().kinds().iter().map(|served| served.kind.kind.clone()).collect();
+    let names: Vec<_> = host.stores().layout().kinds().iter().map(|served| served.kind.kind.clone()).collect();
     let timeline = Timeline::of(&sim, &names);
     tokio::spawn(async move { operator.run(std::future::pending()).await });
 
@@ -81,7 +73,8 @@ async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn read(args: &DemoArgs, host: &HostContext) -> anyhow::Result<Vec<Value>> {
-    let served = host.stores().kinds();
+    let layout = host.stores().layout();
+    let served = layout.kinds();
     let read = if args.manifests.is_empty() {
         EXAMPLES.iter().map(|(file, text)| manifest::parse(file, text, served)).collect::<Result<Vec<_>, _>>()
     } else {
@@ -95,7 +88,8 @@ impl Shown {
         let client = self.sim.client(USER);
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
-            let Some(served) = self.host.stores().kinds().get(key.kind) else { continue };
+            let layout = self.host.stores().layout();
+            let Some(served) = layout.kinds().get(key.kind) else { continue };
             let resource = crate::resource::Resource::from(&*served.kind);
             let body = serde_json::to_vec(job).context("a job as JSON")?;
             let request = resource.requests(Some(&key.namespace)).create(&kube::api::PostParams::default(), body)?;
@@ -140,7 +134,8 @@ impl Shown {
     }
 
     fn key(&self, job: &Value) -> Option<JobKey> {
-        let kind = self.host.stores().kinds().iter().position(|served| job["kind"] == served.kind.kind.as_str())?;
+        let kind =
+            self.host.stores().layout().kinds().iter().position(|served| job["kind"] == served.kind.kind.as_str())?;
         let text = |field: &str| Some(job["metadata"][field].as_str()?.to_owned());
         Some(JobKey { kind, namespace: text("namespace")?, name: text("name")? })
     }

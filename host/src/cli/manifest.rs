@@ -1,6 +1,6 @@
 //! Manifests of jobs: read, and what is wrong with one said by file, place and what would be right.
 
-use crate::stores::Served;
+use crate::layout::Served;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};

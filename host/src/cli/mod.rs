@@ -1,9 +1,13 @@
 //! The commands.
 
+mod compile;
 mod demo;
 mod explain;
+mod input;
 mod manifest;
+mod plugin;
 mod preflight;
+mod rbac;
 mod serve;
 mod simulate;
 mod timeline;
@@ -29,7 +33,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             print!("{}", documents.context("a CRD as YAML")?.join("---\n"));
             Ok(ExitCode::SUCCESS)
         }
+        Command::Rbac(args) => rbac::rbac(&args),
+        Command::Plugin { command } => plugin::plugin(command),
         Command::Sim(args) => simulate::simulate(&args),
-        Command::Explain { pass } => explain::explain(&pass),
+        Command::Explain(args) => explain::explain(&args),
+        Command::Compile(args) => Ok(compile::compile(&args)),
     }
 }

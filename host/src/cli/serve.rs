@@ -4,11 +4,11 @@ use crate::{
     admin, apply,
     args::{OperatorArgs, PluginConfig},
     clock::Clock,
-    crds,
+    crds, delivery,
     lease::{Election, Gate, LeaseName},
     metrics::Metrics,
     operator::{Ended, Operator, Options},
-    plugin::{Plugins, Seam},
+    plugin::{self, Compiler, Plugins, Seam},
     telemetry,
 };
 use anyhow::Context;
@@ -48,6 +48,10 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         seed: seed()?,
         host_ports: args.host_port_range,
         election,
+        delivery: Some(delivery::Options {
+            namespace: args.plugin_namespace.or_else(own_namespace),
+            source_namespaces: args.plugin_source_namespace.into_iter().collect(),
+        }),
     };
     let mut operator = Operator::new(client, plugins, options);
     let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics));
@@ -62,17 +66,24 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 
 /// The Lease of all hosts of a cluster, asked for under a name that no other process has.
 fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
-    let own = || std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok();
-    let namespace = namespace.or_else(own).context("outside a cluster --leader-elect needs --lease-namespace")?;
+    let namespace =
+        namespace.or_else(own_namespace).context("outside a cluster --leader-elect needs --lease-namespace")?;
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "troupe".to_owned());
     let unique: String = seed()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let identity = format!("{host}_{unique}");
-    Ok(LeaseName { namespace: namespace.trim().to_owned(), name: "troupe".to_owned(), identity })
+    Ok(LeaseName { namespace, name: "troupe".to_owned(), identity })
+}
+
+/// The namespace of this process, when it runs in a cluster.
+fn own_namespace() -> Option<String> {
+    let file = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+    file.ok().map(|namespace| namespace.trim().to_owned())
 }
 
 /// The built-in plugins with their settings.
 pub(super) fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
-    let mut plugins = Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?;
+    let options = plugin::Options { compiler: Compiler::of_this_program(), ..plugin::Options::new(Seam::blocking()) };
+    let plugins = Plugins::builtin_with(options).context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let config: serde_json::Value =

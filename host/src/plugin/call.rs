@@ -46,7 +46,7 @@ impl From<NoPlan> for Answer {
 /// What is said about one instant.
 pub(super) type Said = (BTreeMap<String, Value>, Verdict);
 
-/// Calls plugins, within limits.
+/// Calls plugins, each within its limits.
 #[derive(Debug)]
 pub(super) struct Caller {
     engine: Engine,
@@ -54,10 +54,18 @@ pub(super) struct Caller {
     tally: Tally,
 }
 
+/// The plugin that is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) plugin: &'a str,
+    pub(super) exports: &'a Exports,
+    pub(super) limits: &'a Limits,
+}
+
 /// An instance with its store, while it lives.
 struct Open<'a> {
     caller: &'a Caller,
-    plugin: &'a str,
+    asked: Asked<'a>,
     store: Store<Guest>,
     live: Option<Live>,
     fuel: u64,
@@ -85,6 +93,7 @@ impl Caller {
         &self.engine
     }
 
+    /// The limits that a plugin has unless it has its own. Memory and tables are those of the engine, and the most.
     pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -107,27 +116,26 @@ impl Caller {
     }
 
     /// What a plugin says of itself. Its clocks say 0.
-    pub(super) fn describe(&self, plugin: &str, exports: &Exports) -> Result<Descriptor, Fault> {
+    pub(super) fn describe(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
         let purpose = Purpose { function: "describe", subject: "", now: 0, seed: "", pods: 0 };
-        let open = self.open(plugin, exports, &purpose);
+        let open = self.open(asked, &purpose);
         open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(|no_plan| match no_plan {
             NoPlan::Faulted(fault) => fault,
-            NoPlan::Rejected(rejection) => internal(plugin, "describe", &rejection.to_string()),
+            NoPlan::Rejected(rejection) => internal(asked.plugin, "describe", &rejection.to_string()),
         })
     }
 
     /// What should exist for a job. Its clocks say 0 and its random bytes follow from its input.
-    pub(super) fn plan(&self, plugin: &str, exports: &Exports, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
+    pub(super) fn plan(&self, asked: Asked<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
         let seed = String::from_utf8_lossy(&key);
         let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, pods: 0 };
-        self.open(plugin, exports, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
+        self.open(asked, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
     }
 
     /// The wanted bodies and the verdict, from one instance.
     pub(super) fn pass(
         &self,
-        plugin: &str,
-        exports: &Exports,
+        asked: Asked<'_>,
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
         outlook: &Outlook,
@@ -135,22 +143,22 @@ impl Caller {
         let subject = job.subject();
         let purpose =
             Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), pods: seen.pods() };
-        let mut open = self.open(plugin, exports, &purpose)?;
+        let mut open = self.open(asked, &purpose)?;
         let bodies = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
         let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
         Ok((bodies, verdict))
     }
 
-    fn open<'a>(&'a self, plugin: &'a str, exports: &Exports, purpose: &Purpose<'_>) -> Result<Open<'a>, NoPlan> {
-        let limits = &self.limits;
-        let log = Log::new(plugin.into(), purpose.subject.into(), limits.log_lines);
+    fn open<'a>(&'a self, asked: Asked<'a>, purpose: &Purpose<'_>) -> Result<Open<'a>, NoPlan> {
+        let limits = asked.limits;
+        let log = Log::new(asked.plugin.into(), purpose.subject.into(), limits.log_lines);
         let mut store = Store::new(&self.engine, Guest::new(limits, log, purpose.now, purpose.seed));
         store.limiter(|guest| &mut guest.ceiling);
         store.set_hostcall_fuel(limits.answer);
         store.set_max_component_handles(1024);
         let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(purpose.pods));
-        let mut open = Open { caller: self, plugin, store, live: None, fuel, calls: Vec::with_capacity(3) };
-        let live = open.timed("instantiate", |open| exports.instantiate(&mut open.store));
+        let mut open = Open { caller: self, asked, store, live: None, fuel, calls: Vec::with_capacity(3) };
+        let live = open.timed("instantiate", |open| open.asked.exports.instantiate(&mut open.store));
         open.live = Some(live.map_err(|stop| open.no_plan(purpose.function, stop))?);
         Ok(open)
     }
@@ -163,7 +171,7 @@ impl Open<'_> {
         question: impl FnOnce(&Live, &mut Store<Guest>, &Limits) -> Result<T, Stop>,
     ) -> Result<T, NoPlan> {
         let answer = self.timed(function, |open| match &open.live {
-            Some(live) => question(live, &mut open.store, &open.caller.limits),
+            Some(live) => question(live, &mut open.store, open.asked.limits),
             None => Err(Stop::Internal("it was asked before it was instantiated".to_owned())),
         });
         answer.map_err(|stop| self.no_plan(function, stop))
@@ -172,7 +180,7 @@ impl Open<'_> {
     /// Runs something with a full tank, and notes what it took.
     fn timed<T>(&mut self, function: &'static str, run: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         self.store.set_fuel(self.fuel).map_err(Stop::Trap)?;
-        let ticks = self.caller.limits.wall.as_millis() / TICK.as_millis();
+        let ticks = self.asked.limits.wall.as_millis() / TICK.as_millis();
         self.store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).max(1));
         let began = Instant::now();
         let result = run(self);
@@ -183,7 +191,7 @@ impl Open<'_> {
     }
 
     fn no_plan(&self, function: &str, stop: Stop) -> NoPlan {
-        let (plugin, function) = (self.plugin.to_owned(), function.to_owned());
+        let (plugin, function) = (self.asked.plugin.to_owned(), function.to_owned());
         match stop {
             Stop::Rejected(rejection) => NoPlan::Rejected(rejection),
             Stop::Internal(message) => NoPlan::Faulted(Fault::Internal { plugin, function, message }),
@@ -205,7 +213,7 @@ impl Open<'_> {
         }
         let cause = error.root_cause().to_string();
         if cause.ends_with("fuel allocated for hostcalls has been exhausted") {
-            let message = format!("it is larger than {} bytes", self.caller.limits.answer);
+            let message = format!("it is larger than {} bytes", self.asked.limits.answer);
             return Fault::Unacceptable { plugin, function, message };
         }
         let words = self.store.data().log.last_words();
@@ -216,7 +224,7 @@ impl Open<'_> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.caller.tally.note(self.plugin, &self.calls);
+        self.caller.tally.note(self.asked.plugin, &self.calls);
     }
 }
 

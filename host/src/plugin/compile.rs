@@ -1,7 +1,14 @@
 //! From a file's bytes to a component that can be instantiated in microseconds.
 
-use super::{convert::Exports, limits::Limits, wasi};
-use sha2::{Digest, Sha256};
+use super::{
+    convert::{CONTRACT, Exports, INTERFACE, TRACK},
+    gate,
+    limits::Limits,
+    log::clean,
+    source::{digest, is_component},
+    wasi,
+};
+use std::path::PathBuf;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component};
 
 /// How far a guest may recurse, in bytes of the host's stack. Threads that call plugins have 2 MiB.
@@ -13,11 +20,17 @@ const KEEP_RESIDENT: usize = 2 << 20;
 /// Instances that the pool has room for. An unused slot costs address space only.
 pub(super) const SLOTS: usize = 64;
 
+/// Memories that a component may have.
+pub(super) const MEMORIES: u32 = 1;
+
+/// Tables that a component may have.
+pub(super) const TABLES: u32 = 4;
+
 /// Why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// Its file is too large.
-    #[error("the component has {bytes} bytes, more than {limit}")]
+    #[error("the component has {bytes} bytes, more than {limit}; build it with optimisation and strip its symbols")]
     TooLarge {
         /// How large it is.
         bytes: usize,
@@ -25,11 +38,45 @@ pub enum LoadError {
         limit: usize,
     },
     /// It is a core module, or no WebAssembly at all.
-    #[error("this is {0}, not a WebAssembly component")]
+    #[error("this is {0}, not a WebAssembly component; build the plugin for wasm32-wasip2")]
     NotAComponent(&'static str),
+    /// There is too much of something in it to be compiled.
+    #[error("the component has {is} {what}, more than {most}; a plugin is made of less")]
+    TooComplex {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        is: u64,
+        /// What is allowed.
+        most: u64,
+    },
     /// It does not compile.
     #[error("failed to compile the component")]
     Compile(#[source] wasmtime::Error),
+    /// Compiling it takes more than a compiler may use up.
+    #[error("the compiler was stopped: it used up its {budget} ({limit}); make the component's functions smaller")]
+    CompilerStopped {
+        /// `processor time`, `memory`, `time` or `output`.
+        budget: &'static str,
+        /// What is allowed.
+        limit: String,
+    },
+    /// The compiler ended in a way that nobody foresaw. Only its own process did.
+    #[error("the compiler broke down on the component ({how}): {words}")]
+    CompilerBroke {
+        /// Its exit code or signal.
+        how: String,
+        /// The last that it said.
+        words: String,
+    },
+    /// The compiler's process cannot be run.
+    #[error("failed to run the compiler {}", program.display())]
+    NoCompiler {
+        /// The host's own program.
+        program: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// It imports something that no plugin gets.
     #[error("the component imports {0}, which the host does not offer")]
     Import(String),
@@ -42,8 +89,13 @@ pub enum LoadError {
         source: wasmtime::Error,
     },
     /// It does not export what the contract asks for.
-    #[error("the component does not export troupe:framework/framework@0.1 as the contract has it")]
-    Export(#[source] wasmtime::Error),
+    #[error("the component exports {exports}; the host wants {CONTRACT} as this version's framework.wit has it")]
+    Export {
+        /// What it does export.
+        exports: String,
+        /// In which way that is wrong.
+        source: wasmtime::Error,
+    },
     /// It cannot say what it is.
     #[error("the component cannot describe itself")]
     Describe(#[from] decide::plan::Fault),
@@ -74,8 +126,9 @@ pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
     })
 }
 
-/// The same result for the same input, whatever the machine: no threads, one NaN, fuel counted.
-fn config() -> Config {
+/// The same result for the same input, whatever the machine: no threads, one NaN, fuel counted. A child that compiles has
+/// the very same, so that what it makes fits the host's engine.
+pub(super) fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
@@ -99,9 +152,9 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .total_core_instances(8 * instances)
         .max_core_instances_per_component(16)
         .total_memories(instances)
-        .max_memories_per_component(1)
+        .max_memories_per_component(MEMORIES)
         .total_tables(4 * instances)
-        .max_tables_per_component(4)
+        .max_tables_per_component(TABLES)
         .max_memory_size(limits.memory)
         .table_elements(limits.table)
         .linear_memory_keep_resident(KEEP_RESIDENT)
@@ -111,32 +164,61 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
     pool
 }
 
-/// The component's exports, ready to be instantiated, and the digest of its bytes.
+/// The component's exports, ready to be instantiated, and the digest of its bytes. Compiled in this process: for what comes
+/// with the host, and where runs must repeat; see `child` for what others made.
 ///
 /// # Errors
 /// It is not a component, imports too much, exports too little, or does not compile.
 pub(super) fn compile(engine: &Engine, limits: &Limits, wasm: &[u8]) -> Result<(Exports, String), LoadError> {
+    plausible(limits, wasm)?;
+    let component = Component::new(engine, wasm).map_err(LoadError::Compile)?;
+    Ok((ready(engine, &component)?, digest(wasm)))
+}
+
+/// Lets bytes pass that are worth compiling.
+///
+/// # Errors
+/// They are too many, no component, or too complicated a one.
+pub(super) fn plausible(limits: &Limits, wasm: &[u8]) -> Result<(), LoadError> {
     if wasm.len() > limits.component {
         return Err(LoadError::TooLarge { bytes: wasm.len(), limit: limits.component });
     }
-    match wasm.get(..8) {
-        Some([0, b'a', b's', b'm', _, _, 1, 0]) => {}
-        Some([0, b'a', b's', b'm', ..]) => return Err(LoadError::NotAComponent("a core module")),
-        _ => return Err(LoadError::NotAComponent("no WebAssembly at all")),
+    if !is_component(wasm) {
+        let module = wasm.starts_with(b"\0asm");
+        return Err(LoadError::NotAComponent(if module { "a core module" } else { "no WebAssembly at all" }));
     }
-    let component = Component::new(engine, wasm).map_err(LoadError::Compile)?;
-    let linker = wasi::link(engine, &component)?;
-    let ready = linker
-        .instantiate_pre(&component)
-        .map_err(|source| LoadError::Invalid { name: "imports".to_owned(), source })?;
-    let exports = Exports::new(ready).map_err(LoadError::Export)?;
-    Ok((exports, digest(wasm)))
+    gate::pass(wasm)
 }
 
-fn digest(wasm: &[u8]) -> String {
-    use std::fmt::Write;
-    Sha256::digest(wasm).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+/// The exports of a compiled component, linked with what it imports.
+///
+/// # Errors
+/// It imports too much or exports too little.
+pub(super) fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
+    let of_contract = |name: &str| name.starts_with(INTERFACE) && !name.starts_with(TRACK);
+    if component.component_type().exports(engine).any(|(name, _)| of_contract(name)) {
+        let source = wasmtime::Error::msg("it is made for another version of the contract");
+        return Err(LoadError::Export { exports: exported(engine, component), source });
+    }
+    let linker = wasi::link(engine, component)?;
+    let linked = linker
+        .instantiate_pre(component)
+        .map_err(|source| LoadError::Invalid { name: "imports".to_owned(), source })?;
+    Exports::new(linked).map_err(|source| LoadError::Export { exports: exported(engine, component), source })
+}
+
+/// The names that a component exports, the first of them at least.
+fn exported(engine: &Engine, component: &Component) -> String {
+    const SHOWN: usize = 8;
+    let ty = component.component_type();
+    let mut names: Vec<_> = ty.exports(engine).map(|(name, _)| clean(name, 128)).collect();
+    if names.is_empty() {
+        return "nothing".to_owned();
+    }
+    if names.len() > SHOWN {
+        let more = names.len() - SHOWN;
+        names.truncate(SHOWN);
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
 }

@@ -14,6 +14,15 @@ use wasmtime::{Store, component::InstancePre};
 
 mod answer;
 
+/// What a plugin exports, as the package in `wit` names it.
+pub(super) const CONTRACT: &str = "troupe:framework/framework@0.1.0";
+
+/// Its name without a version.
+pub(super) const INTERFACE: &str = "troupe:framework/framework@";
+
+/// How the versions begin that this host can ask.
+pub(super) const TRACK: &str = "troupe:framework/framework@0.1.";
+
 mod bindings {
     #![allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
     wasmtime::component::bindgen!({ path: "../wit", world: "plugin" });

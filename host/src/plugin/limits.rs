@@ -1,5 +1,6 @@
 //! Limits: what one call of a plugin may use up, and what happens at the edge.
 
+use crate::plugin_resource::PluginLimits;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
@@ -24,6 +25,25 @@ pub struct Limits {
     pub log_lines: u32,
     /// A component's file, in bytes.
     pub component: usize,
+    /// Calls under way at once; None is all that the host has room for but one, so that another plugin always finds room.
+    pub concurrency: Option<usize>,
+}
+
+impl Limits {
+    /// These, with what a `Plugin` resource says in their place. Memory can only be lowered: the host has no larger room.
+    #[must_use]
+    pub fn with(&self, own: &PluginLimits) -> Self {
+        let size = |own: Option<u32>, otherwise: usize| own.map_or(otherwise, |own| own as usize);
+        Self {
+            fuel: own.fuel.unwrap_or(self.fuel),
+            wall: own.wall_milliseconds.map_or(self.wall, |wall| Duration::from_millis(wall.into())),
+            memory: size(own.memory_bytes, self.memory).min(self.memory),
+            answer: size(own.answer_bytes, self.answer),
+            log_lines: own.log_lines.unwrap_or(self.log_lines),
+            concurrency: own.concurrency.map(|own| own as usize).or(self.concurrency),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for Limits {
@@ -38,6 +58,7 @@ impl Default for Limits {
             body: 256 << 10,
             log_lines: 64,
             component: 16 << 20,
+            concurrency: None,
         }
     }
 }
@@ -74,5 +95,20 @@ impl ResourceLimiter for Ceiling {
 
     fn table_growing(&mut self, _: usize, wanted: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         below(wanted, self.table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugins_own_limits_stand_in_place_of_the_hosts_and_memory_is_only_lowered() {
+        let usual = Limits::default();
+        let own =
+            |memory_bytes| PluginLimits { fuel: Some(7), memory_bytes: Some(memory_bytes), ..PluginLimits::default() };
+        assert_eq!(usual.with(&PluginLimits::default()), usual);
+        assert_eq!(usual.with(&own(1 << 20)), Limits { fuel: 7, memory: 1 << 20, ..usual.clone() });
+        assert_eq!(usual.with(&own(u32::MAX)), Limits { fuel: 7, ..usual });
     }
 }

@@ -1,11 +1,11 @@
 //! Plans remembered under the hash of exactly what the plugin was shown, and what that was.
 
 use super::convert::JobInput;
+use crate::weight;
 use decide::{
-    plan::{Backing, Body, Plan, Rejection},
+    plan::{Plan, Rejection},
     snapshot::Job,
 };
-use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -98,32 +98,10 @@ impl Memo {
     }
 }
 
-/// About the memory that a plan takes: what can be large in it, and something for the rest.
 fn weight(planned: &Planned) -> usize {
-    let plan = match planned {
-        Ok(plan) => plan,
-        Err(rejection) => return 512 + rejection.to_string().len(),
-    };
-    let roles = plan.roles.iter().map(|role| match &role.backing {
-        Backing::Pods => size(&role.template),
-        Backing::Job(body) => size(&role.template) + size(body),
-    });
-    let objects = plan.objects.iter().map(|object| match &object.body {
-        Body::Fixed(body, _) => size(body),
-        Body::Bound => 0,
-    });
-    roles.chain(objects).map(|bytes| bytes + 1024).sum::<usize>() + 1024 * (1 + plan.secrets.len())
-}
-
-fn size(json: &Value) -> usize {
-    const NODE: usize = size_of::<Value>();
-    match json {
-        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
-        Value::String(text) => NODE + text.len(),
-        Value::Array(items) => NODE + items.iter().map(size).sum::<usize>(),
-        Value::Object(fields) => {
-            NODE + fields.iter().map(|(key, value)| 2 * NODE + key.len() + size(value)).sum::<usize>()
-        }
+    match planned {
+        Ok(plan) => weight::plan(plan),
+        Err(rejection) => 512 + rejection.to_string().len(),
     }
 }
 

@@ -1,11 +1,18 @@
 //! Plugins: components of `wit/framework.wit`, loaded once and asked on fresh instances.
 //!
-//! [`Plugins`] is all that the loop sees. `compile` makes a component ready, `wasi` decides what it may import, `call`
-//! asks it within the `limits`, `convert` turns its answers into the host's own types and believes none of them.
+//! [`Plugins`] is all that the loop sees. `gate` and `compile` make a component ready, `child` does so for those that
+//! others made, `wasi` decides what it may import, `call` asks it within the `limits`, `convert` turns its answers into the
+//! host's own types and believes none of them, `determinism` asks twice, `breaker` decides when not to ask.
 
+mod ask;
+mod breaker;
 mod call;
+mod child;
 mod compile;
+mod compiler;
 mod convert;
+mod determinism;
+mod gate;
 mod guest;
 mod limits;
 mod log;
@@ -13,12 +20,20 @@ mod memo;
 mod observe;
 mod registry;
 mod seam;
+pub mod source;
 mod stats;
+pub mod surface;
 mod wasi;
 
+pub use ask::Asked;
+pub use breaker::{BreakerState, Position};
 pub use call::NoPlan;
+pub use child::Bounds;
+pub(crate) use child::compile_as_child;
 pub use compile::LoadError;
+pub use compiler::Compiler;
 pub use limits::Limits;
-pub use registry::{Options, Plugins, Vet};
+pub(crate) use registry::wanted;
+pub use registry::{ConfigError, Options, Plugins, Prepared, Settings, Vet};
 pub use seam::Seam;
 pub use stats::CallStats;

@@ -1,10 +1,6 @@
 //! What a plugin is shown of a snapshot, in the order that the contract promises.
 
-use decide::{
-    Snapshot, jobs, names,
-    plan::{Backing, Plan},
-    snapshot::Pod,
-};
+use decide::{Snapshot, jobs, names, plan::Plan, snapshot::Pod};
 use serde_json::Value;
 
 /// Conditions that the host writes itself; a plugin is not shown them.
@@ -44,13 +40,8 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
 
 /// The batch/v1 Jobs that back roles of the plan: the role's place and the Job's uid.
 fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)> {
-    let backed = plan.roles.iter().enumerate().filter(|(_, role)| matches!(role.backing, Backing::Job(_)));
-    backed
-        .filter_map(|(place, role)| {
-            let name = names::expand(&role.pod_name, &snapshot.job.name, None, 0);
-            Some((place, snapshot.child("Job", &name)?.uid.as_str()))
-        })
-        .collect()
+    let roles = plan.roles.iter().enumerate();
+    roles.filter_map(|(place, role)| Some((place, snapshot.job_behind(role)?.uid.as_str()))).collect()
 }
 
 /// What the host remembers of a role.

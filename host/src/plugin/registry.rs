@@ -1,23 +1,29 @@
 //! The plugins that are loaded, and the two questions that the loop has for them.
 
 use super::{
-    call::{Caller, NoPlan, Said, internal},
+    breaker::{BreakerState, Breakers, Case},
+    call::{Asked, Caller, NoPlan, Said},
     compile::{LoadError, compile},
+    compiler::Compiler,
     convert::{Exports, JobInput, Seen},
     limits::Limits,
     memo::{Memo, Planned, Shown},
-    seam::{Seam, Seat},
+    seam::{Seam, Seat, Share},
+    source,
     stats::CallStats,
 };
+use crate::plugin_resource::PluginLimits;
 use decide::{
     Outlook, Snapshot,
+    grants::Grants,
     plan::{Answer, Descriptor, Fault, JobKind, Plan},
     snapshot::Job,
 };
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
@@ -26,7 +32,7 @@ include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 const REMEMBERED: usize = 64 << 20;
 
 /// Which plans are refused, and why.
-pub type Vet = fn(&Descriptor, &Job, &Plan) -> Result<(), String>;
+pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), String>;
 
 /// How plugins are run.
 #[derive(Debug, Clone)]
@@ -37,25 +43,66 @@ pub struct Options {
     pub limits: Limits,
     /// Which plans are refused.
     pub vet: Vet,
+    /// Where what others made is compiled.
+    pub compiler: Compiler,
 }
 
 impl Options {
     /// The usual limits and the host's own rules.
     #[must_use]
     pub fn new(seam: Seam) -> Self {
-        Self { seam, limits: Limits::default(), vet: decide::vet::vet }
+        Self { seam, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
     }
 }
 
-/// A plugin that is loaded.
-struct Loaded {
+/// A component that is compiled and has described itself. Nobody asks it yet.
+#[derive(Clone)]
+pub struct Prepared {
     /// SHA-256 of the component's bytes, in hex.
-    digest: Arc<str>,
+    pub digest: String,
     /// What it says of itself.
-    descriptor: Arc<Descriptor>,
-    /// The cluster operator's settings for it.
-    config: String,
+    pub descriptor: Arc<Descriptor>,
     exports: Exports,
+}
+
+/// What a cluster operator says about a plugin.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Its settings; None is `{}`.
+    pub config: Option<Value>,
+    /// What its plans may contain beyond what a job's user asks for; None is what it asks for.
+    pub grants: Option<Grants>,
+    /// What one call may use up.
+    pub limits: Option<PluginLimits>,
+}
+
+/// A plugin that is loaded.
+#[derive(Clone)]
+struct Loaded {
+    digest: Arc<str>,
+    descriptor: Arc<Descriptor>,
+    /// The cluster operator's settings for it, as text.
+    config: String,
+    /// What its plans may contain beyond what a job's user asks for.
+    grants: Grants,
+    exports: Exports,
+    limits: Limits,
+    share: Share,
+}
+
+impl Loaded {
+    /// Its answers are treated in the same way.
+    fn says_as(&self, other: &Self) -> bool {
+        (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits }
+    }
+
+    fn case<'a>(&'a self, snapshot: &'a Snapshot) -> Case<'a> {
+        Case { plugin: &self.descriptor.name, digest: &self.digest, job: &snapshot.job, now: snapshot.now }
+    }
 }
 
 /// Settings that a plugin cannot be given.
@@ -90,15 +137,17 @@ pub enum ConfigError {
 /// The plugins that are loaded.
 pub struct Plugins {
     caller: Arc<Caller>,
-    loaded: Vec<Arc<Loaded>>,
+    loaded: RwLock<Vec<Arc<Loaded>>>,
     memo: Mutex<Memo>,
+    breakers: Breakers,
+    compiler: Compiler,
     vet: Vet,
     seat: Seat,
 }
 
 impl fmt::Debug for Plugins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.loaded.iter().map(|plugin| &plugin.descriptor.name)).finish()
+        f.debug_list().entries(self.loaded().iter().map(|plugin| &plugin.descriptor.name)).finish()
     }
 }
 
@@ -113,7 +162,9 @@ impl Plugins {
             caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
         }
         let memo = Mutex::new(Memo::new(REMEMBERED));
-        Ok(Self { caller, loaded: Vec::new(), memo, vet: options.vet, seat: Seat::new(options.seam) })
+        let (breakers, seat) = (Breakers::default(), Seat::new(options.seam));
+        let loaded = RwLock::default();
+        Ok(Self { caller, loaded, memo, breakers, compiler: options.compiler, vet: options.vet, seat })
     }
 
     /// The plugins that come with the host, with the usual limits.
@@ -121,7 +172,15 @@ impl Plugins {
     /// # Errors
     /// One of them does not load.
     pub fn builtin(seam: Seam) -> Result<Self, LoadError> {
-        let mut plugins = Self::empty(Options::new(seam))?;
+        Self::builtin_with(Options::new(seam))
+    }
+
+    /// The plugins that come with the host. They are compiled in this process, whatever the options say of others.
+    ///
+    /// # Errors
+    /// One of them does not load.
+    pub fn builtin_with(options: Options) -> Result<Self, LoadError> {
+        let plugins = Self::empty(options)?;
         for (name, wasm) in BUILTIN {
             plugins.load(name, wasm)?;
         }
@@ -133,58 +192,221 @@ impl Plugins {
     pub fn fork(&self) -> Self {
         Self {
             caller: Arc::clone(&self.caller),
-            loaded: self.loaded.clone(),
+            loaded: RwLock::new(self.loaded()),
             memo: Mutex::new(Memo::new(REMEMBERED)),
+            breakers: Breakers::default(),
+            compiler: self.compiler.clone(),
             vet: self.vet,
             seat: self.seat.clone(),
         }
+    }
+
+    /// Compiles a component in this process and asks it what it is. `label` names it until it has said so. Blocks.
+    ///
+    /// # Errors
+    /// It is not a plugin.
+    fn prepare(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
+        let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
+        self.described(label, exports, digest)
+    }
+
+    /// The same for a component that others made: it is compiled where the options say.
+    ///
+    /// # Errors
+    /// It is not a plugin, or cannot be compiled within bounds.
+    pub async fn prepare_foreign(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
+        let (exports, digest) = self.compiler.compile(self.caller.engine(), self.caller.limits(), wasm).await?;
+        self.described(label, exports, digest)
+    }
+
+    fn described(&self, label: &str, exports: Exports, digest: String) -> Result<Prepared, LoadError> {
+        let asked = Asked { plugin: label, exports: &exports, limits: self.caller.limits() };
+        let descriptor = self.caller.describe_twice(asked)?;
+        sound(&descriptor).map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
+        Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
+    }
+
+    /// Jobs can be planned by this digest from now on, with these settings; those it had before are replaced.
+    ///
+    /// # Errors
+    /// The plugin's schema does not allow the settings.
+    pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<(), ConfigError> {
+        let config = settings.config.clone().unwrap_or_else(|| json!({}));
+        allowed(&prepared.descriptor, &config)?;
+        let limits = self.limits_of(settings);
+        self.put(Loaded {
+            digest: prepared.digest.as_str().into(),
+            descriptor: Arc::clone(&prepared.descriptor),
+            grants: settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config)),
+            config: config.to_string(),
+            exports: prepared.exports.clone(),
+            share: self.seat.share(limits.concurrency),
+            limits,
+        });
+        Ok(())
+    }
+
+    /// The plugin with this digest may do, and use up, what these settings say, and keeps its config.
+    pub fn restrict(&self, digest: &str, settings: &Settings) {
+        let Ok(plugin) = self.by_digest(digest) else { return };
+        let limits = self.limits_of(settings);
+        let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
+        self.put(Loaded { grants, share: self.seat.share(limits.concurrency), limits, ..Loaded::clone(&plugin) });
     }
 
     /// Loads one more plugin and returns its digest. `label` names it until it has described itself.
     ///
     /// # Errors
     /// It is not a plugin, or it clashes with one that is loaded.
-    pub fn load(&mut self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
-        let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
-        let descriptor = self.caller.describe(label, &exports)?;
-        self.sound(&descriptor).map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
-        let loaded = Loaded {
-            digest: digest.as_str().into(),
-            descriptor: Arc::new(descriptor),
-            config: "{}".to_owned(),
-            exports,
-        };
-        self.loaded.push(Arc::new(loaded));
-        Ok(digest)
+    pub fn load(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+        self.add_new(label, &self.prepare(label, wasm)?)
     }
 
-    /// Gives a loaded plugin its settings, which are `{}` otherwise.
+    /// The same for a plugin that others made: it is compiled where the options say.
+    ///
+    /// # Errors
+    /// The same, and it cannot be compiled within bounds.
+    pub async fn load_foreign(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+        self.add_new(label, &self.prepare_foreign(label, wasm).await?)
+    }
+
+    fn add_new(&self, label: &str, prepared: &Prepared) -> Result<String, LoadError> {
+        let refused = |message| LoadError::Description { plugin: label.to_owned(), message };
+        self.at_peace(&prepared.descriptor).map_err(refused)?;
+        if self.loaded().iter().any(|other| other.descriptor.name == prepared.descriptor.name) {
+            return Err(refused(format!("another plugin is called {}", prepared.descriptor.name)));
+        }
+        self.add(prepared, &Settings::default()).map_err(|error| refused(error.to_string()))?;
+        Ok(prepared.digest.clone())
+    }
+
+    /// Nobody asks the plugin with this digest any more.
+    pub fn unload(&self, digest: &str) {
+        self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| *plugin.digest != *digest);
+    }
+
+    /// Gives a loaded plugin, in all its digests, its settings, which are `{}` otherwise.
     ///
     /// # Errors
     /// There is no such plugin, or its schema does not allow these settings.
-    pub fn configure(&mut self, name: &str, config: &Value) -> Result<(), ConfigError> {
-        let names = || self.loaded.iter().map(|plugin| plugin.descriptor.name.clone()).collect::<Vec<_>>().join(", ");
-        let Some(place) = self.loaded.iter().position(|plugin| plugin.descriptor.name == name) else {
-            return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are: names() });
-        };
-        let plugin = &self.loaded[place];
-        let schema = jsonschema::validator_for(&plugin.descriptor.config_schema)
-            .map_err(|error| ConfigError::Schema { plugin: name.to_owned(), message: error.to_string() })?;
-        let wrong: Vec<_> =
-            schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        if !wrong.is_empty() {
-            return Err(ConfigError::Refused { plugin: name.to_owned(), message: wrong.join("; ") });
+    pub fn configure(&self, name: &str, config: &Value) -> Result<(), ConfigError> {
+        let loaded = self.loaded();
+        let all: Vec<_> = loaded.iter().filter(|plugin| plugin.descriptor.name == name).collect();
+        if all.is_empty() {
+            let there_are = loaded.iter().map(|plugin| plugin.descriptor.name.clone()).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are });
         }
-        let (descriptor, exports) = (Arc::clone(&plugin.descriptor), plugin.exports.clone());
-        let configured = Loaded { digest: Arc::clone(&plugin.digest), descriptor, config: config.to_string(), exports };
-        self.loaded[place] = Arc::new(configured);
+        for plugin in all {
+            allowed(&plugin.descriptor, config)?;
+            let grants = wanted(&plugin.descriptor, config);
+            self.put(Loaded { config: config.to_string(), grants, ..Loaded::clone(plugin) });
+        }
         Ok(())
     }
 
-    /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded.
+    /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded; of one that is
+    /// loaded in several digests the first.
     #[must_use]
     pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
-        self.loaded.iter().map(|plugin| (Arc::clone(&plugin.descriptor), plugin.digest.to_string())).collect()
+        let mut first: Vec<(Arc<Descriptor>, String)> = Vec::new();
+        for plugin in self.loaded() {
+            if first.iter().all(|(framework, _)| framework.name != plugin.descriptor.name) {
+                first.push((Arc::clone(&plugin.descriptor), plugin.digest.to_string()));
+            }
+        }
+        first
+    }
+
+    /// The digests of the plugins that come with the host.
+    pub(crate) fn built_in_digests() -> impl Iterator<Item = String> {
+        BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
+    }
+
+    /// The bytes of the plugin of this name that comes with the host.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<&'static [u8]> {
+        BUILTIN.iter().find(|(called, _)| *called == name).map(|(_, wasm)| *wasm)
+    }
+
+    /// The component with this digest, if it is loaded.
+    #[must_use]
+    pub fn prepared(&self, digest: &str) -> Option<Prepared> {
+        let plugin = self.by_digest(digest).ok()?;
+        Some(Prepared {
+            digest: plugin.digest.to_string(),
+            descriptor: Arc::clone(&plugin.descriptor),
+            exports: plugin.exports.clone(),
+        })
+    }
+
+    /// Every digest that is loaded.
+    #[must_use]
+    pub fn digests(&self) -> Vec<String> {
+        self.loaded().iter().map(|plugin| plugin.digest.to_string()).collect()
+    }
+
+    /// Every digest of the plugin of this name that is loaded.
+    #[must_use]
+    pub fn digests_of(&self, name: &str) -> Vec<String> {
+        let loaded = self.loaded();
+        let of_name = loaded.iter().filter(|plugin| plugin.descriptor.name == name);
+        of_name.map(|plugin| plugin.digest.to_string()).collect()
+    }
+
+    /// This digest can be asked.
+    #[must_use]
+    pub fn has(&self, digest: &str) -> bool {
+        self.by_digest(digest).is_ok()
+    }
+
+    /// What the plugin serves is not served by one of another name.
+    ///
+    /// # Errors
+    /// Which kind is, and by whom.
+    pub fn at_peace(&self, new: &Descriptor) -> Result<(), String> {
+        for other in self.loaded().iter().filter(|other| other.descriptor.name != new.name) {
+            let serves = |kind: &&JobKind| other.descriptor.kinds.iter().any(|served| served.is_same(kind));
+            if let Some(kind) = new.kinds.iter().find(serves) {
+                return Err(format!("kind {} is served by plugin {} already", kind.kind, other.descriptor.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that this digest says of the snapshot, and the host's own rules with it, whoever else plans the job.
+    pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
+        let mut snapshot = snapshot.clone();
+        digest.clone_into(&mut snapshot.digest);
+        self.ask(&mut snapshot, |_, _| None).await.answer
+    }
+
+    fn limits_of(&self, settings: &Settings) -> Limits {
+        let limits = self.caller.limits();
+        settings.limits.as_ref().map_or_else(|| limits.clone(), |own| limits.with(own))
+    }
+
+    fn put(&self, new: Loaded) {
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let new = Arc::new(new);
+        match loaded.iter_mut().find(|plugin| plugin.digest == new.digest) {
+            Some(old) if old.says_as(&new) => {}
+            Some(old) => {
+                *old = new;
+                *self.memo() = Memo::new(REMEMBERED);
+            }
+            None => loaded.push(new),
+        }
+    }
+
+    fn loaded(&self) -> Vec<Arc<Loaded>> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The name and the settings of the plugin with this digest, if it is loaded.
+    #[must_use]
+    pub fn identity(&self, digest: &str) -> Option<(String, String)> {
+        let plugin = self.by_digest(digest).ok()?;
+        Some((plugin.descriptor.name.clone(), plugin.config.clone()))
     }
 
     /// What should exist for the job, remembered under exactly what the plugin is shown.
@@ -192,29 +414,33 @@ impl Plugins {
     /// # Errors
     /// Whose fault it is that there is no plan.
     pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
-        let plugin = self.by_digest(&snapshot.digest, "plan")?;
+        let plugin = self.by_digest(&snapshot.digest)?;
         let shown = self.shown(&plugin, snapshot);
         if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
             return Ok(planned?);
         }
-        let (caller, asked, job) = (Arc::clone(&self.caller), Arc::clone(&plugin), shown.clone());
-        let work = move || caller.plan(&asked.descriptor.name, &asked.exports, &job.input, job.key);
-        let planned: Planned = match self.seat.run(work).await {
+        let case = plugin.case(snapshot);
+        self.breakers.admit(&case)?;
+        let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
+        let planned: Planned = match said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
             Err(NoPlan::Faulted(fault)) => return Err(fault.into()),
             Err(NoPlan::Rejected(rejection)) => Err(rejection),
-            Ok(plan) => {
-                (self.vet)(&plugin.descriptor, &snapshot.job, &plan).map_err(|message| Fault::Unacceptable {
-                    plugin: plugin.descriptor.name.clone(),
-                    function: "plan".to_owned(),
-                    message,
-                })?;
-                Ok(Arc::new(plan))
-            }
+            Ok(plan) => Ok(Arc::new(plan)),
         };
         let mut memo = self.memo();
         memo.put(shown.key, planned.clone(), shown.input.bytes());
         memo.show(&snapshot.job, &plugin.digest, &shown);
         Ok(planned?)
+    }
+
+    async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Job) -> Result<Plan, NoPlan> {
+        let (caller, asked, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
+        let work = move || caller.plan_sampled(asked.asked(), &shown.input, shown.key);
+        let plan = self.seat.run(&plugin.share, work).await?;
+        match (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan) {
+            Ok(()) => Ok(plan),
+            Err(message) => Err(unacceptable(plugin, "plan", message).into()),
+        }
     }
 
     fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
@@ -249,12 +475,27 @@ impl Plugins {
         wanted: &[String],
         outlook: Outlook,
     ) -> Result<Said, NoPlan> {
-        let plugin = self.by_digest(&snapshot.digest, "judge")?;
+        let plugin = self.by_digest(&snapshot.digest)?;
+        let case = plugin.case(snapshot);
+        self.breakers.admit(&case)?;
         let job = self.shown(&plugin, snapshot).input;
         let seen = Seen::new(snapshot, plan);
-        let (caller, wanted) = (Arc::clone(&self.caller), wanted.to_vec());
-        let work = move || caller.pass(&plugin.descriptor.name, &plugin.exports, (&job, &seen), &wanted, &outlook);
-        self.seat.run(work).await
+        let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
+        let work = move || caller.pass(asked.asked(), (&job, &seen), &wanted, &outlook);
+        let said = self.seat.run(&plugin.share, work).await.and_then(|(bodies, verdict)| {
+            decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
+                .map_err(|message| unacceptable(&plugin, "bind", message))?;
+            Ok((bodies, verdict))
+        });
+        let said = said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
+        self.breakers.answered(&case);
+        Ok(said)
+    }
+
+    /// Of each loaded plugin, whether it is asked.
+    #[must_use]
+    pub fn breakers(&self, now: Timestamp) -> Vec<BreakerState> {
+        self.loaded().iter().map(|plugin| self.breakers.state(&plugin.descriptor.name, &plugin.digest, now)).collect()
     }
 
     /// What every function of every plugin has cost so far: plugin, function, numbers.
@@ -263,43 +504,58 @@ impl Plugins {
         self.caller.tally().read()
     }
 
-    fn by_digest(&self, digest: &str, function: &str) -> Result<Arc<Loaded>, Fault> {
-        let found = self.loaded.iter().find(|plugin| *plugin.digest == *digest);
-        found.cloned().ok_or_else(|| internal(digest, function, "no plugin with this digest is loaded"))
+    fn by_digest(&self, digest: &str) -> Result<Arc<Loaded>, Fault> {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let found = loaded.iter().find(|plugin| *plugin.digest == *digest);
+        found.cloned().ok_or_else(|| Fault::Missing { digest: digest.to_owned() })
     }
 
     fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// What a description says holds together and is nobody else's.
-    fn sound(&self, new: &Descriptor) -> Result<(), String> {
-        if !is_label(&new.name) {
-            return Err(format!("the name {:?} is no DNS label", new.name));
+/// What a description says holds together.
+fn sound(new: &Descriptor) -> Result<(), String> {
+    decide::vet::description(new)?;
+    if !is_label(&new.name) {
+        return Err(format!("the name {:?} is no DNS label", new.name));
+    }
+    if new.kinds.is_empty() {
+        return Err("it serves no kind".to_owned());
+    }
+    for (place, kind) in new.kinds.iter().enumerate() {
+        if kind.kind.is_empty() || kind.version.is_empty() || kind.plural.is_empty() {
+            return Err(format!("kind {:?} lacks a name, a version or a plural", kind.kind));
         }
-        if new.kinds.is_empty() {
-            return Err("it serves no kind".to_owned());
+        if kind.managed_by.is_some() != kind.own_manager.is_some() {
+            return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
         }
-        for (place, kind) in new.kinds.iter().enumerate() {
-            if kind.kind.is_empty() || kind.version.is_empty() || kind.plural.is_empty() {
-                return Err(format!("kind {:?} lacks a name, a version or a plural", kind.kind));
-            }
-            if kind.managed_by.is_some() != kind.own_manager.is_some() {
-                return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
-            }
-            let same = |other: &JobKind| other.group == kind.group && other.kind == kind.kind;
-            if new.kinds[..place].iter().any(same) {
-                return Err(format!("kind {} stands twice", kind.kind));
-            }
-            if let Some(other) = self.loaded.iter().find(|other| other.descriptor.kinds.iter().any(same)) {
-                return Err(format!("kind {} is served by plugin {} already", kind.kind, other.descriptor.name));
-            }
-        }
-        match self.loaded.iter().any(|other| other.descriptor.name == new.name) {
-            true => Err(format!("another plugin is called {}", new.name)),
-            false => Ok(()),
+        if new.kinds[..place].iter().any(|other| other.is_same(kind)) {
+            return Err(format!("kind {} stands twice", kind.kind));
         }
     }
+    Ok(())
+}
+
+/// The plugin's own schema allows these settings.
+fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), ConfigError> {
+    let plugin = descriptor.name.clone();
+    let schema = match jsonschema::validator_for(&descriptor.config_schema) {
+        Ok(schema) => schema,
+        Err(error) => return Err(ConfigError::Schema { plugin, message: error.to_string() }),
+    };
+    let wrong: Vec<_> = schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Refused { plugin, message: wrong.join("; ") }) }
+}
+
+/// Everything that a plugin asks for, and what its settings ask for by themselves.
+pub(crate) fn wanted(descriptor: &Descriptor, config: &Value) -> Grants {
+    Grants::wanted_by(descriptor).with(&Grants::by_settings(&descriptor.config_schema, config))
+}
+
+fn unacceptable(plugin: &Loaded, function: &str, message: String) -> Fault {
+    Fault::Unacceptable { plugin: plugin.descriptor.name.clone(), function: function.to_owned(), message }
 }
 
 fn is_label(name: &str) -> bool {

@@ -28,30 +28,87 @@ impl Seam {
 #[derive(Debug, Clone)]
 pub(super) enum Seat {
     Inline,
-    Blocking(Arc<Semaphore>),
+    Blocking { seats: Arc<Semaphore>, all: usize },
 }
+
+/// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others.
+#[derive(Debug, Clone)]
+pub(super) struct Share(Arc<Semaphore>);
 
 impl Seat {
     pub(super) fn new(seam: Seam) -> Self {
         match seam {
             Seam::Inline => Self::Inline,
-            Seam::Blocking { at_once } => Self::Blocking(Arc::new(Semaphore::new(at_once.clamp(1, SLOTS)))),
+            Seam::Blocking { at_once } => {
+                let all = at_once.clamp(1, SLOTS);
+                Self::Blocking { seats: Arc::new(Semaphore::new(all)), all }
+            }
         }
+    }
+
+    /// A plugin's share: so many seats, or all but one.
+    pub(super) fn share(&self, concurrency: Option<usize>) -> Share {
+        let all = match self {
+            Self::Inline => 1,
+            Self::Blocking { all, .. } => *all,
+        };
+        Share(Arc::new(Semaphore::new(concurrency.unwrap_or(all - 1).clamp(1, all))))
     }
 
     /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the
     /// work is done.
-    pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let Self::Blocking(seats) = self else { return work() };
+    pub(super) async fn run<T: Send + 'static>(&self, share: &Share, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let Self::Blocking { seats, .. } = self else { return work() };
+        // A plugin's calls wait for each other before they wait for those of others.
+        let own = Arc::clone(&share.0).acquire_owned().await;
         let seat = Arc::clone(seats).acquire_owned().await;
         let work = move || {
             let result = work();
-            drop(seat);
+            drop((own, seat));
             result
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_plugin_that_holds_all_of_its_seats_leaves_one_for_others() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let seat = Seat::new(Seam::Blocking { at_once: 3 });
+        let (greedy, modest) = (seat.share(None), seat.share(None));
+        let (started, starts) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Arc::new(std::sync::Mutex::new(ends));
+        let calls: Vec<_> = (0..10)
+            .map(|_| {
+                let (seat, greedy, started, ends) = (seat.clone(), greedy.clone(), started.clone(), Arc::clone(&ends));
+                let wait = move || {
+                    started.send(()).unwrap();
+                    ends.lock().unwrap().recv().unwrap();
+                };
+                runtime.spawn(async move { seat.run(&greedy, wait).await })
+            })
+            .collect();
+        starts.recv().unwrap();
+        starts.recv().unwrap();
+        assert_eq!(runtime.block_on(seat.run(&modest, || "served")), "served");
+        assert_eq!(greedy.0.available_permits(), 0);
+        // All ends first: the calls take their seats in an order of their own.
+        (0..calls.len()).for_each(|_| end.send(()).unwrap());
+        calls.into_iter().for_each(|call| runtime.block_on(call).unwrap());
+    }
+
+    #[test]
+    fn a_share_is_at_least_one_seat_and_at_most_all() {
+        let permits = |at_once, own| Seat::new(Seam::Blocking { at_once }).share(own).0.available_permits();
+        assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 }

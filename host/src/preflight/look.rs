@@ -5,7 +5,7 @@ use super::{Answered, Definition, Facts, JobFacts, Read, Right, rights};
 use crate::{
     apply::send,
     clock::Clock,
-    crds, host_ports,
+    crds,
     operator::{self, Operator},
     plugin::Plugins,
     resource::Resource,
@@ -119,13 +119,7 @@ async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definit
 /// The jobs as the host would see them, and the kinds of object that were not listed.
 async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec<JobFacts>, Vec<String>) {
     let namespace = options.namespace.clone();
-    let options = operator::Options {
-        namespace,
-        clock: Clock::System,
-        seed: [0; 32],
-        host_ports: host_ports::USUAL,
-        election: None,
-    };
+    let options = operator::Options { namespace, ..operator::Options::alone(Clock::System, [0; 32]) };
     let operator = Operator::new(client.clone(), plugins, options);
     let context = operator.context();
     let _watches = operator.watches();
@@ -133,7 +127,8 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
     while !context.is_ready() && start.elapsed() < PATIENCE {
         sleep(Duration::from_millis(20)).await;
     }
-    let watches = context.stores().watches().iter().zip(context.stores().listed());
+    let layout = context.stores().layout();
+    let watches = layout.watches().iter().zip(context.stores().listed());
     let unlisted = watches.filter(|(_, listed)| *listed == Listed::NotYet);
     let unlisted: BTreeSet<_> = unlisted.map(|(watch, _)| watch.resource.plural.clone()).collect();
     let mut jobs = vec![];

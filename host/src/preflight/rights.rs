@@ -11,6 +11,12 @@ const ROLE: &str = include_str!("../../../deploy/rbac.yaml");
 /// Definitions are written by `--install-crds` alone.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
+/// The group of Plugin resources, which are the cluster's as well.
+const PLUGINS: &str = "troupe.dev";
+
+/// The group of leases, which only hosts that take turns have.
+const LEASES: &str = "coordination.k8s.io";
+
 /// How the rights are given.
 const GIVE: &str = "kubectl apply -f deploy/rbac.yaml, and run Troupe as the service account in it";
 
@@ -44,7 +50,7 @@ impl Right {
     /// The kind is one of the cluster, not of its namespaces.
     #[must_use]
     pub fn is_of_cluster(&self) -> bool {
-        self.group == DEFINITIONS
+        [DEFINITIONS, PLUGINS].contains(&self.group.as_str())
     }
 
     /// `pods`, `deployments.apps` or `jobs.batch/status`.
@@ -63,21 +69,25 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
         let namespace = role["metadata"]["namespace"].as_str();
         role["rules"].as_array().into_iter().flatten().map(move |rule| (namespace, rule))
     });
-    let mut rights = Vec::new();
+    let mut rights: Vec<Right> = Vec::new();
     for (namespace, rule) in rules {
         for (group, resource, verb) in combinations(rule) {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
             let is_optional = namespace.is_some()
                 || group == DEFINITIONS
                 || optional.contains(&(group.to_owned(), resource.to_owned()));
-            rights.push(Right {
+            let right = Right {
                 group: group.into(),
                 resource: resource.into(),
                 subresource: subresource.into(),
                 verb: verb.into(),
                 namespace: namespace.map(ToOwned::to_owned),
                 optional: is_optional,
-            });
+            };
+            // Several plugins need the same.
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
         }
     }
     rights
@@ -112,7 +122,9 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
                 Finding::note(format!("{may_not}; only --install-crds does"))
             }
             true if rights.iter().all(|right| right.namespace.is_some()) => {
-                Finding::note(format!("{may_not}; only --leader-elect does"))
+                let is_lease = rights.iter().all(|right| right.group == LEASES);
+                let who = if is_lease { "only --leader-elect does" } else { "only Plugin resources need it" };
+                Finding::note(format!("{may_not}; {who}"))
             }
             true => Finding::note(format!("{may_not}; only jobs that use that kind need it")),
             false => Finding::in_the_way(may_not, GIVE),
@@ -154,6 +166,9 @@ mod tests {
         let lease = of("update", "leases.coordination.k8s.io").unwrap();
         assert!(lease.optional && lease.namespace.as_deref() == Some("troupe-system"));
         assert!(of("list", "secrets").is_none());
+        let plugins = of("list", "plugins.troupe.dev").unwrap();
+        assert!(plugins.is_of_cluster() && !plugins.optional);
+        assert_eq!(needed.iter().filter(|right| right.verb == "create" && right.of() == "pods").count(), 1);
     }
 
     #[test]

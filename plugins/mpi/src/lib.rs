@@ -148,6 +148,7 @@ impl Framework for Mpi {
             .collect(),
             config_schema: config_schema(),
             event_source: "mpi-job-controller".into(),
+            grants: json_text(&grants()),
         }
     }
 
@@ -164,6 +165,12 @@ impl Framework for Mpi {
     fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
         Ok(judge::judge(job, seen, outlook))
     }
+}
+
+/// Key pairs, PodGroups that go with a suspended job, and jobs that go by their time to live. The scheduler is a setting.
+fn grants() -> serde_json::Value {
+    let pod_groups = ["PodGroup.scheduling.volcano.sh", "PodGroup.scheduling.x-k8s.io"];
+    json!({ "kinds": ["Secret"], "deletes": [pod_groups[0], pod_groups[1], "MPIJob.kubeflow.org"] })
 }
 
 fn mpijob() -> KindInfo {
@@ -201,7 +208,9 @@ fn config_schema() -> String {
         "type": "object",
         "properties": {
             "cluster-domain": { "type": "string", "default": "", "description": domain },
-            "gang-scheduling": { "type": "string", "default": "", "description": gang },
+            "gang-scheduling": {
+                "type": "string", "default": "", "description": gang, "x-troupe-grants": "schedulers",
+            },
             "ttl-deletes-mpijob": { "type": "boolean", "default": false, "description": ttl },
         },
         "additionalProperties": false,

@@ -155,6 +155,7 @@ impl Framework for Paddle {
             ],
             config_schema: json_text(&spec::config_schema()),
             event_source: "paddlejob-controller".into(),
+            grants: json_text(&grants()),
         }
     }
 
@@ -172,6 +173,17 @@ impl Framework for Paddle {
     fn judge(job: &Job, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {
         Ok(judge::judge(job, seen))
     }
+}
+
+/// Beyond what its user says, a pod may be on its node's network with a port of its own, and waits for its peers in an
+/// image of ours. The scheduler is a setting.
+fn grants() -> serde_json::Value {
+    serde_json::json!({
+        "deletes": ["Service", "PodGroup.scheduling.volcano.sh"],
+        "hostNetwork": true,
+        "hostPorts": true,
+        "images": [spec::INIT_IMAGE],
+    })
 }
 
 troupe_plugin::export!(Paddle);

@@ -146,6 +146,9 @@ impl PaddleJobSpec {
     }
 }
 
+/// The image of the init container unless the settings name another.
+pub(crate) const INIT_IMAGE: &str = "docker.io/library/alpine:3.10";
+
 /// The cluster operator's settings; process flags of the original are keys here.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -172,7 +175,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            init_image: "docker.io/library/alpine:3.10".into(),
+            init_image: INIT_IMAGE.into(),
             scheduling: String::new(),
             etcd_server: String::new(),
             lean: false,
@@ -186,8 +189,8 @@ pub(crate) fn config_schema() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "initImage": { "type": "string" },
-            "scheduling": { "enum": ["", "volcano"] },
+            "initImage": { "type": "string", "x-troupe-grants": "images" },
+            "scheduling": { "enum": ["", "volcano"], "x-troupe-grants": "schedulers" },
             "etcdServer": { "type": "string" },
             "lean": { "type": "boolean" },
             "completeWithoutServers": { "type": "boolean" },

@@ -70,6 +70,7 @@ mod workers;
 
 pub use spec::{AppArgs, Config, RhinoJobSpec, TtlFrom};
 
+use serde_json::json;
 use troupe_plugin::Framework;
 use troupe_plugin::types::{
     Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
@@ -96,6 +97,7 @@ impl Framework for Rhino {
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
             config_schema: spec::config_schema(),
             event_source: "rhinojob-controller".into(),
+            grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"] }).to_string(),
         }
     }
 

@@ -44,7 +44,7 @@ impl Framework for Hostile {
         };
         Descriptor {
             name: if cfg!(feature = "describe-unnamed") { "No Label".into() } else { "hostile".into() },
-            version: "0.0.1".into(),
+            version: if cfg!(feature = "next") { "0.0.2".into() } else { "0.0.1".into() },
             kinds: vec![KindInfo {
                 group: "example.org".into(),
                 version: "v1".into(),
@@ -57,6 +57,11 @@ impl Framework for Hostile {
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
             config_schema: "{}".into(),
             event_source: "hostile".into(),
+            grants: if cfg!(feature = "describe-greedy") {
+                r#"{"everything":true}"#.into()
+            } else {
+                r#"{"images":["one","two"]}"#.into()
+            },
         }
     }
 
@@ -69,7 +74,9 @@ impl Framework for Hostile {
             _ => {}
         }
         let made = commit(misdeed);
-        let template = made.unwrap_or_else(|| json!({ "spec": { "containers": [{ "name": "c" }] } }).to_string());
+        let image = if cfg!(feature = "next") { "two" } else { "one" };
+        let container = json!({ "name": "c", "image": image });
+        let template = made.unwrap_or_else(|| json!({ "spec": { "containers": [container] } }).to_string());
         let role = Role {
             name: "worker".into(),
             replicas: 2,
@@ -120,7 +127,8 @@ impl Framework for Hostile {
         let misdeed = job.spec["judge"].as_str().unwrap_or_default();
         let made = commit(misdeed);
         let status = made.unwrap_or_else(|| json!({ "pods": seen.pods.len() }).to_string());
-        let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx".into() } else { "Running".into() };
+        let running = if cfg!(feature = "next") { "Going" } else { "Running" };
+        let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx".into() } else { running.into() };
         let event = Event { warning: false, reason: "R".into(), message: "m\u{7}".into() };
         let events = if misdeed == "escapes" { vec![event; 1000] } else { vec![] };
         Ok(Verdict { status, headline, outcome: Outcome::Open, events })

@@ -42,6 +42,20 @@ pub(crate) fn commit(misdeed: &str) -> Option<String> {
         "no object" => Some("[1]".to_owned()),
         "deep json" => Some("[".repeat(100_000)),
         "no utf-8" => Some(no_utf8()),
+        "take the node's network" => Some(pod(&json!({ "hostNetwork": true }))),
+        "read a secret" => Some(pod(&json!({ "volumes": [{ "name": "v", "secret": { "secretName": "theirs" } }] }))),
+        "bring a sidecar" => Some(pod(&json!({ "initContainers": [{ "name": "i", "image": "evil" }] }))),
+        "be an admin" => Some(pod(&json!({ "serviceAccountName": "admin" }))),
+        "speak for the host" => Some(
+            json!({ "metadata": { "annotations": { "troupe.dev/plugin-digest": "x" } }, "data": {} }).to_string(),
+        ),
+        "own itself" => Some(
+            json!({
+                "metadata": { "name": "mine", "namespace": "theirs", "ownerReferences": [], "finalizers": ["mine/hold"] },
+                "spec": { "containers": [{ "name": "c" }] },
+            })
+            .to_string(),
+        ),
         "the ledger" => Some(json!({ "troupe": { "uid": "mine" } }).to_string()),
         "look around" => Some(look_around()),
         #[cfg(feature = "sockets")]
@@ -51,6 +65,13 @@ pub(crate) fn commit(misdeed: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The template of a pod with one container and this.
+fn pod(more: &serde_json::Value) -> String {
+    let mut template = json!({ "spec": more });
+    template["spec"]["containers"] = json!([{ "name": "c" }]);
+    template.to_string()
 }
 
 fn spin() -> ! {

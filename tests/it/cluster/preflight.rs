@@ -3,6 +3,7 @@
 
 use super::{
     adoption::paddle_operator,
+    deploy,
     jobs::mpi,
     objects::{DEPLOYMENTS, Kind, LEASES, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SERVICES, SOON, at, text},
     played,
@@ -11,8 +12,6 @@ use crate::operator::binary;
 use cluster::{ControlPlane, Need, Options, require::missing, until};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Client, api::PostParams, core::Request};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 
@@ -84,26 +83,6 @@ async fn submit(namespace: &Namespace) {
     namespace.create(&PADDLE_JOBS, &empty).await;
 }
 
-/// Makes every object of `deploy/rbac.yaml`.
-async fn give_rights(client: &Client) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
-    for document in serde_norway::Deserializer::from_str(&std::fs::read_to_string(path).unwrap()) {
-        let object = Value::deserialize(document).unwrap();
-        let place = match text(&object, "/kind") {
-            "Namespace" => "/api/v1/namespaces",
-            "ServiceAccount" => "/api/v1/namespaces/troupe-system/serviceaccounts",
-            "Role" => "/apis/rbac.authorization.k8s.io/v1/namespaces/troupe-system/roles",
-            "RoleBinding" => "/apis/rbac.authorization.k8s.io/v1/namespaces/troupe-system/rolebindings",
-            "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            other => panic!("what is a {other} for?"),
-        };
-        let body = serde_json::to_vec(&object).unwrap();
-        let request = Request::new(place).create(&PostParams::default(), body).unwrap();
-        client.request::<Value>(request).await.unwrap();
-    }
-}
-
 async fn preflight(plane: &ControlPlane, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).env("KUBECONFIG", plane.kubeconfig("troupe").unwrap());
@@ -173,7 +152,7 @@ async fn preflight_tells_what_is_in_the_way_until_it_is_done() {
     system.patch(&LEASES, "b2a304f2.paddlepaddle.org", &json!({ "spec": { "holderIdentity": "" } })).await;
     troupe::crds::install(&client).await.unwrap();
     until(SOON, "MPIJobs to be served", || async { Ok(jobs.list(&MPI_JOBS).await.ok()) }).await.unwrap();
-    give_rights(&client).await;
+    deploy::give_rights(&client).await;
     for (name, field, value) in [("paused", "suspend", json!(true)), ("elsewhere", "managedBy", json!(MULTI_KUEUE))] {
         jobs.create(&MPI_JOBS, &mpi(name).run_policy(field, value).manifest).await;
     }

@@ -6,10 +6,11 @@ use super::{
 };
 use anyhow::Context;
 use decide::{
+    ownership::MADE_BY,
     status::{of_framework, rfc3339},
     waiting::object,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What fits in so many characters is printed in one line.
 const INLINE: usize = 100;
@@ -80,6 +81,11 @@ fn ledger(world: &World) -> Value {
 fn without_identity(there: &Value) -> Value {
     let mut shown = there.clone();
     if let Some(metadata) = shown["metadata"].as_object_mut() {
+        // It changes with every build of a plugin.
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(MADE_BY);
+        }
+        metadata.retain(|field, value| field != "annotations" || value != &json!({}));
         metadata.retain(|field, _| !["resourceVersion", "creationTimestamp"].contains(&field.as_str()));
     }
     shown

@@ -3,7 +3,7 @@
 
 use super::{Stop, wit};
 use crate::plugin::{limits::Limits, log::clean};
-use decide::plan;
+use decide::{grants::Grants, plan};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -65,6 +65,9 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
         })
     });
     let children = said.children.into_iter().map(|child| {
+        if child.kind == "Secret" {
+            return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned());
+        }
         Ok(plan::ChildKind {
             keep: pointers(&format!("keep of {}", child.kind), child.keep)?,
             api_version: child.api_version,
@@ -81,6 +84,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
         name: said.name,
         version: said.version,
         event_source: said.event_source,
+        asks: Grants::asked(&json_object("grants", &said.grants, limits)?)?,
     })
 }
 
@@ -257,4 +261,33 @@ pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verd
         },
         events: events(said.events),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_that_would_watch_secrets_is_refused() {
+        let child = |kind: &str| wit::ChildKind {
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: kind.to_lowercase() + "s",
+            selector: None,
+            keep: vec!["/data".into()],
+            optional: true,
+        };
+        let said = |kind: &str| wit::Descriptor {
+            name: "tales".into(),
+            version: "1.0.0".into(),
+            kinds: vec![],
+            children: vec![child(kind)],
+            config_schema: "{}".into(),
+            grants: "{}".into(),
+            event_source: "tales".into(),
+        };
+        let refused = descriptor(said("Secret"), &Limits::default()).unwrap_err();
+        assert_eq!(refused, "child Secret: the host reads no Secrets; plan one by a recipe instead");
+        assert_eq!(descriptor(said("ConfigMap"), &Limits::default()).unwrap().children[0].kind, "ConfigMap");
+    }
 }

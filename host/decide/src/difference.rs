@@ -1,0 +1,182 @@
+//! What two answers to the same snapshot differ in, field by field, and whether that would touch what lives.
+
+mod found;
+mod live;
+mod plans;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::{
+    Action, Snapshot, Write, decide,
+    plan::{Answer, Event, Outcome, Plan, Verdict},
+    waiting::object,
+};
+use found::Found;
+use live::Live;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+/// Whether a difference matters to pods and Jobs that live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Danger {
+    /// Nothing that lives is touched or contradicted.
+    Harmless,
+    /// A live pod or Job would be removed, is no longer what the plan says it is, or the job would end otherwise.
+    Dangerous,
+}
+
+/// One field that two answers differ in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What it is a field of: `role worker`, `object config`, `verdict`, `policy`, `answer`; `pod/x` for a write.
+    pub what: String,
+    /// A JSON pointer into it, or the field's name; empty where all of it differs.
+    pub field: String,
+    /// What the old answer says, in short; `none` where it says nothing.
+    pub old: String,
+    /// What the new answer says, in short.
+    pub new: String,
+    /// Whether it matters to what lives.
+    pub danger: Danger,
+}
+
+impl fmt::Display for Difference {
+    /// `role worker /replicas: 3 -> 2 (dangerous)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.field.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}: {} -> {}", self.what, self.field, self.old, self.new)?;
+        if self.danger == Danger::Dangerous { write!(f, " (dangerous)") } else { Ok(()) }
+    }
+}
+
+/// What the new answer says otherwise than the old one, about the same snapshot. Empty exactly if they are equal, and
+/// cheap then; of each danger no more than two hundred differences are told.
+#[must_use]
+pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Difference> {
+    if same(old, new) {
+        return vec![];
+    }
+    let mut found = Found::default();
+    match (old, new) {
+        (
+            Answer::Judged { plan: old_plan, bodies: old_bodies, verdict: old_verdict },
+            Answer::Judged { plan, bodies, verdict },
+        ) => {
+            if !Arc::ptr_eq(old_plan, plan) {
+                plans::compare(&mut found, snapshot, old_plan, plan);
+            }
+            plans::compare_bodies(&mut found, &Live::of(snapshot), plan, (old_bodies, bodies));
+            verdicts(&mut found, old_verdict, verdict);
+            if !found.is_dangerous() && (old_plan != plan || old_bodies != bodies) {
+                writes(
+                    &mut found,
+                    snapshot,
+                    &touched(snapshot, old_plan, old_bodies),
+                    &touched(snapshot, plan, bodies),
+                );
+            }
+        }
+        (Answer::Judged { .. }, _) => found.note(Danger::Dangerous, "answer", "", headline(old), headline(new)),
+        (_, Answer::Judged { plan, bodies, verdict }) => {
+            let ends = verdict.outcome != Outcome::Open && Live::of(snapshot).any();
+            found.note(danger_if(ends), "answer", "", headline(old), headline(new));
+            writes(&mut found, snapshot, &[], &touched(snapshot, plan, bodies));
+        }
+        (_, Answer::Faulted(_)) => {
+            let worse = matches!(old, Answer::Rejected(_));
+            found.note(danger_if(worse), "answer", "", headline(old), headline(new));
+        }
+        (_, Answer::Rejected(_)) => found.note(Danger::Harmless, "answer", "", headline(old), headline(new)),
+    }
+    if found.is_empty() {
+        found.note(Danger::Harmless, "answer", "order", "as it was", "another");
+    }
+    found.into_differences()
+}
+
+/// The first thing that the new plan would do to pods or Jobs that live, or says otherwise of them. None: the job can be
+/// moved from one plan to the other while it runs.
+#[must_use]
+pub fn touches_live(snapshot: &Snapshot, old: &Arc<Plan>, new: &Arc<Plan>) -> Option<Difference> {
+    if Arc::ptr_eq(old, new) || old == new {
+        return None;
+    }
+    let mut found = Found::default();
+    plans::compare(&mut found, snapshot, old, new);
+    if !found.is_dangerous() {
+        let nothing = BTreeMap::new();
+        writes(&mut found, snapshot, &touched(snapshot, old, &nothing), &touched(snapshot, new, &nothing));
+    }
+    found.into_differences().into_iter().find(|difference| difference.danger == Danger::Dangerous)
+}
+
+fn same(old: &Answer, new: &Answer) -> bool {
+    match (old, new) {
+        (Answer::Judged { plan: a, bodies: c, verdict: e }, Answer::Judged { plan: b, bodies: d, verdict: f }) => {
+            (Arc::ptr_eq(a, b) || a == b) && c == d && e == f
+        }
+        _ => old == new,
+    }
+}
+
+fn danger_if(dangerous: bool) -> Danger {
+    if dangerous { Danger::Dangerous } else { Danger::Harmless }
+}
+
+/// An answer in a line.
+fn headline(answer: &Answer) -> String {
+    match answer {
+        Answer::Judged { verdict, .. } => format!("judged: {}", verdict.headline),
+        Answer::Rejected(rejection) => format!("rejected: {rejection}"),
+        Answer::Faulted(fault) => format!("faulted: {fault}"),
+    }
+}
+
+fn verdicts(found: &mut Found, old: &Verdict, new: &Verdict) {
+    let word = |outcome| match outcome {
+        Outcome::Open => "open",
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed => "failed",
+    };
+    if old.outcome != new.outcome {
+        found.note(Danger::Dangerous, "verdict", "/outcome", word(old.outcome), word(new.outcome));
+    }
+    if old.headline != new.headline {
+        found.note(Danger::Harmless, "verdict", "/headline", &old.headline, &new.headline);
+    }
+    found.json("verdict", "/status", (&old.status, &new.status), |_| Danger::Harmless);
+    if old.events != new.events {
+        found.note(Danger::Harmless, "verdict", "/events", told(&old.events), told(&new.events));
+    }
+}
+
+fn told(events: &[Event]) -> String {
+    let words = events.iter().map(|event| format!("{}: {}", event.reason, event.message));
+    let words: Vec<_> = words.collect();
+    if words.is_empty() { "none".to_owned() } else { words.join("; ") }
+}
+
+/// Writes to what exists that only the new answer leads to, whatever field it is that leads to them.
+fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Action]) {
+    let lives = Live::of(snapshot).any();
+    for action in after.iter().filter(|action| !before.contains(action)) {
+        let what = object(&action.kind, &action.name);
+        match &action.write {
+            Write::Delete { .. } => found.note(Danger::Dangerous, &what, "", "stays", "is deleted"),
+            Write::Patch(patch) | Write::PatchStatus(patch) => {
+                found.note(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
+            }
+            Write::Create(_) | Write::CreateSecret { .. } => {}
+        }
+    }
+}
+
+/// The writes to what exists that a plan leads to while the job goes on.
+fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Value>) -> Vec<Action> {
+    let verdict = Verdict { status: Value::Null, headline: String::new(), outcome: Outcome::Open, events: vec![] };
+    let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };
+    let actions = decide(snapshot, &answer).actions.into_iter();
+    actions.filter(|action| !matches!(action.write, Write::Create(_) | Write::CreateSecret { .. })).collect()
+}

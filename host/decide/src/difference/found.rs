@@ -1,0 +1,149 @@
+//! The differences found so far: short texts, and not more of them than somebody reads.
+
+use super::{Danger, Difference};
+use crate::plan::{Piece, Text};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Of each danger no more are kept: an answer of a megabyte can differ in a hundred thousand places.
+const MOST: usize = 200;
+
+/// Longer texts are cut, in characters.
+const LONGEST: usize = 160;
+
+/// The differences found so far.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    harmless: usize,
+    dangerous: usize,
+    all: Vec<Difference>,
+}
+
+impl Found {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn is_dangerous(&self) -> bool {
+        self.dangerous > 0
+    }
+
+    pub(super) fn into_differences(self) -> Vec<Difference> {
+        self.all
+    }
+
+    pub(super) fn note(&mut self, danger: Danger, what: &str, field: &str, old: impl AsRef<str>, new: impl AsRef<str>) {
+        if self.has_room(danger) {
+            let (old, new) = (short(old.as_ref()), short(new.as_ref()));
+            self.all.push(Difference { what: short(what), field: short(field), old, new, danger });
+        }
+    }
+
+    /// Counts one more of this danger.
+    fn has_room(&mut self, danger: Danger) -> bool {
+        let count = match danger {
+            Danger::Harmless => &mut self.harmless,
+            Danger::Dangerous => &mut self.dangerous,
+        };
+        *count += 1;
+        *count <= MOST
+    }
+
+    /// Every place where two documents differ, below `field`; the danger follows from the pointer into them.
+    pub(super) fn json(
+        &mut self,
+        what: &str,
+        field: &str,
+        (old, new): (&Value, &Value),
+        danger: impl Fn(&str) -> Danger,
+    ) {
+        walk(&mut String::new(), Some(old), Some(new), &mut |pointer, old, new| {
+            let danger = danger(pointer);
+            if self.has_room(danger) {
+                let text = |value: Option<&Value>| value.map_or("none".to_owned(), |value| short(&value.to_string()));
+                let field = short(&format!("{field}{pointer}"));
+                self.all.push(Difference { what: short(what), field, old: text(old), new: text(new), danger });
+            }
+        });
+    }
+
+    /// Every name below `field` that stands for another text, and that they stand in another order.
+    pub(super) fn texts(
+        &mut self,
+        (danger, what, field): (Danger, &str, &str),
+        old: &[(String, &Text)],
+        new: &[(String, &Text)],
+    ) {
+        if old == new {
+            return;
+        }
+        let before = self.all.len();
+        let by_name = |texts: &[(String, &Text)]| -> BTreeMap<String, String> {
+            texts.iter().map(|(name, text)| (name.clone(), words(text))).collect()
+        };
+        let (by_old, by_new) = (by_name(old), by_name(new));
+        let added = by_new.keys().filter(|name| !by_old.contains_key(*name));
+        for name in by_old.keys().chain(added) {
+            let (one, other) = (by_old.get(name), by_new.get(name));
+            if one != other {
+                let none = "none".to_owned();
+                self.note(danger, what, &format!("{field}{name}"), one.unwrap_or(&none), other.unwrap_or(&none));
+            }
+        }
+        if self.all.len() == before {
+            self.note(danger, what, field, "as it was", "in another order");
+        }
+    }
+}
+
+/// A text as a person reads it: `{job}-worker-{index}`.
+pub(super) fn words(text: &Text) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Fixed(text) => text.clone(),
+        Piece::Index(0) => "{index}".to_owned(),
+        Piece::Index(offset) => format!("{{index{offset:+}}}"),
+        Piece::JobName => "{job}".to_owned(),
+        Piece::PodName => "{pod}".to_owned(),
+        Piece::PeerIp(role, index) => format!("{{address of {role} {index}}}"),
+    };
+    text.0.iter().map(piece).collect()
+}
+
+/// Without control characters, and cut where it is long.
+fn short(text: &str) -> String {
+    let mut kept: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
+type Note<'a> = &'a mut dyn FnMut(&str, Option<&Value>, Option<&Value>);
+
+/// Calls `note` with the pointer of every leaf that differs. Lists are compared place by place.
+fn walk(pointer: &mut String, old: Option<&Value>, new: Option<&Value>, note: Note<'_>) {
+    match (old, new) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let added = new.keys().filter(|name| !old.contains_key(*name));
+            for name in old.keys().chain(added) {
+                let token = name.replace('~', "~0").replace('/', "~1");
+                below(pointer, &token, old.get(name), new.get(name), note);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            for place in 0..old.len().max(new.len()) {
+                below(pointer, &place.to_string(), old.get(place), new.get(place), note);
+            }
+        }
+        _ if old == new => {}
+        _ => note(pointer, old, new),
+    }
+}
+
+fn below(pointer: &mut String, token: &str, old: Option<&Value>, new: Option<&Value>, note: Note<'_>) {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(token);
+    walk(pointer, old, new, note);
+    pointer.truncate(length);
+}

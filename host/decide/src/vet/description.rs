@@ -1,0 +1,56 @@
+//! Which descriptions of plugins are refused whatever is granted: kinds that are the cluster's own affair.
+
+use crate::plan::{Descriptor, JobKind};
+
+/// Groups of Kubernetes whose objects say who may do what, or what the API is.
+const GROUPS: [&str; 10] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "troupe.dev",
+];
+
+/// The same kinds of the core group, and those that other pods depend on. A Secret would be shown to the plugin.
+const CORE: [&str; 11] = [
+    "Binding",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "ResourceQuota",
+    "Secret",
+    "ServiceAccount",
+    "PodTemplate",
+];
+
+/// Why a description is refused: it serves, watches or makes what no plugin may.
+///
+/// # Errors
+/// The kind.
+pub fn description(descriptor: &Descriptor) -> Result<(), String> {
+    if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
+        return Err(format!("{} of {:?} is no kind of job of a framework", kind.kind, kind.group));
+    }
+    match descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
+        Some(child) => Err(format!("no job may have a {} of {} for a child", child.kind, child.api_version)),
+        None => Ok(()),
+    }
+}
+
+/// No plan may have such an object.
+pub(super) fn is_never(group: &str, kind: &str) -> bool {
+    GROUPS.contains(&group) || group.contains('*') || (group.is_empty() && CORE.contains(&kind))
+}
+
+/// Kinds of frameworks have a group of their own, with a dot in it.
+fn is_kubernetes_own(kind: &JobKind) -> bool {
+    !kind.group.contains('.') || kind.group.ends_with(".k8s.io") || is_never(&kind.group, &kind.kind)
+}

@@ -1,0 +1,290 @@
+//! Where everything that a plan makes use of comes from: the job's user, a grant, or the plan itself. Nothing else.
+
+use super::{
+    description::is_never,
+    marks,
+    uses::{Use, uses},
+};
+use crate::{
+    grants::{self, Grants},
+    names,
+    need::Need,
+    ownership,
+    plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Text, Upkeep},
+    snapshot::Job,
+};
+use serde_json::{Value, json};
+use std::{borrow::Cow, cell::OnceCell, collections::BTreeSet};
+
+/// A value is shown up to so many characters.
+const SHOWN: usize = 120;
+
+/// What a plugin may say about a Job. What is left out could have it take over pods of others.
+const OF_A_JOB: [&str; 11] = [
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "completionMode",
+    "completions",
+    "maxFailedIndexes",
+    "parallelism",
+    "podFailurePolicy",
+    "podReplacementPolicy",
+    "successPolicy",
+    "ttlSecondsAfterFinished",
+];
+
+/// Where the uses of one job's plan may come from.
+pub(super) struct Provenance<'a> {
+    job: &'a Job,
+    grants: &'a Grants,
+    plan: &'a Plan,
+    /// What the user makes use of: what, and exactly which. Known once somebody asks.
+    users: OnceCell<BTreeSet<(Need, String)>>,
+}
+
+impl<'a> Provenance<'a> {
+    /// Walks the job's spec at most once, when it has to.
+    pub(super) fn new(job: &'a Job, grants: &'a Grants, plan: &'a Plan) -> Self {
+        Self { job, grants, plan, users: OnceCell::new() }
+    }
+
+    /// A role's template, its labels and the Job behind it.
+    pub(super) fn role(&self, role: &Role) -> Result<(), String> {
+        let what = format!("role {}", role.name);
+        for (label, _) in &role.labels {
+            self.label(&what, label)?;
+        }
+        let name = names::of_replica(role, &self.job.name, 0);
+        let filled = self.filled(&role.template, &role.fill, Some(&name));
+        self.all(&what, &filled, &self.varying(&role.fill))?;
+        let Backing::Job(body) = &role.backing else { return self.kind(&what, "Pod") };
+        self.kind(&what, "Job.batch")?;
+        let fields = body["spec"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+        if let Some(field) = fields.into_iter().find(|field| !OF_A_JOB.contains(field)) {
+            let value = shown(&body["spec"][field].to_string());
+            return Err(format!("{what}: its Job has /spec/{field}: {value}, which is not a plugin's to say"));
+        }
+        self.all(&what, &json!({ "metadata": body["metadata"] }), &[])
+    }
+
+    /// An object, with its body unless `bind` gives it.
+    pub(super) fn object(&self, object: &Object) -> Result<(), String> {
+        let what = format!("object {}", object.key);
+        let kind = id(&object.api_version, &object.kind);
+        if is_never(object.api_version.split_once('/').map_or("", |(group, _)| group), &object.kind) {
+            return Err(format!("{what}: no plan may have a {kind}"));
+        }
+        self.kind(&what, &kind)?;
+        if !object.remove_when.is_empty() {
+            self.granted(&what, "remove-when", Need::Deletion, &kind)?;
+        }
+        if let Upkeep::Follow(pointers) = &object.upkeep
+            && let Some(pointer) = pointers.iter().find(|pointer| !may_follow(pointer))
+        {
+            return Err(format!("{what}: upkeep: {pointer} is the host's or another controller's to write"));
+        }
+        match &object.body {
+            Body::Fixed(body, fill) => self.body(object, body, fill),
+            Body::Bound => Ok(()),
+        }
+    }
+
+    /// The body of an object, from the plan or from `bind`.
+    pub(super) fn body(&self, object: &Object, body: &Value, fill: &[(String, Text)]) -> Result<(), String> {
+        let what = format!("object {}", object.key);
+        if body.get("status").is_some() {
+            return Err(format!("{what}: /status is not a plugin's to write"));
+        }
+        let pod = names::role_of_object(self.plan, object).map(|role| names::of_replica(role, &self.job.name, 0));
+        let filled = self.filled(body, fill, pod.as_deref());
+        match (object.api_version.as_str(), object.kind.as_str()) {
+            // What is in it are words.
+            ("v1", "ConfigMap") => self.all(&what, &json!({ "metadata": filled["metadata"] }), &[]),
+            ("v1", "Service") => {
+                self.selector(&what, &filled)?;
+                self.each(&what, super::uses::of_service(&filled), &self.varying(fill))
+            }
+            _ => self.all(&what, &filled, &self.varying(fill)),
+        }
+    }
+
+    /// A Secret that the host is to make.
+    pub(super) fn secret(&self, secret: &SecretRecipe) -> Result<(), String> {
+        let what = format!("secret {}", secret.key);
+        self.kind(&what, "Secret")?;
+        // It would be a token of that account, made by Kubernetes.
+        if secret.secret_type.starts_with("kubernetes.io/service-account")
+            || secret.secret_type.starts_with("bootstrap.")
+        {
+            return Err(format!("{what}: a Secret of type {:?} is never a key pair", secret.secret_type));
+        }
+        secret.labels.keys().try_for_each(|label| self.label(&what, label))
+    }
+
+    /// What the plan says of the job as a whole.
+    pub(super) fn whole(&self, descriptor: &Descriptor) -> Result<(), String> {
+        if self.plan.host_ports > 0 {
+            self.granted("the plan", "host-ports", Need::HostPort, &self.plan.host_ports.to_string())?;
+        }
+        if self.plan.policy.ttl.is_some() {
+            for kind in &descriptor.kinds {
+                self.granted("the plan", "policy.ttl", Need::Deletion, &format!("{}.{}", kind.kind, kind.group))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn kind(&self, what: &str, kind: &str) -> Result<(), String> {
+        self.granted(what, "kind", Need::Kind, kind)
+    }
+
+    fn granted(&self, what: &str, field: &str, need: Need, word: &str) -> Result<(), String> {
+        match self.grants.allows(need, word) {
+            true => Ok(()),
+            false => Err(format!("{what}: {field} is {}; {}", shown(word), way_out(need, word))),
+        }
+    }
+
+    fn label(&self, what: &str, label: &str) -> Result<(), String> {
+        match marks::is_reserved_label(label) {
+            true => Err(format!("{what}: the label {} is not a plugin's to set", shown(label))),
+            false => Ok(()),
+        }
+    }
+
+    /// The JSON makes use of nothing but what it may. `varying` are pointers whose text differs from replica to replica.
+    fn all(&self, what: &str, json: &Value, varying: &[&str]) -> Result<(), String> {
+        self.each(what, uses(json), varying)
+    }
+
+    fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), String> {
+        for used in uses {
+            let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
+            if varies && !self.is_own(&used) {
+                let Use { at, .. } = used;
+                return Err(format!(
+                    "{what}: {at} differs from replica to replica, which only names of the plan's own may"
+                ));
+            }
+            if !self.may(&used) {
+                let Use { need, word, exact, at } = used;
+                let (at, value) = (shown(&at), shown(&exact));
+                let out = way_out(need, &word);
+                return Err(format!("{what}: {at} is {value}, which the job's user does not ask for; {out}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn may(&self, used: &Use) -> bool {
+        let is_hosts = used.need == Need::Mark && used.word.as_str() == ownership::MADE_BY;
+        let is_users = || self.users().contains(&(used.need, used.exact.clone()));
+        !is_hosts && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
+    }
+
+    fn users(&self) -> &BTreeSet<(Need, String)> {
+        self.users.get_or_init(|| uses(&self.job.spec).into_iter().map(|used| (used.need, used.exact)).collect())
+    }
+
+    /// It is an object of this plan, or the job's own namespace.
+    fn is_own(&self, used: &Use) -> bool {
+        let kind = match used.need {
+            Need::Namespace => return used.word == self.job.namespace,
+            Need::Secret => {
+                let mut names = self.plan.secrets.iter().map(|it| names::expand(&it.name, &self.job.name, None, 0));
+                return names.any(|name| name == used.word);
+            }
+            Need::ConfigMap => "ConfigMap",
+            Need::Claim => "PersistentVolumeClaim",
+            _ => return false,
+        };
+        let mut of_kind = self.plan.objects.iter().filter(|it| it.kind == kind && it.api_version == "v1");
+        of_kind.any(|object| names::index_of_object(self.plan, object, &self.job.name, &used.word).is_some())
+    }
+
+    /// A Service's selector names the job or one of its pods, so that it finds no others.
+    fn selector(&self, what: &str, body: &Value) -> Result<(), String> {
+        let Some(selector) = body.pointer("/spec/selector").and_then(Value::as_object) else { return Ok(()) };
+        let names_it = |value: &str| {
+            value == self.job.name
+                || value == self.job.uid
+                || names::role_of_pod(self.plan, &self.job.name, value).is_some()
+        };
+        match selector.is_empty() || selector.values().filter_map(Value::as_str).any(names_it) {
+            true => Ok(()),
+            false => {
+                let selector = shown(&body["spec"]["selector"].to_string());
+                Err(format!(
+                    "{what}: /spec/selector is {selector}, which may find pods of others: it must name the job"
+                ))
+            }
+        }
+    }
+
+    /// The JSON as the first replica has it.
+    fn filled<'b>(&self, json: &'b Value, fill: &[(String, Text)], pod_name: Option<&str>) -> Cow<'b, Value> {
+        let mut json = Cow::Borrowed(json);
+        for (pointer, text) in fill {
+            if let Some(place) = json.to_mut().pointer_mut(pointer) {
+                *place = names::expand(text, &self.job.name, pod_name, 0).into();
+            }
+        }
+        json
+    }
+
+    /// The pointers of texts that differ from replica to replica.
+    fn varying<'b>(&self, fill: &'b [(String, Text)]) -> Vec<&'b str> {
+        let varies = |piece: &Piece| !matches!(piece, Piece::Fixed(_) | Piece::JobName);
+        fill.iter().filter(|(_, text)| text.0.iter().any(varies)).map(|(pointer, _)| pointer.as_str()).collect()
+    }
+}
+
+impl ChildKind {
+    /// The API group; "" is the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// As `spec.grants.kinds` has it: `Pod`, `Job.batch`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        id(&self.api_version, &self.kind)
+    }
+}
+
+fn id(api_version: &str, kind: &str) -> String {
+    match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// What would allow it.
+fn way_out(need: Need, word: &str) -> String {
+    match grants::example(need, word) {
+        Some(grant) => format!("`spec.grants.{}` would allow it", shown(&grant)),
+        None => "no grant allows it".to_owned(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// One of the places is the other, or in it.
+fn touches(a: &str, b: &str) -> bool {
+    let is_in = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    is_in(a, b) || is_in(b, a)
+}
+
+/// Identity and status are not a plugin's to write.
+fn may_follow(pointer: &str) -> bool {
+    let is_in = |place: &str| touches(pointer, place);
+    let words = ["/metadata/labels/", "/metadata/annotations/"].iter().any(|place| pointer.starts_with(place));
+    words || !["/metadata", "/status", "/kind", "/apiVersion"].into_iter().any(is_in)
+}

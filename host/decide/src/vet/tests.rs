@@ -1,0 +1,807 @@
+//! Plans that reach beyond their job, one attempt each, and the same allowed when the job's user or a grant says so.
+
+use super::{bodies, description, vet};
+use crate::{
+    grants::Grants,
+    plan::{
+        Algorithm, Backing, Body, ChildKind, Clean, Descriptor, JobKind, Moment, Object, Piece, Plan, Policy, Role,
+        SecretRecipe, Success, Text, Ttl, Upkeep,
+    },
+    snapshot::Job,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn text(fixed: &str) -> Text {
+    Text(vec![Piece::Fixed(fixed.into())])
+}
+
+fn named(suffix: &str) -> Text {
+    Text(vec![Piece::JobName, Piece::Fixed(suffix.into())])
+}
+
+fn job(spec: Value) -> Job {
+    Job {
+        namespace: "ns".into(),
+        name: "job".into(),
+        uid: "uid-of-job".into(),
+        resource_version: "1".into(),
+        generation: 1,
+        created: jiff::Timestamp::UNIX_EPOCH,
+        deleting: false,
+        finalizers: vec![],
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        spec,
+        status: json!({}),
+    }
+}
+
+fn child(api_version: &str, kind: &str) -> ChildKind {
+    let keep = vec!["/spec/suspend".into(), "/data".into(), "/metadata/ownerReferences".into()];
+    ChildKind {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        plural: String::new(),
+        selector: None,
+        keep,
+        optional: false,
+    }
+}
+
+fn descriptor() -> Descriptor {
+    let kinds = [("v1", "Pod"), ("batch/v1", "Job"), ("v1", "Service"), ("v1", "ConfigMap"), ("apps/v1", "Deployment")];
+    Descriptor {
+        name: "echo".into(),
+        version: "1.0.0".into(),
+        kinds: vec![JobKind {
+            group: "echo.example".into(),
+            version: "v1".into(),
+            kind: "EchoJob".into(),
+            plural: "echojobs".into(),
+            suspend: None,
+            managed_by: None,
+            own_manager: None,
+            retired_finalizers: vec![],
+        }],
+        children: kinds.map(|(api_version, kind)| child(api_version, kind)).into(),
+        config_schema: json!({}),
+        event_source: "echo".into(),
+        asks: Grants::default(),
+    }
+}
+
+fn role(template: Value) -> Role {
+    Role {
+        name: "worker".into(),
+        replicas: 2,
+        backing: Backing::Pods,
+        pod_name: Text(vec![Piece::JobName, Piece::Fixed("-w-".into()), Piece::Index(0)]),
+        hostname: None,
+        subdomain: None,
+        template,
+        env: vec![],
+        labels: vec![],
+        fill: vec![],
+        success: Success::Final,
+        after: vec![],
+    }
+}
+
+fn object(api_version: &str, kind: &str, body: Value) -> Object {
+    Object {
+        key: "it".into(),
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name: named("-it"),
+        per_pod_of: None,
+        body: Body::Fixed(body, vec![]),
+        upkeep: Upkeep::CreateOnly,
+        after: vec![],
+        remove_when: vec![],
+    }
+}
+
+fn secret() -> SecretRecipe {
+    SecretRecipe {
+        key: "ssh".into(),
+        name: named("-ssh"),
+        secret_type: "kubernetes.io/ssh-auth".into(),
+        labels: BTreeMap::new(),
+        private_key: "a".into(),
+        public_key: "b".into(),
+        algorithm: Algorithm::EcdsaP521,
+    }
+}
+
+fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
+    let policy =
+        Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All, ttl: None };
+    Plan { roles, objects, secrets: vec![], host_ports: 0, policy, warnings: vec![] }
+}
+
+/// Its kinds, and what else is said.
+fn granted(more: &Value) -> Grants {
+    Grants::wanted_by(&descriptor()).with(&Grants::asked(more).unwrap())
+}
+
+/// The template of a pod that asks for nothing, with this merged into it.
+fn template(pod: &Value, container: &Value, metadata: &Value) -> Value {
+    let mut whole = json!({ "metadata": metadata, "spec": pod });
+    whole["spec"]["containers"] = json!([{ "name": "c", "image": "users" }]);
+    for (field, value) in container.as_object().unwrap() {
+        whole["spec"]["containers"][0][field] = value.clone();
+    }
+    whole
+}
+
+/// The user asks for nothing but an image.
+fn modest() -> Job {
+    job(json!({ "template": template(&json!({}), &json!({}), &json!({})) }))
+}
+
+/// One attempt: what is merged into the pod, the container and the metadata; where it is told; what would grant it.
+struct Attempt {
+    pod: Value,
+    container: Value,
+    metadata: Value,
+    at: &'static str,
+    grant: Option<Value>,
+}
+
+fn in_pod(pod: Value, at: &'static str, grant: Value) -> Attempt {
+    Attempt { pod, container: json!({}), metadata: json!({}), at, grant: Some(grant) }
+}
+
+fn in_container(container: Value, at: &'static str, grant: Value) -> Attempt {
+    Attempt { container, ..in_pod(json!({}), at, grant) }
+}
+
+fn volume(source: Value, at: &'static str, grant: Value) -> Attempt {
+    let mut volume = source;
+    volume["name"] = json!("v");
+    in_pod(json!({ "volumes": [volume] }), at, grant)
+}
+
+/// Nobody can grant it.
+fn never(attempt: Attempt) -> Attempt {
+    Attempt { grant: None, ..attempt }
+}
+
+fn marked(metadata: Value, at: &'static str) -> Attempt {
+    never(Attempt { metadata, ..in_pod(json!({}), at, json!({})) })
+}
+
+fn of_nodes() -> Vec<Attempt> {
+    let terms = |term: Value| {
+        json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [term] } } } })
+    };
+    vec![
+        in_pod(json!({ "hostNetwork": true }), "/spec/hostNetwork is true", json!({ "hostNetwork": true })),
+        in_pod(json!({ "hostPID": true }), "/spec/hostPID is true", json!({ "hostPID": true })),
+        in_pod(json!({ "hostIPC": true }), "/spec/hostIPC is true", json!({ "hostIPC": true })),
+        in_pod(json!({ "nodeName": "n1" }), "/spec/nodeName is n1", json!({ "nodeNames": ["n1"] })),
+        in_pod(
+            json!({ "nodeSelector": { "role/x": "db" } }),
+            "/spec/nodeSelector/role~1x is role/x",
+            json!({ "nodeSelectors": ["role/x"] }),
+        ),
+        in_pod(
+            terms(json!({ "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] })),
+            "/nodeSelectorTerms/0/matchExpressions/0 is gpu",
+            json!({ "nodeSelectors": ["gpu"] }),
+        ),
+        in_pod(
+            terms(json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n1"] }] })),
+            "/nodeSelectorTerms/0/matchFields/0 is n1",
+            json!({ "nodeNames": ["n1"] }),
+        ),
+        in_pod(
+            json!({ "tolerations": [{ "key": "control", "operator": "Exists" }] }),
+            "/spec/tolerations/0 is control",
+            json!({ "tolerations": ["control"] }),
+        ),
+        in_pod(
+            json!({ "tolerations": [{ "operator": "Exists" }] }),
+            "/spec/tolerations/0 is *",
+            json!({ "tolerations": ["*"] }),
+        ),
+        in_pod(json!({ "schedulerName": "mine" }), "/spec/schedulerName is mine", json!({ "schedulers": ["mine"] })),
+        in_pod(
+            json!({ "priorityClassName": "system-node-critical" }),
+            "/spec/priorityClassName is system-node-critical",
+            json!({ "priorityClasses": ["system-node-critical"] }),
+        ),
+        in_pod(
+            json!({ "priority": 2_000_000_000 }),
+            "/spec/priority is priority",
+            json!({ "otherFields": ["priority"] }),
+        ),
+        in_pod(
+            json!({ "runtimeClassName": "host" }),
+            "/spec/runtimeClassName is host",
+            json!({ "runtimeClasses": ["host"] }),
+        ),
+        in_pod(
+            json!({ "resourceClaims": [{ "name": "gpu" }] }),
+            "/spec/resourceClaims is resourceClaims",
+            json!({ "otherFields": ["resourceClaims"] }),
+        ),
+        in_pod(
+            json!({ "fieldOfTomorrow": true }),
+            "/spec/fieldOfTomorrow",
+            json!({ "otherFields": ["fieldOfTomorrow"] }),
+        ),
+        in_container(
+            json!({ "ports": [{ "containerPort": 22, "hostPort": 22 }] }),
+            "/spec/containers/0/ports/0/hostPort is 22",
+            json!({ "hostPorts": true }),
+        ),
+        volume(
+            json!({ "hostPath": { "path": "/var/run" } }),
+            "/spec/volumes/0/hostPath/path is /var/run",
+            json!({ "hostPaths": ["/var"] }),
+        ),
+    ]
+}
+
+fn of_rights() -> Vec<Attempt> {
+    let security = |field: &str, value: Value| json!({ "securityContext": { field: value } });
+    let at = |field: &'static str, value: Value, at: &'static str, grant: Value| {
+        in_container(security(field, value), at, grant)
+    };
+    vec![
+        at(
+            "privileged",
+            json!(true),
+            "/spec/containers/0/securityContext/privileged is true",
+            json!({ "privileged": true }),
+        ),
+        at(
+            "allowPrivilegeEscalation",
+            json!(true),
+            "/securityContext/allowPrivilegeEscalation is true",
+            json!({ "allowPrivilegeEscalation": true }),
+        ),
+        at("runAsUser", json!(0), "/securityContext/runAsUser is runAsUser 0", json!({ "runAsRoot": true })),
+        at("runAsNonRoot", json!(false), "/securityContext/runAsNonRoot", json!({ "runAsRoot": true })),
+        at(
+            "capabilities",
+            json!({ "add": ["SYS_ADMIN"] }),
+            "/securityContext/capabilities/add/0 is SYS_ADMIN",
+            json!({ "capabilities": ["SYS_ADMIN"] }),
+        ),
+        at(
+            "procMount",
+            json!("Unmasked"),
+            "/securityContext/procMount is Unmasked",
+            json!({ "procMounts": ["Unmasked"] }),
+        ),
+        at(
+            "seccompProfile",
+            json!({ "type": "Unconfined" }),
+            "/securityContext/seccompProfile is Unconfined",
+            json!({ "seccompProfiles": ["Unconfined"] }),
+        ),
+        at(
+            "appArmorProfile",
+            json!({ "type": "Localhost", "localhostProfile": "p" }),
+            "/securityContext/appArmorProfile is Localhost/p",
+            json!({ "appArmorProfiles": ["Localhost/p"] }),
+        ),
+        at(
+            "seLinuxOptions",
+            json!({ "type": "spc_t" }),
+            "/securityContext/seLinuxOptions",
+            json!({ "otherFields": ["securityContext.seLinuxOptions"] }),
+        ),
+        at(
+            "windowsOptions",
+            json!({ "hostProcess": true }),
+            "/securityContext/windowsOptions",
+            json!({ "otherFields": ["securityContext.windowsOptions"] }),
+        ),
+        in_pod(
+            json!({ "securityContext": { "sysctls": [{ "name": "kernel.x", "value": "1" }] } }),
+            "/spec/securityContext/sysctls/0 is kernel.x",
+            json!({ "sysctls": ["kernel.x"] }),
+        ),
+        in_pod(
+            json!({ "serviceAccountName": "admin" }),
+            "/spec/serviceAccountName is admin",
+            json!({ "serviceAccounts": ["admin"] }),
+        ),
+        in_pod(
+            json!({ "serviceAccount": "admin" }),
+            "/spec/serviceAccount is admin",
+            json!({ "serviceAccounts": ["admin"] }),
+        ),
+        in_pod(
+            json!({ "automountServiceAccountToken": true }),
+            "/spec/automountServiceAccountToken is true",
+            json!({ "serviceAccountToken": true }),
+        ),
+        Attempt {
+            metadata: json!({ "annotations": { "container.apparmor.security.beta.kubernetes.io/c": "unconfined" } }),
+            ..in_pod(
+                json!({}),
+                "/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1c is Unconfined",
+                json!({ "appArmorProfiles": ["Unconfined"] }),
+            )
+        },
+        never(in_container(
+            json!({ "livenessProbe": { "httpGet": { "host": "169.254.169.254", "port": 80 } } }),
+            "/spec/containers/0/livenessProbe/httpGet/host is 169.254.169.254",
+            json!({}),
+        )),
+        never(in_pod(
+            json!({ "affinity": { "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [
+            { "topologyKey": "kubernetes.io/hostname", "namespaces": ["theirs"] }] } } }),
+            "/namespaces/0 is theirs",
+            json!({}),
+        )),
+        marked(json!({ "labels": { "controller-uid": "x" } }), "/metadata/labels/controller-uid"),
+        marked(
+            json!({ "labels": { "batch.kubernetes.io/job-name": "x" } }),
+            "/metadata/labels/batch.kubernetes.io~1job-name",
+        ),
+        marked(json!({ "annotations": { "troupe.dev/run-for": "x" } }), "/metadata/annotations/troupe.dev~1run-for"),
+        marked(
+            json!({ "annotations": { "k8s.v1.cni.cncf.io/networks": "host" } }),
+            "/metadata/annotations/k8s.v1.cni.cncf.io~1networks",
+        ),
+    ]
+}
+
+fn of_references() -> Vec<Attempt> {
+    let from = |source: Value| json!({ "env": [{ "name": "X", "valueFrom": source }] });
+    let projected = |source: Value| json!({ "projected": { "sources": [source] } });
+    vec![
+        in_container(
+            from(json!({ "secretKeyRef": { "name": "s", "key": "k" } })),
+            "/spec/containers/0/env/0/valueFrom/secretKeyRef/name is s",
+            json!({ "secrets": ["s"] }),
+        ),
+        in_container(
+            from(json!({ "configMapKeyRef": { "name": "m", "key": "k" } })),
+            "/spec/containers/0/env/0/valueFrom/configMapKeyRef/name is m",
+            json!({ "configMaps": ["m"] }),
+        ),
+        in_container(
+            json!({ "envFrom": [{ "secretRef": { "name": "s" } }] }),
+            "/spec/containers/0/envFrom/0/secretRef/name is s",
+            json!({ "secrets": ["s"] }),
+        ),
+        in_container(
+            json!({ "envFrom": [{ "configMapRef": { "name": "m" } }] }),
+            "/spec/containers/0/envFrom/0/configMapRef/name is m",
+            json!({ "configMaps": ["m"] }),
+        ),
+        in_container(
+            json!({ "envFrom": [{ "vaultRef": { "name": "m" } }] }),
+            "/spec/containers/0/envFrom/0/vaultRef is env.vaultRef",
+            json!({ "otherFields": ["env.vaultRef"] }),
+        ),
+        in_container(json!({ "image": "evil" }), "/spec/containers/0/image is evil", json!({ "images": ["evil"] })),
+        in_pod(
+            json!({ "initContainers": [{ "name": "i", "image": "evil:1" }] }),
+            "/spec/initContainers/0/image is evil:1",
+            json!({ "images": ["evil"] }),
+        ),
+        in_pod(
+            json!({ "ephemeralContainers": [{ "name": "e", "image": "users", "securityContext": { "privileged": true } }] }),
+            "/spec/ephemeralContainers/0/securityContext/privileged",
+            json!({ "privileged": true }),
+        ),
+        in_pod(
+            json!({ "imagePullSecrets": [{ "name": "theirs" }] }),
+            "/spec/imagePullSecrets/0/name is theirs",
+            json!({ "imagePullSecrets": ["theirs"] }),
+        ),
+        volume(
+            json!({ "secret": { "secretName": "s" } }),
+            "/spec/volumes/0/secret/secretName is s",
+            json!({ "secrets": ["s"] }),
+        ),
+        volume(
+            json!({ "configMap": { "name": "m" } }),
+            "/spec/volumes/0/configMap/name is m",
+            json!({ "configMaps": ["m"] }),
+        ),
+        volume(
+            json!({ "persistentVolumeClaim": { "claimName": "c" } }),
+            "/spec/volumes/0/persistentVolumeClaim/claimName is c",
+            json!({ "persistentVolumeClaims": ["c"] }),
+        ),
+        volume(
+            projected(json!({ "secret": { "name": "s" } })),
+            "/spec/volumes/0/projected/sources/0/secret/name is s",
+            json!({ "secrets": ["s"] }),
+        ),
+        volume(
+            projected(json!({ "serviceAccountToken": { "path": "t", "audience": "vault" } })),
+            "/spec/volumes/0/projected/sources/0/serviceAccountToken",
+            json!({ "serviceAccountToken": true }),
+        ),
+        volume(
+            projected(json!({ "podCertificate": {} })),
+            "/spec/volumes/0/projected/sources/0/podCertificate",
+            json!({ "volumes": ["projected.podCertificate"] }),
+        ),
+        volume(
+            json!({ "nfs": { "server": "s", "path": "/" } }),
+            "/spec/volumes/0/nfs is nfs",
+            json!({ "volumes": ["nfs"] }),
+        ),
+        volume(
+            json!({ "csi": { "driver": "d", "nodePublishSecretRef": { "name": "s" } } }),
+            "/spec/volumes/0/csi",
+            json!({ "volumes": ["csi"], "secrets": ["s"] }),
+        ),
+        volume(
+            json!({ "image": { "reference": "evil" } }),
+            "/spec/volumes/0/image/reference is evil",
+            json!({ "images": ["evil"] }),
+        ),
+        volume(
+            json!({ "volumeOfTomorrow": {} }),
+            "/spec/volumes/0/volumeOfTomorrow",
+            json!({ "volumes": ["volumeOfTomorrow"] }),
+        ),
+    ]
+}
+
+fn attempts() -> Vec<Attempt> {
+    [of_nodes(), of_rights(), of_references()].into_iter().flatten().collect()
+}
+
+fn verdict(job: &Job, grants: &Grants, template: &Value) -> Result<(), String> {
+    vet(&descriptor(), job, grants, &plan(vec![role(template.clone())], vec![]))
+}
+
+#[test]
+fn what_the_user_did_not_ask_for_is_refused_by_its_pointer_with_the_grant_that_would_allow_it() {
+    let attempts = attempts();
+    assert!(attempts.len() >= 50, "{}", attempts.len());
+    for Attempt { pod, container, metadata, at, grant } in attempts {
+        let message = verdict(&modest(), &granted(&json!({})), &template(&pod, &container, &metadata)).unwrap_err();
+        assert!(message.starts_with("role worker: /") && message.contains(at), "{at}: {message}");
+        match grant {
+            Some(grant) => {
+                let name =
+                    grant.as_object().unwrap().keys().find(|name| message.contains(&format!("spec.grants.{name}: ")));
+                assert!(name.is_some(), "{message}");
+            }
+            None => assert!(message.ends_with("no grant allows it"), "{message}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_granted_is_allowed() {
+    for Attempt { pod, container, metadata, grant, .. } in attempts() {
+        let Some(grant) = grant else { continue };
+        let template = template(&pod, &container, &metadata);
+        assert_eq!(verdict(&modest(), &granted(&grant), &template), Ok(()), "{template}");
+    }
+}
+
+#[test]
+fn what_the_users_own_job_has_is_allowed_wherever_it_stands_there() {
+    for Attempt { pod, container, metadata, .. } in attempts() {
+        let template = template(&pod, &container, &metadata);
+        let job = job(json!({ "roles": [{ "deep": { "template": template } }] }));
+        assert_eq!(verdict(&job, &granted(&json!({})), &template), Ok(()), "{template}");
+    }
+}
+
+#[test]
+fn a_users_value_counts_for_the_same_kind_of_thing_only() {
+    let users = json!({ "image": "users", "configMapName": "m", "secretName": "s", "nodeSelector": { "zone": "a" },
+        "args": ["admin"], "volumes": [{ "name": "d", "nfs": { "server": "s", "path": "/mine" } }] });
+    let cases = [
+        (json!({ "serviceAccountName": "admin" }), "/spec/serviceAccountName is admin"),
+        (
+            json!({ "volumes": [{ "name": "v", "secret": { "secretName": "m" } }] }),
+            "/spec/volumes/0/secret/secretName is m",
+        ),
+        (json!({ "imagePullSecrets": [{ "name": "s" }] }), "/spec/imagePullSecrets/0/name is s"),
+        (json!({ "nodeSelector": { "zone": "b" } }), "/spec/nodeSelector/zone"),
+        (json!({ "volumes": [{ "name": "v", "nfs": { "server": "s", "path": "/" } }] }), "/spec/volumes/0/nfs"),
+    ];
+    for (pod, at) in cases {
+        let template = template(&pod, &json!({}), &json!({}));
+        let message = verdict(&job(users.clone()), &granted(&json!({})), &template).unwrap_err();
+        assert!(message.contains(at), "{message}");
+    }
+}
+
+#[test]
+fn a_framework_may_say_image_and_priority_class_in_fields_of_its_own() {
+    let users = json!({ "image": "users", "schedulingPolicy": { "priorityClass": "high" } });
+    let template = template(&json!({ "priorityClassName": "high" }), &json!({}), &json!({}));
+    assert_eq!(verdict(&job(users), &granted(&json!({})), &template), Ok(()));
+}
+
+#[test]
+fn what_takes_rights_away_needs_nobody() {
+    let pod = json!({
+        "hostNetwork": false, "hostPID": null, "automountServiceAccountToken": false, "hostUsers": false,
+        "securityContext": { "runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": { "type": "RuntimeDefault" } },
+        "volumes": [{ "name": "e", "emptyDir": {} }, { "name": "d", "downwardAPI": {} }],
+    });
+    let container = json!({
+        "securityContext": { "privileged": false, "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true, "procMount": "Default" },
+        "env": [{ "name": "X", "value": "secret" }, { "name": "Y", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } }],
+        "resources": { "limits": { "namespace": 1 } },
+        "livenessProbe": { "httpGet": { "port": 80 } },
+    });
+    let template =
+        template(&pod, &container, &json!({ "labels": { "image": "x", "app": "y" }, "annotations": { "a/b": "c" } }));
+    assert_eq!(verdict(&modest(), &granted(&json!({})), &template), Ok(()));
+}
+
+#[test]
+fn objects_and_secrets_of_the_plan_may_be_named_in_it() {
+    let pod = json!({ "volumes": [
+        { "name": "s", "secret": { "secretName": "job-ssh" } },
+        { "name": "m", "configMap": { "name": "job-it" } },
+    ] });
+    let template = template(&pod, &json!({ "envFrom": [{ "configMapRef": { "name": "job-it" } }] }), &json!({}));
+    let map = object("v1", "ConfigMap", json!({ "data": { "namespace": "kube-system", "secretName": "x" } }));
+    let with_secret = Plan { secrets: vec![secret()], ..plan(vec![role(template.clone())], vec![map.clone()]) };
+    let grants = granted(&json!({ "kinds": ["Secret"] }));
+    assert_eq!(vet(&descriptor(), &modest(), &grants, &with_secret), Ok(()));
+    let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with_secret).unwrap_err();
+    assert_eq!(message, "secret ssh: kind is Secret; `spec.grants.kinds: [Secret]` would allow it");
+}
+
+#[test]
+fn a_text_filled_in_for_each_replica_names_nothing_but_the_plans_own() {
+    let pod = json!({ "serviceAccountName": "", "volumes": [{ "name": "m", "configMap": { "name": "" } }] });
+    let template = template(&pod, &json!({}), &json!({}));
+    let indexed = || Text(vec![Piece::JobName, Piece::Fixed("-w-".into()), Piece::Index(0)]);
+    let filled = |pointer: &str, text: Text| {
+        let map = Object { name: indexed(), per_pod_of: Some("worker".into()), ..object("v1", "ConfigMap", json!({})) };
+        plan(vec![Role { fill: vec![(pointer.into(), text)], ..role(template.clone()) }], vec![map])
+    };
+    let grants = granted(&json!({}));
+    let users = job(json!({ "image": "users", "serviceAccountName": "job-w-0" }));
+    let of = |plan: &Plan| vet(&descriptor(), &users, &grants, plan);
+    assert_eq!(of(&filled("/spec/volumes/0/configMap/name", indexed())), Ok(()));
+    let message = of(&filled("/spec/serviceAccountName", indexed())).unwrap_err();
+    assert_eq!(
+        message,
+        "role worker: /spec/serviceAccountName differs from replica to replica, which only names of the plan's own may"
+    );
+    let message = of(&filled("/spec/serviceAccountName", text("admin"))).unwrap_err();
+    assert!(message.contains("/spec/serviceAccountName is admin"), "{message}");
+    assert_eq!(of(&filled("/spec/serviceAccountName", text("job-w-0"))), Ok(()));
+}
+
+fn with(object: Object) -> Plan {
+    plan(vec![], vec![object])
+}
+
+#[test]
+fn objects_reach_no_further_than_pods() {
+    let service = |spec: Value| object("v1", "Service", json!({ "spec": spec }));
+    let deployment = |spec: Value| object("apps/v1", "Deployment", json!({ "spec": spec }));
+    let follow =
+        |pointer: &str| Object { upkeep: Upkeep::Follow(vec![pointer.into()]), ..object("v1", "ConfigMap", json!({})) };
+    let cases = [
+        (service(json!({ "type": "LoadBalancer" })), "/spec/type is LoadBalancer", "serviceTypes: [LoadBalancer]"),
+        (service(json!({ "externalIPs": ["10.0.0.1"] })), "/spec/externalIPs", "otherFields: [externalIPs]"),
+        (service(json!({ "type": "ExternalName", "externalName": "x" })), "/spec/externalName", "externalName"),
+        (service(json!({ "selector": { "app": "theirs" } })), "/spec/selector", "it must name the job"),
+        (
+            deployment(json!({ "template": { "spec": { "hostNetwork": true, "containers": [] } } })),
+            "/spec/template/spec/hostNetwork",
+            "hostNetwork: true",
+        ),
+        (
+            deployment(json!({ "template": { "metadata": { "namespace": "theirs" } } })),
+            "/spec/template/metadata/namespace",
+            "no grant",
+        ),
+        (
+            deployment(json!({ "template": { "metadata": { "finalizers": ["x"] } } })),
+            "/spec/template/metadata/finalizers",
+            "no grant",
+        ),
+        (deployment(json!({ "replicas": 20_000 })), "20000 replicas", "10000"),
+        (
+            object("v1", "ConfigMap", json!({ "metadata": { "labels": { "troupe.dev/x": "y" } } })),
+            "/metadata/labels/troupe.dev~1x",
+            "no grant",
+        ),
+        (object("v1", "ConfigMap", json!({ "status": {} })), "/status", "not a plugin's"),
+        (
+            object("networking.k8s.io/v1", "Ingress", json!({})),
+            "networking.k8s.io/v1 Ingress",
+            "describe does not name",
+        ),
+        (
+            Object { remove_when: vec![Moment::Finished], ..object("v1", "ConfigMap", json!({})) },
+            "remove-when is ConfigMap",
+            "deletes: [ConfigMap]",
+        ),
+        (follow("/metadata/ownerReferences"), "/metadata/ownerReferences", "the host's"),
+    ];
+    for (object, at, words) in cases {
+        let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with(object)).unwrap_err();
+        assert!(message.contains(at) && message.contains(words), "{message}");
+    }
+    let found = service(json!({ "clusterIP": "None", "selector": { "app": "job" }, "ports": [{ "port": 1 }] }));
+    assert_eq!(vet(&descriptor(), &modest(), &granted(&json!({})), &with(found)), Ok(()));
+    let outside = service(json!({ "type": "NodePort", "externalIPs": ["10.0.0.1"] }));
+    let grants = granted(&json!({ "serviceTypes": ["NodePort"], "otherFields": ["externalIPs"] }));
+    assert_eq!(vet(&descriptor(), &modest(), &grants, &with(outside)), Ok(()));
+}
+
+#[test]
+fn a_kind_that_is_not_granted_is_refused_and_some_are_whatever_is_granted() {
+    let pods = plan(vec![role(template(&json!({}), &json!({}), &json!({})))], vec![]);
+    let message = vet(&descriptor(), &modest(), &Grants::default(), &pods).unwrap_err();
+    assert_eq!(message, "role worker: kind is Pod; `spec.grants.kinds: [Pod]` would allow it");
+    let all = [
+        ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("v1", "Namespace"),
+        ("v1", "ServiceAccount"),
+        ("v1", "Endpoints"),
+        ("troupe.dev/v1alpha1", "Plugin"),
+    ];
+    for (api_version, kind) in all {
+        let greedy = Descriptor { children: vec![child(api_version, kind)], ..descriptor() };
+        assert!(description(&greedy).unwrap_err().contains(kind));
+        let message = vet(&greedy, &modest(), &Grants::wanted_by(&greedy), &with(object(api_version, kind, json!({}))))
+            .unwrap_err();
+        assert!(message.contains("no plan may have a") && message.contains(kind), "{message}");
+    }
+    let reader = Descriptor { children: vec![child("v1", "Secret")], ..descriptor() };
+    assert_eq!(description(&reader).unwrap_err(), "no job may have a Secret of v1 for a child");
+    let mut server = descriptor();
+    (server.kinds[0].group, server.kinds[0].kind) = (String::new(), "Secret".into());
+    assert_eq!(description(&server).unwrap_err(), "Secret of \"\" is no kind of job of a framework");
+    assert_eq!(description(&descriptor()), Ok(()));
+}
+
+#[test]
+fn a_job_behind_a_role_takes_over_no_pods_and_is_no_larger_than_a_role() {
+    let backed = |body: Value| {
+        let template = template(&json!({}), &json!({}), &json!({}));
+        let role = Role { replicas: 1, backing: Backing::Job(body), pod_name: named("-w"), ..role(template) };
+        vet(&descriptor(), &modest(), &granted(&json!({})), &plan(vec![role], vec![]))
+    };
+    assert_eq!(backed(json!({ "spec": { "parallelism": 3, "completions": 3, "backoffLimit": 0 } })), Ok(()));
+    for (body, words) in [
+        (json!({ "spec": { "manualSelector": true, "selector": {} } }), "/spec/manualSelector"),
+        (json!({ "spec": { "managedBy": "x" } }), "/spec/managedBy"),
+        (json!({ "spec": { "parallelism": 1_000_000_000 } }), "1000000000 replicas"),
+        (json!({ "spec": { "completions": -1 } }), "replicas are more than 10000"),
+        (json!({ "metadata": { "labels": { "controller-uid": "x" } } }), "/metadata/labels/controller-uid"),
+    ] {
+        let message = backed(body).unwrap_err();
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn limits_namespaces_ports_and_deletions_are_granted() {
+    let small =
+        plan(vec![role(template(&json!({}), &json!({}), &json!({})))], vec![object("v1", "ConfigMap", json!({}))]);
+    let ttl = Policy { ttl: Some(Ttl::AfterFinished(0)), ..small.policy };
+    let of =
+        |grants: Value, plan: &Plan| vet(&descriptor(), &modest(), &granted(&json!({})).with_limits(&grants), plan);
+    let cases = [
+        (json!({ "maxReplicas": 1 }), small.clone(), "2 replicas are more than 1; `spec.grants.maxReplicas: 2`"),
+        (json!({ "maxObjects": 0 }), small.clone(), "1 objects are more than 0; `spec.grants.maxObjects: 1`"),
+        (json!({ "namespaces": ["other"] }), small.clone(), "`spec.grants.namespaces` lacks it"),
+        (json!({}), Plan { host_ports: 20, ..small.clone() }, "`spec.grants.hostPorts: true` would allow it"),
+        (
+            json!({}),
+            Plan { policy: ttl, ..small.clone() },
+            "`spec.grants.deletes: [EchoJob.echo.example]` would allow it",
+        ),
+    ];
+    for (grants, plan, words) in cases {
+        let message = of(grants, &plan).unwrap_err();
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(of(json!({ "maxReplicas": 2, "maxObjects": 1, "namespaces": ["ns"] }), &small), Ok(()));
+    let all = Plan { host_ports: 20, policy: ttl, ..small };
+    assert_eq!(of(json!({ "hostPorts": true, "deletes": ["EchoJob.echo.example"] }), &all), Ok(()));
+}
+
+impl Grants {
+    fn with_limits(self, said: &Value) -> Self {
+        let said = Grants::asked(said).unwrap();
+        let limits = Self {
+            namespaces: said.namespaces.clone(),
+            max_replicas: said.max_replicas,
+            max_objects: said.max_objects,
+            ..self
+        };
+        limits.with(&said)
+    }
+}
+
+#[test]
+fn a_bound_body_is_held_to_the_same() {
+    let bound = |api_version, kind| with(Object { body: Body::Bound, ..object(api_version, kind, json!({})) });
+    let of = |plan: &Plan, body: Value| {
+        bodies(&modest(), &granted(&json!({})), plan, &BTreeMap::from([("it".to_owned(), body)]))
+    };
+    let map = bound("v1", "ConfigMap");
+    assert_eq!(of(&map, json!({ "data": { "secretName": "x" } })), Ok(()));
+    let message = of(&map, json!({ "metadata": { "annotations": { "troupe.dev/plugin-digest": "x" } } })).unwrap_err();
+    assert!(message.contains("/metadata/annotations/troupe.dev~1plugin-digest"), "{message}");
+    let message = of(&bound("v1", "Service"), json!({ "spec": { "type": "NodePort" } })).unwrap_err();
+    assert!(message.contains("/spec/type is NodePort"), "{message}");
+    let pod = json!({ "spec": { "template": { "spec": { "hostPID": true, "containers": [] } } } });
+    assert!(of(&bound("apps/v1", "Deployment"), pod).unwrap_err().contains("/spec/template/spec/hostPID"));
+}
+
+#[test]
+fn the_hosts_own_annotation_is_not_even_the_users() {
+    let template = template(&json!({}), &json!({}), &json!({ "annotations": { "troupe.dev/plugin-digest": "x" } }));
+    let message = verdict(&job(json!({ "template": template })), &granted(&json!({})), &template).unwrap_err();
+    assert!(message.contains("/metadata/annotations/troupe.dev~1plugin-digest"), "{message}");
+}
+
+#[test]
+fn a_refusal_is_one_line_that_ends() {
+    let pod = json!({ "serviceAccountName": format!("a\u{1b}[31m\n{}", "x".repeat(100_000)) });
+    let mut role = role(template(&pod, &json!({}), &json!({})));
+    role.name = "r".repeat(5000);
+    let message = vet(&descriptor(), &modest(), &granted(&json!({})), &plan(vec![role], vec![])).unwrap_err();
+    assert!(message.len() <= 1000 && !message.contains(char::is_control), "{message}");
+}
+
+mod what_the_host_writes_into {
+    use crate::{
+        difference::tests::{idle, plan},
+        grants::Grants,
+        plan::{Backing, ChildKind, Descriptor, Plan},
+        vet::vet,
+    };
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn refused(change: impl FnOnce(&mut Plan)) -> Option<String> {
+        let child = |kind: &str, keep: &str| ChildKind {
+            api_version: if kind == "Job" { "batch/v1".into() } else { "v1".into() },
+            kind: kind.into(),
+            plural: kind.to_lowercase() + "s",
+            selector: None,
+            keep: vec![keep.into()],
+            optional: false,
+        };
+        let descriptor = Descriptor {
+            name: "tales".into(),
+            version: "1.0.0".into(),
+            kinds: vec![],
+            children: vec![child("Pod", "/x"), child("Job", "/spec/suspend"), child("ConfigMap", "/data/hosts")],
+            config_schema: json!({}),
+            event_source: "tales".into(),
+            asks: Grants::default(),
+        };
+        let mut plan = plan();
+        change(&mut plan);
+        let grants = Grants { images: BTreeSet::from(["*".to_owned()]), ..Grants::wanted_by(&descriptor) };
+        vet(&descriptor, &idle().job, &grants, &plan).err()
+    }
+
+    #[test]
+    fn what_the_host_writes_into_must_be_an_object() {
+        assert_eq!(refused(|_| {}), None);
+        let labels = refused(|plan| plan.roles[0].template["metadata"] = json!({ "labels": "x" }));
+        assert_eq!(labels.unwrap(), "role worker: the labels of its template are no object");
+        let spec = refused(|plan| plan.roles[1].backing = Backing::Job(json!({ "spec": 1 })));
+        assert_eq!(spec.unwrap(), "role launcher: the spec of its Job is no object");
+    }
+}

@@ -1,0 +1,214 @@
+//! Everything that a piece of JSON makes use of: walked once, by the names of fields and by where they stand. The same
+//! walk reads a user's job and a plugin's plan, so that each use means the same in both.
+
+use crate::need::Need;
+use serde_json::{Map, Value};
+
+/// One thing that is made use of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Use {
+    pub(super) need: Need,
+    /// Which, in a grant's words.
+    pub(super) word: String,
+    /// Exactly what stands there: a user's use counts for the very same only.
+    pub(super) exact: String,
+    /// JSON pointer.
+    pub(super) at: String,
+}
+
+/// What a part of JSON is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Anything.
+    Any,
+    /// A pod's spec.
+    Pod,
+    /// A container of a pod.
+    Container,
+    /// A volume of a pod.
+    Volume,
+    /// A projected volume.
+    Projected,
+    /// Where a variable has its value from.
+    ValueFrom,
+    /// Where variables come from.
+    EnvFrom,
+}
+
+/// Fields of a pod's spec that mean nothing beyond the pod itself. What is in them is walked.
+const PLAIN_IN_POD: &[&str] = &[
+    "activeDeadlineSeconds",
+    "affinity",
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "hostAliases",
+    "hostname",
+    "os",
+    "preemptionPolicy",
+    "readinessGates",
+    "resources",
+    "restartPolicy",
+    "schedulingGates",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+    "subdomain",
+    "terminationGracePeriodSeconds",
+    "topologySpreadConstraints",
+];
+
+/// The same of a container.
+const PLAIN_IN_CONTAINER: &[&str] = &[
+    "args",
+    "command",
+    "env",
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "name",
+    "ports",
+    "readinessProbe",
+    "resizePolicy",
+    "resources",
+    "restartPolicy",
+    "restartPolicyRules",
+    "startupProbe",
+    "stdin",
+    "stdinOnce",
+    "targetContainerName",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "tty",
+    "volumeDevices",
+    "volumeMounts",
+    "workingDir",
+];
+
+/// Names of one's own choice stand here, not fields.
+const FREE: &[&str] = &["labels", "annotations", "matchLabels", "limits", "requests", "minResources"];
+
+/// Everything that the JSON makes use of.
+pub(super) fn uses(json: &Value) -> Vec<Use> {
+    let mut walk = Walk { path: Vec::new(), found: Vec::new() };
+    walk.value(json, Part::Any);
+    walk.found
+}
+
+/// Everything that a Service makes use of: it has fields of its own.
+pub(super) fn of_service(json: &Value) -> Vec<Use> {
+    let mut walk = Walk { path: Vec::new(), found: Vec::new() };
+    for (name, value) in json.as_object().into_iter().flatten() {
+        walk.under(name, |walk| if name == "spec" { walk.service(value) } else { walk.field(name, value, Part::Any) });
+    }
+    walk.found
+}
+
+/// A walk through JSON.
+pub(super) struct Walk<'a> {
+    path: Vec<Step<'a>>,
+    found: Vec<Use>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn value(&mut self, value: &'a Value, part: Part) {
+        match value {
+            Value::Array(items) => self.each(items, |walk, item| walk.value(item, part)),
+            Value::Object(fields) => self.fields(fields, part),
+            _ => {}
+        }
+    }
+
+    fn fields(&mut self, fields: &'a Map<String, Value>, part: Part) {
+        let is_pod = part == Part::Any && fields.get("containers").is_some_and(Value::is_array);
+        let part = if is_pod { Part::Pod } else { part };
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            self.under(name, |walk| walk.field(name, value, part));
+        }
+    }
+
+    fn field(&mut self, name: &'a str, value: &'a Value, part: Part) {
+        if self.reference(name, value) || self.feature(name, value) {
+            return;
+        }
+        let next = match (part, name) {
+            (_, name) if FREE.contains(&name) => return,
+            (Part::Pod | Part::Any, "containers" | "initContainers" | "ephemeralContainers") => Part::Container,
+            (Part::Pod | Part::Any, "volumes") => Part::Volume,
+            (Part::Any, _) => Part::Any,
+            (Part::Pod, name) if PLAIN_IN_POD.contains(&name) => Part::Any,
+            (Part::Container, "envFrom") => Part::EnvFrom,
+            (Part::Container, "env") => Part::Container,
+            (Part::Container, "value") => return,
+            (Part::Container, "valueFrom") => Part::ValueFrom,
+            (Part::Container, name) if PLAIN_IN_CONTAINER.contains(&name) => Part::Any,
+            (Part::ValueFrom, "fieldRef" | "resourceFieldRef" | "fileKeyRef") | (Part::EnvFrom, "prefix") => return,
+            (Part::Volume, "name" | "emptyDir" | "downwardAPI") => return,
+            (Part::Volume, "projected") | (Part::Projected, "sources") => Part::Projected,
+            (Part::Projected, "defaultMode" | "downwardAPI") => return,
+            (Part::Volume, kind) => {
+                self.use_whole(Need::Volume, kind, value);
+                Part::Any
+            }
+            (Part::Projected, source) => {
+                self.use_whole(Need::Volume, &format!("projected.{source}"), value);
+                Part::Any
+            }
+            (Part::ValueFrom | Part::EnvFrom, name) => {
+                return self.use_whole(Need::Field, &format!("env.{name}"), value);
+            }
+            (Part::Pod | Part::Container, name) => return self.use_whole(Need::Field, name, value),
+        };
+        self.value(value, next);
+    }
+
+    pub(super) fn each(&mut self, items: &'a [Value], mut visit: impl FnMut(&mut Self, &'a Value)) {
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            visit(self, item);
+            self.path.pop();
+        }
+    }
+
+    pub(super) fn under<T>(&mut self, name: &'a str, visit: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(Step::Key(name));
+        let result = visit(self);
+        self.path.pop();
+        result
+    }
+
+    /// So many names and indices above.
+    pub(super) fn depth(&self) -> usize {
+        self.path.len()
+    }
+
+    /// Notes a use that one word says all about; none where there is no word.
+    pub(super) fn use_word(&mut self, need: Need, word: &str) {
+        if !word.is_empty() {
+            let at = self.pointer();
+            self.found.push(Use { need, word: word.to_owned(), exact: word.to_owned(), at });
+        }
+    }
+
+    /// Notes a use of something that is the same only if all that stands there is.
+    pub(super) fn use_whole(&mut self, need: Need, word: &str, whole: &Value) {
+        let at = self.pointer();
+        self.found.push(Use { need, word: word.to_owned(), exact: format!("{word} {whole}"), at });
+    }
+
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in &self.path {
+            pointer.push('/');
+            match step {
+                Step::Key(name) => pointer.push_str(&name.replace('~', "~0").replace('/', "~1")),
+                Step::Index(index) => pointer.push_str(&index.to_string()),
+            }
+        }
+        pointer
+    }
+}

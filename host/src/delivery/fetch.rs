@@ -1,0 +1,165 @@
+//! From a Plugin's source to bytes.
+
+use crate::{
+    oci::{
+        self, CredentialsError, DockerConfig, KeyError, PublicKey, PullError, PullOptions, Pulled, Reference,
+        ReferenceError,
+    },
+    plugin::{
+        Plugins,
+        source::{self, COMPRESSED_KEY, Inflated, KEY},
+    },
+    plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source},
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client};
+use std::collections::BTreeSet;
+
+/// Bytes of a source.
+#[derive(Debug, Clone)]
+pub(super) struct Fetched {
+    pub(super) wasm: Vec<u8>,
+    pub(super) digest: String,
+    /// What a reference to a registry resolved to.
+    pub(super) resolved: Option<String>,
+}
+
+/// Why there are no bytes. The message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("spec.source has none of configMap, oci and builtIn")]
+    NoSource,
+    #[error(
+        "spec.publicKey can only be checked of spec.source.oci; use a registry, or pin the component by spec.digest"
+    )]
+    NotSigned,
+    #[error("spec.source.oci.reference")]
+    Reference(#[source] ReferenceError),
+    #[error("spec.publicKey")]
+    Key(#[source] KeyError),
+    #[error("spec.source.oci.pullSecret: secret/{name}")]
+    Credentials { name: String, source: CredentialsError },
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    #[error("no plugin called {0} comes with this host; give spec.source.configMap or spec.source.oci")]
+    NotBuiltIn(String),
+    #[error("this host has no namespace of its own; start it with --plugin-namespace")]
+    NoNamespace,
+    #[error(
+        "namespace {0} is no source of plugins: use the host's namespace {1}, or start the host with \
+         --plugin-source-namespace {0}"
+    )]
+    NotAllowed(String, String),
+    #[error("there is no configmap/{0} in namespace {1}; make it with `troupe plugin configmap FILE -n {1}`")]
+    NoConfigMap(String, String),
+    #[error("configmap/{name} has no binaryData {wanted}, it has {has}")]
+    NoKey { name: String, wanted: String, has: String },
+    #[error("configmap/{0}: the component is not acceptable")]
+    Inflate(String, #[source] Inflated),
+    #[error("failed to read {name}: {}", crate::watch::said(.source))]
+    Api { name: String, source: kube::Error },
+}
+
+impl FetchError {
+    /// The reason of a condition.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::NoSource | Self::Reference(_) => "NoSource",
+            Self::NotSigned | Self::Key(_) => "PublicKey",
+            Self::Credentials { .. } => "PullSecret",
+            Self::Pull(PullError::Signature { .. }) => "SignatureInvalid",
+            Self::Pull(PullError::Manifest { .. }) => "NotAnArtifact",
+            Self::Pull(PullError::Registry { .. }) => "PullFailed",
+            Self::NotBuiltIn(_) | Self::NoConfigMap(..) | Self::NoKey { .. } => "NotFound",
+            Self::NoNamespace | Self::NotAllowed(..) => "NamespaceNotAllowed",
+            Self::Inflate(..) => "TooLarge",
+            Self::Api { .. } => "FetchFailed",
+        }
+    }
+}
+
+/// Where bytes may come from.
+#[derive(Clone)]
+pub(super) struct Sources {
+    pub(super) client: Client,
+    /// The host's own namespace.
+    pub(super) namespace: Option<String>,
+    /// Others that ConfigMaps may be in.
+    pub(super) allowed: BTreeSet<String>,
+    /// A component has no more bytes than this.
+    pub(super) limit: usize,
+}
+
+impl Sources {
+    /// The bytes that the source of the Plugin with this name has now.
+    pub(super) async fn fetch(&self, plugin: &str, spec: &PluginSpec) -> Result<Fetched, FetchError> {
+        if spec.public_key.is_some() && spec.source.oci.is_none() {
+            return Err(FetchError::NotSigned);
+        }
+        match &spec.source {
+            Source { config_map: Some(map), .. } => self.config_map(map).await,
+            Source { oci: Some(oci), .. } => self.registry(oci, spec.public_key.as_deref()).await,
+            Source { built_in: Some(_), .. } => {
+                let wasm = Plugins::built_in(plugin).ok_or_else(|| FetchError::NotBuiltIn(plugin.to_owned()))?;
+                Ok(fetched(wasm.to_vec()))
+            }
+            Source { config_map: None, oci: None, built_in: None } => Err(FetchError::NoSource),
+        }
+    }
+
+    /// The namespace of a ConfigMap, if it may be a source.
+    pub(super) fn namespace_of(&self, map: &ConfigMapSource) -> Result<String, FetchError> {
+        let own = self.namespace.as_ref().ok_or(FetchError::NoNamespace)?;
+        let namespace = map.namespace.as_ref().unwrap_or(own);
+        if namespace == own || self.allowed.contains(namespace) {
+            return Ok(namespace.clone());
+        }
+        Err(FetchError::NotAllowed(namespace.clone(), own.clone()))
+    }
+
+    async fn registry(&self, from: &OciSource, key: Option<&str>) -> Result<Fetched, FetchError> {
+        let reference = Reference::parse(&from.reference).map_err(FetchError::Reference)?;
+        let options = PullOptions {
+            credentials: self.credentials(from).await?,
+            insecure: from.insecure,
+            public_key: key.map(PublicKey::parse).transpose().map_err(FetchError::Key)?,
+            limit: self.limit,
+            ..PullOptions::default()
+        };
+        let Pulled { wasm, digest, resolved } = oci::pull(&reference, &options).await?;
+        Ok(Fetched { wasm, digest, resolved: Some(resolved) })
+    }
+
+    async fn credentials(&self, from: &OciSource) -> Result<DockerConfig, FetchError> {
+        let Some(name) = &from.pull_secret else { return Ok(DockerConfig::default()) };
+        let namespace = self.namespace.as_ref().ok_or(FetchError::NoNamespace)?;
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let secret = secrets.get(name).await.map_err(|source| FetchError::Api { name: name.clone(), source })?;
+        DockerConfig::of_secret(&secret).map_err(|source| FetchError::Credentials { name: name.clone(), source })
+    }
+
+    async fn config_map(&self, from: &ConfigMapSource) -> Result<Fetched, FetchError> {
+        let namespace = self.namespace_of(from)?;
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &namespace);
+        let found =
+            maps.get_opt(&from.name).await.map_err(|source| FetchError::Api { name: from.name.clone(), source })?;
+        let map = found.ok_or_else(|| FetchError::NoConfigMap(from.name.clone(), namespace.clone()))?;
+        let mut data = map.binary_data.unwrap_or_default();
+        let wanted = from.key.clone().map_or_else(|| vec![KEY.to_owned(), COMPRESSED_KEY.to_owned()], |key| vec![key]);
+        let Some((key, bytes)) = wanted.iter().find_map(|key| Some((key, data.remove(key)?.0))) else {
+            let has = data.into_keys().collect::<Vec<_>>().join(", ");
+            let has = if has.is_empty() { "none".to_owned() } else { has };
+            return Err(FetchError::NoKey { name: from.name.clone(), wanted: wanted.join(" or "), has });
+        };
+        let inflate = |error| FetchError::Inflate(from.name.clone(), error);
+        let wasm = match key.ends_with(".zst") {
+            true => source::decompress(&bytes, self.limit).map_err(inflate)?,
+            false => bytes,
+        };
+        Ok(fetched(wasm))
+    }
+}
+
+fn fetched(wasm: Vec<u8>) -> Fetched {
+    Fetched { digest: source::digest(&wasm), wasm, resolved: None }
+}

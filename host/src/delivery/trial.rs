@@ -1,0 +1,170 @@
+//! A candidate beside the active digest: what it would have done, and when it has to stop. Pure.
+
+use crate::plugin_resource::{CandidateState, Comparison};
+use decide::{
+    difference::{Danger, Difference},
+    plan::{Answer, Fault, Outcome},
+};
+
+/// So many examples of differences are told.
+const EXAMPLES: usize = 10;
+
+/// A failure rate is one from so many jobs on.
+const ENOUGH_JOBS: u32 = 5;
+
+/// A candidate's jobs may fail more often than the others by this much, in hundredths.
+const TOLERATED: u32 = 20;
+
+/// How jobs of a digest ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ended {
+    succeeded: u32,
+    failed: u32,
+}
+
+impl Ended {
+    fn all(self) -> u32 {
+        self.succeeded + self.failed
+    }
+
+    /// Of a hundred jobs so many failed.
+    fn rate(self) -> u32 {
+        (100 * self.failed).checked_div(self.all()).unwrap_or_default()
+    }
+}
+
+/// A candidate that is tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trial {
+    pub(crate) digest: String,
+    pub(crate) state: CandidateState,
+    pub(crate) live: Comparison,
+    candidate: Ended,
+    active: Ended,
+    /// Why it has to stop.
+    pub(crate) stopped: Option<String>,
+}
+
+impl Trial {
+    /// One that begins.
+    pub(crate) fn of(digest: &str, state: CandidateState) -> Self {
+        Self { digest: digest.to_owned(), state, ..Self::default() }
+    }
+
+    /// A job that the active digest plans was shown to the candidate too.
+    pub(crate) fn note_compared(&mut self, job: &str, differences: &[Difference], candidate: &Answer) {
+        note(&mut self.live, job, differences, candidate);
+        if let Answer::Faulted(fault) = candidate {
+            self.stop(format!("{job}: {fault}"));
+        }
+        if let Some(difference) = differences.iter().find(|difference| difference.danger == Danger::Dangerous) {
+            self.stop(format!("{job}: a live pod would be touched: {difference}"));
+        }
+    }
+
+    /// A job that the candidate plans was not answered.
+    pub(crate) fn note_fault(&mut self, job: &str, fault: &Fault) {
+        self.live.passes += 1;
+        self.live.failed += 1;
+        self.stop(format!("{job}: {fault}"));
+    }
+
+    /// A job of this digest is over.
+    pub(crate) fn note_end(&mut self, digest: &str, outcome: Outcome) {
+        let ended = if digest == self.digest { &mut self.candidate } else { &mut self.active };
+        match outcome {
+            Outcome::Open => return,
+            Outcome::Succeeded => ended.succeeded += 1,
+            Outcome::Failed => ended.failed += 1,
+        }
+        let (candidate, active) = (self.candidate, self.active);
+        if candidate.all() >= ENOUGH_JOBS && candidate.rate() > active.rate() + TOLERATED {
+            let (failed, all, other) = (candidate.failed, candidate.all(), active.rate());
+            self.stop(format!("{failed} of its {all} jobs failed, and {other} of a hundred of the active digest's"));
+        }
+    }
+
+    /// A shadow serves nobody and need not stop.
+    fn stop(&mut self, why: String) {
+        if self.state == CandidateState::Canary {
+            self.stopped.get_or_insert(why);
+        }
+    }
+}
+
+/// Counts one comparison.
+pub(super) fn note(into: &mut Comparison, job: &str, differences: &[Difference], candidate: &Answer) {
+    into.passes += 1;
+    into.different += u32::from(!differences.is_empty());
+    into.dangerous += u32::from(differences.iter().any(|difference| difference.danger == Danger::Dangerous));
+    into.failed += u32::from(!matches!(candidate, Answer::Judged { .. }) && !differences.is_empty());
+    let room = EXAMPLES.saturating_sub(into.examples.len());
+    let fresh = differences.iter().map(|difference| format!("{job}: {difference}"));
+    into.examples.extend(fresh.take(room));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault() -> Fault {
+        Fault::OutOfBudget { plugin: "plays".into(), function: "plan".into(), budget: "fuel".into() }
+    }
+
+    fn difference(danger: Danger) -> Difference {
+        let text = |text: &str| text.to_owned();
+        Difference { what: text("role worker"), field: text("/replicas"), old: text("3"), new: text("2"), danger }
+    }
+
+    fn compared(state: CandidateState, danger: Danger) -> Trial {
+        let mut trial = Trial::of("new", state);
+        let rejected = Answer::Rejected(decide::plan::Rejection::Unsupported("x".into()));
+        trial.note_compared("ns/hamlet", &[difference(danger)], &rejected);
+        trial
+    }
+
+    #[test]
+    fn a_canary_that_runs_out_of_budget_stops_and_says_for_which_job() {
+        let mut trial = Trial::of("new", CandidateState::Canary);
+        trial.note_fault("ns/hamlet", &fault());
+        assert_eq!(trial.stopped.as_deref(), Some("ns/hamlet: plugin plays ran out of fuel in plan"));
+        assert_eq!((trial.live.passes, trial.live.failed), (1, 1));
+    }
+
+    #[test]
+    fn a_canary_stops_where_a_live_pod_would_be_touched_and_only_there() {
+        assert!(compared(CandidateState::Canary, Danger::Dangerous).stopped.unwrap().contains("role worker /replicas"));
+        assert_eq!(compared(CandidateState::Canary, Danger::Harmless).stopped, None);
+    }
+
+    #[test]
+    fn a_shadow_only_counts() {
+        let trial = compared(CandidateState::Shadow, Danger::Dangerous);
+        assert_eq!((trial.stopped, trial.live.dangerous, trial.live.examples.len()), (None, 1, 1));
+    }
+
+    #[test]
+    fn a_canary_stops_when_its_jobs_fail_more_often_than_the_others() {
+        let mut trial = Trial::of("new", CandidateState::Canary);
+        for _ in 0..10 {
+            trial.note_end("old", Outcome::Succeeded);
+        }
+        for outcome in [Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed, Outcome::Failed] {
+            trial.note_end("new", outcome);
+        }
+        assert_eq!(trial.stopped, None, "four jobs are no rate yet");
+        trial.note_end("new", Outcome::Succeeded);
+        assert_eq!(trial.stopped.as_deref(), Some("2 of its 5 jobs failed, and 0 of a hundred of the active digest's"));
+    }
+
+    #[test]
+    fn as_many_failures_as_the_others_have_are_no_reason_to_stop() {
+        let mut trial = Trial::of("new", CandidateState::Canary);
+        for digest in ["old", "new"] {
+            for outcome in [Outcome::Failed, Outcome::Failed, Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed] {
+                trial.note_end(digest, outcome);
+            }
+        }
+        assert_eq!(trial.stopped, None);
+    }
+}

@@ -1,0 +1,86 @@
+//! The candidates that are tried now, by plugin: fed by passes, read by the delivery.
+
+use super::trial::Trial;
+use crate::plugin_resource::CandidateState;
+use decide::{
+    difference::Difference,
+    plan::{Answer, Fault, Outcome},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+
+/// The candidates that are tried now.
+#[derive(Debug, Default)]
+pub(crate) struct Trials {
+    trials: Mutex<BTreeMap<String, Trial>>,
+    changed: Notify,
+}
+
+impl Trials {
+    /// A candidate is tried from now on; one that is tried already goes on.
+    pub(super) fn begin(&self, plugin: &str, digest: &str, state: CandidateState) {
+        let mut trials = self.lock();
+        if !matches!(state, CandidateState::Shadow | CandidateState::Canary) {
+            trials.remove(plugin);
+        } else if trials.get(plugin).is_none_or(|trial| trial.digest != digest || trial.state != state) {
+            trials.insert(plugin.to_owned(), Trial::of(digest, state));
+        }
+    }
+
+    /// No candidate of this plugin is tried any more.
+    pub(super) fn end(&self, plugin: &str) {
+        self.lock().remove(plugin);
+    }
+
+    /// What is known of a trial.
+    pub(super) fn read(&self, plugin: &str) -> Option<Trial> {
+        self.lock().get(plugin).cloned()
+    }
+
+    /// Every trial, by plugin.
+    pub(crate) fn all(&self) -> Vec<(String, Trial)> {
+        self.lock().iter().map(|(plugin, trial)| (plugin.clone(), trial.clone())).collect()
+    }
+
+    /// The digest that is tried beside the one that plans a job.
+    pub(crate) fn candidate(&self, plugin: &str) -> Option<String> {
+        self.lock().get(plugin).map(|trial| trial.digest.clone())
+    }
+
+    /// A job of another digest was shown to the candidate.
+    pub(crate) fn note_compared(&self, plugin: &str, job: &str, differences: &[Difference], candidate: &Answer) {
+        self.note(plugin, |trial| trial.note_compared(job, differences, candidate));
+    }
+
+    /// A job that the candidate plans was not answered.
+    pub(crate) fn note_fault(&self, plugin: &str, job: &str, fault: &Fault) {
+        self.note(plugin, |trial| trial.note_fault(job, fault));
+    }
+
+    /// A job of this digest is over.
+    pub(crate) fn note_end(&self, plugin: &str, digest: &str, outcome: Outcome) {
+        self.note(plugin, |trial| trial.note_end(digest, outcome));
+    }
+
+    /// Returns when a candidate has to stop.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn note(&self, plugin: &str, note: impl FnOnce(&mut Trial)) {
+        let mut trials = self.lock();
+        let Some(trial) = trials.get_mut(plugin) else { return };
+        let before = trial.stopped.is_some();
+        note(trial);
+        if trial.stopped.is_some() && !before {
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Trial>> {
+        self.trials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,114 @@
+//! Who asks: what a registry is told when it wants to know, and who makes tokens of it.
+
+use super::{
+    answer::{ANSWER_LIMIT, success},
+    challenge::{Challenge, challenge},
+    credentials::{Credentials, DockerConfig},
+    error::{Place, RegistryError, tame},
+    reference::Reference,
+    transport::{Transport, onward, read},
+};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+
+/// What every request is told to come from.
+pub(super) const USER_AGENT: &str = concat!("troupe/", env!("CARGO_PKG_VERSION"));
+
+/// Who asks one registry.
+pub(super) struct Identity<'a> {
+    registry: &'a str,
+    credentials: Option<&'a Credentials>,
+}
+
+impl<'a> Identity<'a> {
+    /// Who asks the registry of this reference.
+    pub(super) fn new(reference: &'a Reference, config: &'a DockerConfig) -> Self {
+        Self { registry: reference.registry(), credentials: config.of(reference) }
+    }
+
+    /// What the header `Authorization` is to say, by the challenge in the response of the registry at `root`.
+    ///
+    /// # Errors
+    /// There are no such credentials, the challenge is not understood, or no token is to be had.
+    pub(super) async fn authorization(
+        &self,
+        transport: &Transport,
+        root: &Uri,
+        response: &Response<Incoming>,
+    ) -> Result<HeaderValue, RegistryError> {
+        let challenge = challenge(response.headers()).map_err(|message| self.not_understood(message))?;
+        match (challenge, self.credentials) {
+            (Challenge::Bearer { realm, query }, _) => self.token(transport, &onward(root, &realm)?, query).await,
+            (Challenge::Basic, Some(Credentials::Password(password))) => Ok(password.basic()),
+            (Challenge::Basic, _) => {
+                Err(RegistryError::Unauthorized { registry: self.registry.to_owned(), sent: false })
+            }
+        }
+    }
+
+    /// The registry still does not believe it.
+    pub(super) fn refused(&self) -> RegistryError {
+        RegistryError::Unauthorized { registry: self.registry.to_owned(), sent: self.credentials.is_some() }
+    }
+
+    /// A token, made by whom the registry itself has named. It is told the credentials: by TLS, unless the registry is
+    /// not asked so either.
+    async fn token(
+        &self,
+        transport: &Transport,
+        realm: &Uri,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<HeaderValue, RegistryError> {
+        let request = self
+            .token_request(realm, query)
+            .map_err(|_| self.not_understood(format!("its realm is {:?}", tame(&realm.to_string()))))?;
+        let response = success(realm, transport.send(request).await?, || self.refused()).await?;
+        let answer = read(realm, response, ANSWER_LIMIT, "the most that a token may have").await?;
+        let token: Token = serde_json::from_slice(&answer)
+            .map_err(|_| self.not_understood(format!("{} gives no token", Place::from(realm))))?;
+        let token = token.token.or(token.access_token).unwrap_or_default();
+        let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
+            .map_err(|_| self.not_understood(format!("{} gives a token that is no text", Place::from(realm))))?;
+        bearer.set_sensitive(true);
+        Ok(bearer)
+    }
+
+    fn token_request(
+        &self,
+        realm: &Uri,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(query);
+        let request = Request::builder().header(header::USER_AGENT, USER_AGENT);
+        if let Some(Credentials::Identity(token)) = self.credentials {
+            form.extend_pairs([("grant_type", "refresh_token"), ("client_id", "troupe")]);
+            form.append_pair("refresh_token", token.expose_secret());
+            let kind = "application/x-www-form-urlencoded";
+            let request = request.method(Method::POST).uri(realm).header(header::CONTENT_TYPE, kind);
+            return request.body(Full::from(form.finish()));
+        }
+        let sign = if realm.query().is_some() { '&' } else { '?' };
+        let request = request.uri(format!("{realm}{sign}{}", form.finish()));
+        match self.credentials {
+            Some(Credentials::Password(password)) => request.header(header::AUTHORIZATION, password.basic()),
+            _ => request,
+        }
+        .body(Full::default())
+    }
+
+    fn not_understood(&self, message: String) -> RegistryError {
+        RegistryError::Challenge { registry: self.registry.to_owned(), message }
+    }
+}
+
+/// Where a token lies in an answer.
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}

@@ -1,0 +1,145 @@
+//! What a signed document says, once its signature holds: nothing of it is read before.
+
+use super::{super::digest::Digest, super::error::tame, PublicKey, Worth};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+
+/// What cosign calls a payload of its own.
+const COSIGN: &str = "cosign container image signature";
+
+/// What cosign states of an artifact that it signs. Other statements, of a scan or a build, vouch for no artifact.
+const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
+
+/// The type of an envelope's payload that is a statement.
+const STATEMENT: &str = "application/vnd.in-toto+json";
+
+/// What a payload with its signature, in base64, is worth for the manifest.
+pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, manifest: &Digest) -> Worth {
+    #[derive(Deserialize)]
+    struct Payload {
+        critical: Critical,
+    }
+    #[derive(Deserialize)]
+    struct Critical {
+        image: Image,
+        r#type: String,
+    }
+    #[derive(Deserialize)]
+    struct Image {
+        #[serde(rename = "docker-manifest-digest")]
+        digest: String,
+    }
+    let signature = BASE64_STANDARD.decode(signature.trim()).unwrap_or_default();
+    if !key.has_signed(payload, &signature) {
+        return Worth::NotByKey;
+    }
+    match serde_json::from_slice(payload) {
+        Ok(Payload { critical }) if critical.r#type == COSIGN => names([critical.image.digest], manifest),
+        Ok(Payload { critical }) => Worth::NoVoucher(tame(&critical.r#type)),
+        Err(_) => Worth::NoVoucher("nothing that can be read".to_owned()),
+    }
+}
+
+/// What a bundle is worth for the manifest.
+pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Worth {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Bundle {
+        dsse_envelope: Envelope,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Envelope {
+        payload: String,
+        payload_type: String,
+        signatures: Vec<Signature>,
+    }
+    #[derive(Deserialize)]
+    struct Signature {
+        sig: String,
+    }
+    let Ok(Bundle { dsse_envelope: envelope }) = serde_json::from_slice(bundle) else { return Worth::NotByKey };
+    let Ok(payload) = BASE64_STANDARD.decode(&envelope.payload) else { return Worth::NotByKey };
+    let message = pre_authentication(&envelope.payload_type, &payload);
+    let signatures = envelope.signatures.iter().filter_map(|signature| BASE64_STANDARD.decode(&signature.sig).ok());
+    if !signatures.take(super::MOST_SIGNATURES).any(|signature| key.has_signed(&message, &signature)) {
+        return Worth::NotByKey;
+    }
+    if envelope.payload_type == STATEMENT {
+        statement(&payload, manifest)
+    } else {
+        Worth::NoVoucher(tame(&envelope.payload_type))
+    }
+}
+
+/// What a statement is worth that the key's owner has made.
+fn statement(payload: &[u8], manifest: &Digest) -> Worth {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Statement {
+        predicate_type: String,
+        subject: Vec<Subject>,
+    }
+    #[derive(Deserialize)]
+    struct Subject {
+        digest: Digests,
+    }
+    #[derive(Deserialize)]
+    struct Digests {
+        sha256: String,
+    }
+    match serde_json::from_slice(payload) {
+        Ok(Statement { predicate_type, subject }) if predicate_type == SIGNED => {
+            names(subject.into_iter().map(|subject| format!("sha256:{}", subject.digest.sha256)), manifest)
+        }
+        Ok(Statement { predicate_type, .. }) => Worth::NoVoucher(tame(&predicate_type)),
+        Err(_) => Worth::NoVoucher("nothing that can be read".to_owned()),
+    }
+}
+
+/// What is signed of an envelope: its type and payload with their lengths, so that neither can be taken for the other.
+fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
+    [head.as_bytes(), payload].concat()
+}
+
+fn names(digests: impl IntoIterator<Item = String>, manifest: &Digest) -> Worth {
+    let manifest = manifest.to_string();
+    let digests: Vec<_> = digests.into_iter().collect();
+    if digests.contains(&manifest) { Worth::Vouches } else { Worth::Other(tame(&digests.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Made by openssl, with a key that was thrown away, in the formats that cosign's specifications give.
+    const KEY: &str = include_str!("signed/cosign.pub");
+    const PAYLOAD: &[u8] = include_bytes!("signed/payload.json");
+    const PAYLOAD_SIGNATURE: &str = include_str!("signed/payload.sig");
+    const BUNDLE: &str = include_str!("signed/bundle.json");
+
+    fn key() -> PublicKey {
+        PublicKey::parse(KEY).unwrap()
+    }
+
+    #[test]
+    fn a_payload_that_openssl_signed_vouches_for_its_manifest_only() {
+        let worth = |payload: &[u8], of: &[u8]| simple_signing(&key(), payload, PAYLOAD_SIGNATURE, &Digest::of(of));
+        assert_eq!(worth(PAYLOAD, b"manifest"), Worth::Vouches);
+        assert_eq!(worth(PAYLOAD, b"another"), Worth::Other(Digest::of(b"manifest").to_string()));
+        assert_eq!(worth(&PAYLOAD[1..], b"manifest"), Worth::NotByKey);
+    }
+
+    #[test]
+    fn a_bundle_that_openssl_signed_vouches_for_its_manifest_only() {
+        let worth = |document: &str, of: &[u8]| bundle(&key(), document.as_bytes(), &Digest::of(of));
+        assert_eq!(worth(BUNDLE, b"manifest"), Worth::Vouches);
+        assert_eq!(worth(BUNDLE, b"another"), Worth::Other(Digest::of(b"manifest").to_string()));
+        // The type is signed too.
+        assert_eq!(worth(&BUNDLE.replace("vnd.in-toto", "vnd.other"), b"manifest"), Worth::NotByKey);
+        for broken in ["", "{}", &BUNDLE.replace("dsseEnvelope", "messageSignature"), &BUNDLE[..200]] {
+            assert_eq!(worth(broken, b"manifest"), Worth::NotByKey, "{broken}");
+        }
+    }
+}

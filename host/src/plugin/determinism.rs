@@ -1,0 +1,118 @@
+//! The same question twice. A plugin has no clock, no chance and no memory of its own, so its answers can be remembered,
+//! replayed and compared; one whose answers differ all the same is told so, and nothing of it is remembered.
+
+use super::{
+    call::{Asked, Caller, NoPlan},
+    convert::JobInput,
+    memo::Key,
+};
+use decide::plan::{Descriptor, Fault, Plan};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One plan in so many is asked for twice in service.
+const SAMPLED: u8 = 64;
+
+impl Caller {
+    /// What a plugin says of itself, if it says so twice. For when it is loaded.
+    ///
+    /// # Errors
+    /// It has no answer, or two.
+    pub(super) fn describe_twice(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
+        let (first, second) = (self.describe(asked)?, self.describe(asked)?);
+        match difference(&first, &second) {
+            None => Ok(first),
+            Some(message) => Err(two_answers(asked.plugin, "describe", message)),
+        }
+    }
+
+    /// What should exist for a job, if the plugin says so twice.
+    ///
+    /// # Errors
+    /// It has no answer, or two.
+    pub(super) fn plan_twice(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+        let ask = || match self.plan(asked, job, key) {
+            Err(NoPlan::Faulted(fault)) => Err(fault),
+            Err(NoPlan::Rejected(rejection)) => Ok(Err(rejection)),
+            Ok(plan) => Ok(Ok(plan)),
+        };
+        let (first, second) = (ask()?, ask()?);
+        match difference(&first, &second) {
+            None => Ok(first?),
+            Some(message) => Err(two_answers(asked.plugin, "plan", message).into()),
+        }
+    }
+
+    /// What should exist for a job; now and then the plugin has to say so twice.
+    ///
+    /// # Errors
+    /// It has no answer, or two.
+    pub(super) fn plan_sampled(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+        if is_sampled(&key) { self.plan_twice(asked, job, key) } else { self.plan(asked, job, key) }
+    }
+}
+
+/// By the hash of the input and not by a count, so that a run that is repeated asks the same.
+fn is_sampled(key: &Key) -> bool {
+    key[0].is_multiple_of(SAMPLED)
+}
+
+fn two_answers(plugin: &str, function: &str, message: String) -> Fault {
+    Fault::NonDeterministic { plugin: plugin.to_owned(), function: function.to_owned(), message }
+}
+
+/// Where two answers differ, in words; None when they are the same to the byte.
+fn difference<T: Serialize>(first: &T, second: &T) -> Option<String> {
+    let json = |answer| serde_json::to_value(answer).unwrap_or_default();
+    let (first, second) = (json(first), json(second));
+    if same(&first, &second) {
+        return None;
+    }
+    Some(format!("its answers differ at {:?}", place(&first, &second)))
+}
+
+/// The same to the byte: 0.0 and -0.0 are equal, and not the same.
+fn same(first: &Value, second: &Value) -> bool {
+    let (first, second) = (first.to_string(), second.to_string());
+    first == second
+}
+
+/// The JSON pointer of the first difference.
+fn place(first: &Value, second: &Value) -> String {
+    let below = |at: String, first: &Value, second: &Value| format!("/{at}{}", place(first, second));
+    let differ = |first: &Value, second: &Value| !same(first, second);
+    match (first, second) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            let mut fields = a.iter().zip(b.values()).filter(|((_, one), other)| differ(one, other));
+            fields.next().map_or_else(String::new, |((name, one), other)| below(name.clone(), one, other))
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let mut items = a.iter().zip(b).enumerate().filter(|(_, (one, other))| differ(one, other));
+            items.next().map_or_else(String::new, |(at, (one, other))| below(at.to_string(), one, other))
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_difference_is_told_by_its_place() {
+        let answer = |image: &str, zero: f64| json!({ "roles": [{}, { "image": image, "zero": zero }] });
+        assert_eq!(difference(&answer("a", 0.0), &answer("a", 0.0)), None);
+        let told = difference(&answer("a", 0.0), &answer("b", 0.0));
+        assert_eq!(told.as_deref(), Some("its answers differ at \"/roles/1/image\""));
+        let told = difference(&answer("a", 0.0), &answer("a", -0.0));
+        assert_eq!(told.as_deref(), Some("its answers differ at \"/roles/1/zero\""));
+        assert_eq!(difference(&json!([1]), &json!([1, 2])).as_deref(), Some("its answers differ at \"\""));
+    }
+
+    #[test]
+    fn one_input_in_sixty_four_is_asked_twice() {
+        let sampled = (0..=u8::MAX).filter(|first| is_sampled(&[*first; 32])).count();
+        assert_eq!(sampled, 4);
+    }
+}

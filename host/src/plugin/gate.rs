@@ -1,0 +1,117 @@
+//! How complicated a component may be. Counted by reading it once, before the compiler sees it: what is refused here costs
+//! no compilation, and what is not is small enough for one within bounds.
+
+use super::compile::{LoadError, MEMORIES, TABLES};
+use wasmparser::{Encoding, Parser, Payload};
+
+/// What is counted, over all modules and components within one.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    functions: u64,
+    largest_body: u64,
+    memories: u64,
+    tables: u64,
+    modules: u64,
+    nesting: u64,
+    custom_sections: u64,
+    definitions: u64,
+}
+
+/// The most of each. A whole JavaScript engine has about 20,000 functions, the largest of them 300 KB.
+const MOST: Counts = Counts {
+    functions: 50_000,
+    largest_body: 1 << 20,
+    memories: MEMORIES as u64,
+    tables: TABLES as u64,
+    modules: 32,
+    nesting: 8,
+    custom_sections: 256,
+    definitions: 200_000,
+};
+
+/// Lets a component pass that is not too complicated to be compiled.
+///
+/// # Errors
+/// What there is too much of; or its bytes cannot be read as WebAssembly.
+pub(super) fn pass(wasm: &[u8]) -> Result<(), LoadError> {
+    let mut counts = Counts::default();
+    let mut depth = 0;
+    for payload in Parser::new(0).parse_all(wasm) {
+        let payload = payload.map_err(|error| LoadError::Compile(error.into()))?;
+        match &payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            _ => {}
+        }
+        counts.add(&payload);
+        counts.nesting = counts.nesting.max(depth);
+        if let Some((what, is, most)) = counts.beyond(&MOST) {
+            return Err(LoadError::TooComplex { what, is, most });
+        }
+    }
+    Ok(())
+}
+
+impl Counts {
+    fn add(&mut self, payload: &Payload<'_>) {
+        match payload {
+            Payload::Version { encoding: Encoding::Module, .. } => self.modules += 1,
+            Payload::FunctionSection(functions) => self.functions += u64::from(functions.count()),
+            Payload::CodeSectionEntry(body) => self.largest_body = self.largest_body.max(body.range().len() as u64),
+            Payload::MemorySection(memories) => self.memories += u64::from(memories.count()),
+            Payload::TableSection(tables) => self.tables += u64::from(tables.count()),
+            Payload::CustomSection(_) => self.custom_sections += 1,
+            other => self.definitions += u64::from(definitions(other)),
+        }
+    }
+
+    /// The first that is more than allowed: what, how much, and the most.
+    fn beyond(&self, most: &Self) -> Option<(&'static str, u64, u64)> {
+        let each = [
+            ("functions", self.functions, most.functions),
+            ("bytes in one function", self.largest_body, most.largest_body),
+            ("memories", self.memories, most.memories),
+            ("tables", self.tables, most.tables),
+            ("modules", self.modules, most.modules),
+            ("components within each other", self.nesting, most.nesting),
+            ("custom sections", self.custom_sections, most.custom_sections),
+            ("definitions", self.definitions, most.definitions),
+        ];
+        each.into_iter().find(|(_, is, most)| is > most)
+    }
+}
+
+/// How much else a section defines.
+fn definitions(section: &Payload<'_>) -> u32 {
+    match section {
+        Payload::TypeSection(section) => section.count(),
+        Payload::ImportSection(section) => section.count(),
+        Payload::TagSection(section) => section.count(),
+        Payload::GlobalSection(section) => section.count(),
+        Payload::ExportSection(section) => section.count(),
+        Payload::ElementSection(section) => section.count(),
+        Payload::DataSection(section) => section.count(),
+        Payload::InstanceSection(section) => section.count(),
+        Payload::CoreTypeSection(section) => section.count(),
+        Payload::ComponentInstanceSection(section) => section.count(),
+        Payload::ComponentAliasSection(section) => section.count(),
+        Payload::ComponentTypeSection(section) => section.count(),
+        Payload::ComponentCanonicalSection(section) => section.count(),
+        Payload::ComponentImportSection(section) => section.count(),
+        Payload::ComponentExportSection(section) => section.count(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_that_is_too_much_is_named_with_its_limit() {
+        let most = Counts { functions: 2, memories: 1, ..Counts::default() };
+        let counts = Counts { functions: 2, memories: 3, ..Counts::default() };
+        assert_eq!(counts.beyond(&most), Some(("memories", 3, 1)));
+        assert_eq!(most.beyond(&most), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! A server's certificate for this machine, made by openssl.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::process::output;
+
+// The certificate is its own authority and must not be a CA: rustls refuses a CA certificate as a server's.
+const CONFIG: &str = "[req]
+prompt = no
+distinguished_name = name
+x509_extensions = server
+[name]
+CN = troupe-test
+[server]
+basicConstraints = critical,CA:FALSE
+subjectAltName = IP:127.0.0.1,DNS:localhost
+";
+
+/// A new certificate for `localhost` and its key, as the files `server.crt` and `server.key` of the folder.
+pub fn certificate(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let (config, certificate, key) =
+        (folder.join("certificate.cnf"), folder.join("server.crt"), folder.join("server.key"));
+    fs::write(&config, CONFIG).with_context(|| format!("failed to write {}", config.display()))?;
+    output(
+        Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "3650"])
+            .arg("-config")
+            .arg(config)
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate),
+    )?;
+    Ok((certificate, key))
+}

@@ -1,0 +1,441 @@
+//! The life of a plugin while jobs run: upgraded by its ConfigMap, broken, rolled back, lost and brought back.
+
+use super::{
+    jobs::paddle,
+    objects::{PADDLE_JOBS, PODS, SOON, at, text},
+    world::World,
+};
+use crate::operator::{self, Operator};
+use cluster::{Guests, Need, Registry, require::missing, until};
+use decide::grants::Grants;
+use futures::future::join_all;
+use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, process::Command, time::Duration};
+use tokio::time::Instant;
+use troupe::{
+    plugin::{Plugins, Seam, source},
+    plugin_resource::{CandidateState, Plugin, PluginStatus},
+};
+
+/// Somebody's public key, who has signed nothing.
+const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEooK6FVT+HbPVtYi3E22nXH8fKd2a\n\
+gqyft92/8yk1WgzMaOJYmKC3LhmKWMC/JKSHT6Pcl3v2qddZZmCDY5gt9A==\n\
+-----END PUBLIC KEY-----\n";
+
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The built-in component under another digest: the same code with one more custom section.
+fn version(mark: &str) -> Vec<u8> {
+    let mut wasm = Plugins::built_in("paddle").unwrap().to_vec();
+    let name = b"mark";
+    let size = u8::try_from(1 + name.len() + mark.len()).unwrap();
+    wasm.extend([0, size, u8::try_from(name.len()).unwrap()]);
+    wasm.extend(name);
+    wasm.extend(mark.as_bytes());
+    wasm
+}
+
+/// A world whose host takes plugins from its namespace, and a Plugin that is named there.
+struct Stage {
+    world: World,
+    host: Operator,
+    plugins: Api<Plugin>,
+    maps: Api<ConfigMap>,
+}
+
+impl Stage {
+    async fn of(namespace: &str) -> Self {
+        let world = World::alone(namespace).await;
+        let host = host(&world).await;
+        let plugins = Api::all(world.client.clone());
+        let maps = Api::namespaced(world.client.clone(), &world.name);
+        Self { world, host, plugins, maps }
+    }
+
+    /// The job `old` runs by the first of these components, new ones are planned by the second.
+    async fn upgraded(namespace: &str) -> (Self, Vec<u8>, Vec<u8>) {
+        let stage = Self::of(namespace).await;
+        let (one, two) = (version("one"), version("two"));
+        stage.apply(one.clone()).await;
+        stage.create(json!({})).await;
+        stage.serves(&one).await;
+        stage.submit("old").await;
+        stage.running(1).await;
+        stage.apply(two.clone()).await;
+        stage.serves(&two).await;
+        (stage, one, two)
+    }
+
+    /// As `kubectl create configmap NAME --from-file=plugin.wasm --dry-run=client -o yaml | kubectl apply -f -`.
+    async fn apply(&self, wasm: Vec<u8>) {
+        let map = ConfigMap {
+            metadata: kube::core::ObjectMeta { name: Some("paddle".into()), ..Default::default() },
+            binary_data: Some(BTreeMap::from([("plugin.wasm".to_owned(), ByteString(wasm))])),
+            ..ConfigMap::default()
+        };
+        self.maps.patch("paddle", &PatchParams::apply("kubectl").force(), &Patch::Apply(map)).await.unwrap();
+    }
+
+    async fn create(&self, upgrade: Value) {
+        let spec = json!({ "source": { "configMap": { "name": "paddle" } }, "upgrade": upgrade, "grants": grants() });
+        let plugin = json!({ "apiVersion": "troupe.dev/v1alpha1", "kind": "Plugin", "metadata": { "name": "paddle" }, "spec": spec });
+        self.plugins.create(&PostParams::default(), &serde_json::from_value(plugin).unwrap()).await.unwrap();
+    }
+
+    async fn patch(&self, patch: Value) {
+        self.plugins.patch("paddle", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// The Plugin's status once it is as it should be.
+    async fn is(&self, what: &str, seen: impl Fn(&PluginStatus) -> bool) -> PluginStatus {
+        let last = std::cell::RefCell::new(None);
+        let looked = until(SOON, format!("plugin paddle to be {what}"), || async {
+            let status = self.plugins.get("paddle").await?.status.unwrap_or_default();
+            last.replace(Some(status.clone()));
+            Ok(seen(&status).then_some(status))
+        });
+        match looked.await {
+            Ok(status) => status,
+            Err(error) => panic!("{error:#}\nlast seen: {:#?}", last.take()),
+        }
+    }
+
+    async fn serves(&self, wasm: &[u8]) -> PluginStatus {
+        let digest = source::digest(wasm);
+        self.is("served by another digest", |status| status.digest.as_ref() == Some(&digest)).await
+    }
+
+    /// The digest that plans a job, once its status says so.
+    async fn planner_of(&self, job: &str) -> String {
+        let pinned = |job: &Value| !text(job, "/status/troupe/digest").is_empty();
+        let job = self.world.is(&PADDLE_JOBS, job, "planned", pinned).await;
+        text(&job, "/status/troupe/digest").to_owned()
+    }
+
+    async fn submit(&self, name: &str) {
+        self.world.create(&PADDLE_JOBS, &paddle(name).worker(1).manifest).await;
+    }
+
+    async fn running(&self, count: usize) {
+        let running = || async {
+            let jobs = self.world.list(&PADDLE_JOBS).await?;
+            let running = jobs.iter().filter(|job| at(job, "/status/phase") == "Running").count();
+            anyhow::ensure!(running == count, "{running} are");
+            Ok(Some(()))
+        };
+        until(PATIENCE, format!("{count} jobs to be Running"), running).await.unwrap();
+    }
+
+    /// Every pod there is: name and uid.
+    async fn pods(&self) -> Vec<(String, String)> {
+        let pods = self.world.list(&PODS).await.unwrap();
+        pods.iter().map(|pod| (text(pod, "/metadata/name").to_owned(), text(pod, "/metadata/uid").to_owned())).collect()
+    }
+
+    async fn failed_passes(&self) -> u64 {
+        let metrics = self.host.metrics().await.unwrap();
+        let line = metrics.lines().find(|line| line.starts_with("troupe_failed_passes_total ")).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    async fn end(self) {
+        self.plugins.delete("paddle", &DeleteParams::default()).await.unwrap();
+        self.host.stop().await;
+    }
+}
+
+/// What the plugin asks for, as a cluster operator who agrees writes it down.
+fn grants() -> Grants {
+    let frameworks = Plugins::builtin(Seam::Inline).unwrap().frameworks();
+    let (paddle, _) = frameworks.into_iter().find(|(framework, _)| framework.name == "paddle").unwrap();
+    Grants::wanted_by(&paddle)
+}
+
+async fn host(world: &World) -> Operator {
+    Operator::start(&world.plane, &["--namespace", &world.name, "--plugin-namespace", &world.name]).await
+}
+
+fn condition(status: &PluginStatus, kind: &str) -> (String, String) {
+    let found = status.conditions.iter().find(|condition| condition.type_ == kind).unwrap();
+    (found.status.clone(), found.reason.clone())
+}
+
+// The story: two hundred jobs run while their plugin is upgraded, broken and rolled back, and none of them notices.
+#[tokio::test]
+async fn two_hundred_jobs_run_on_while_their_plugin_is_upgraded_broken_and_rolled_back() {
+    const JOBS: usize = 200;
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stage = Stage::of("upgrade").await;
+    let (one, two) = (version("one"), version("two"));
+    stage.apply(one.clone()).await;
+    stage.create(json!({})).await;
+    stage.serves(&one).await;
+    let names: Vec<_> = (0..JOBS).map(|number| format!("job-{number:03}")).collect();
+    join_all(names.iter().map(|name| stage.submit(name))).await;
+    stage.running(JOBS).await;
+    let (pods, failed, before) = (stage.pods().await, stage.failed_passes().await, stage.world.requests());
+
+    let applied = Instant::now();
+    stage.apply(two.clone()).await;
+    let status = stage.serves(&two).await;
+    stage.submit("after-upgrade").await;
+    assert_eq!(stage.planner_of("after-upgrade").await, source::digest(&two));
+    let took = applied.elapsed();
+    assert_eq!(status.previous, Some(source::digest(&one)));
+    assert_eq!(condition(&status, "Serving").0, "True");
+
+    // A file that is no plugin: what serves goes on, and the Plugin says why.
+    stage.apply(b"\0asm\x0d\0\x01\0rubbish".to_vec()).await;
+    let status = stage.is("refused", |status| status.last_error.is_some()).await;
+    assert_eq!(status.digest, Some(source::digest(&two)));
+    assert_eq!(condition(&status, "Compiled"), ("False".into(), "NotAPlugin".into()));
+    assert_eq!(condition(&status, "Degraded"), ("True".into(), "CandidateRefused".into()));
+    assert_eq!(condition(&status, "Serving").0, "True");
+    stage.submit("after-break").await;
+    assert_eq!(stage.planner_of("after-break").await, source::digest(&two));
+
+    // Back to what served before, although no source has it any more.
+    let output = troupe(&stage.world, &["plugin", "rollback", "paddle"]);
+    assert!(output.contains("are planned by"), "{output}");
+    stage.serves(&one).await;
+    stage.submit("after-rollback").await;
+    assert_eq!(stage.planner_of("after-rollback").await, source::digest(&one));
+
+    stage.running(JOBS + 3).await;
+    let status = stage.is("counted", |status| status.jobs == Some(203)).await;
+    let short = |wasm: &[u8]| source::digest(wasm)[..12].to_owned();
+    assert_eq!(status.jobs_by_digest, BTreeMap::from([(short(&one), 201), (short(&two), 2)]));
+    assert_eq!(stage.failed_passes().await, failed, "passes that had to be tried again");
+    let later = stage.world.requests().after(&before);
+    let touched = |name: &str| pods.iter().any(|(pod, _)| pod == name);
+    let of_old_pods: Vec<_> = ["patch", "update", "delete", "create"]
+        .iter()
+        .flat_map(|verb| later.that(verb, "pods"))
+        .filter(|it| touched(&it.name))
+        .collect();
+    assert!(of_old_pods.is_empty(), "{of_old_pods:#?}");
+    let now = stage.pods().await;
+    assert!(pods.iter().all(|pod| now.contains(pod)), "every pod is the one it was");
+    println!("{JOBS} jobs: a job was planned by the new digest {took:?} after its ConfigMap was applied");
+    stage.end().await;
+}
+
+// Decision 7: the pin is in the ledger and the bytes are kept, so neither a restart nor the loss of the source matters.
+#[tokio::test]
+async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_another() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let (mut stage, one, two) = Stage::upgraded("pinned").await;
+    stage.maps.delete("paddle", &DeleteParams::default()).await.unwrap();
+    stage.is("without a source", |status| condition(status, "Fetched").0 == "False").await;
+    let pods = stage.pods().await;
+
+    let other = host(&stage.world).await;
+    std::mem::replace(&mut stage.host, other).kill();
+    stage.submit("new").await;
+    assert_eq!(stage.planner_of("new").await, source::digest(&two));
+    let seen = || async {
+        let pass = stage.host.pass("paddlejobs", &stage.world.name, "old").await?;
+        Ok(pass.filter(|pass| at(pass, "/answer/Judged") != &Value::Null))
+    };
+    let pass = until(SOON, "a pass over the job that ran before", seen).await.unwrap();
+    assert_eq!(text(&pass, "/snapshot/digest"), source::digest(&one));
+    assert_eq!(stage.planner_of("old").await, source::digest(&one));
+    let now = stage.pods().await;
+    assert!(pods.iter().all(|pod| now.contains(pod)));
+    let job = stage.world.get(&PADDLE_JOBS, "old").await.unwrap();
+    assert_eq!(at(&job, "/status/phase"), "Running");
+    assert!(at(&job, "/status/conditions").is_null(), "no flicker: {job:#}");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let (mut stage, one, _) = Stage::upgraded("lost").await;
+    let pods = stage.pods().await;
+    let kept = format!("troupe-plugin-{}-0", &source::digest(&one)[..12]);
+    let copy = stage.maps.get(&kept).await.unwrap();
+    stage.maps.delete(&kept, &DeleteParams::default()).await.unwrap();
+
+    let other = host(&stage.world).await;
+    std::mem::replace(&mut stage.host, other).kill();
+    let held = |job: &Value| at(job, "/status/conditions/0/reason") == "PluginMissing";
+    stage.world.is(&PADDLE_JOBS, "old", "held", held).await;
+    assert_eq!(stage.pods().await, pods);
+
+    // It goes on when the bytes are there again.
+    let mut copy = copy;
+    copy.metadata = kube::core::ObjectMeta {
+        name: Some(copy.name_any()),
+        annotations: copy.metadata.annotations,
+        labels: copy.metadata.labels,
+        ..Default::default()
+    };
+    stage.maps.create(&PostParams::default(), &copy).await.unwrap();
+    let free = |job: &Value| at(job, "/status/conditions").is_null();
+    stage.world.is(&PADDLE_JOBS, "old", "free again", free).await;
+    assert_eq!(stage.pods().await, pods);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stage = Stage::of("candidates").await;
+    let (one, two, three) = (version("one"), version("two"), version("three"));
+    stage.apply(one.clone()).await;
+    stage.create(json!({ "strategy": "Manual" })).await;
+    // The one that comes with the host serves until a person says otherwise.
+    let waits = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Waiting);
+    stage.is("waiting", waits).await;
+    let output = troupe(&stage.world, &["plugin", "approve", "paddle"]);
+    assert!(output.contains("may serve"), "{output}");
+    stage.serves(&one).await;
+    stage.submit("first").await;
+    stage.running(1).await;
+
+    stage.patch(json!({ "spec": { "upgrade": { "strategy": "NewJobs", "shadow": true } } })).await;
+    stage.apply(two.clone()).await;
+    let shadow = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Shadow);
+    let status = stage.is("a shadow", shadow).await;
+    assert_eq!(status.candidate.unwrap().preflight.passes, 1);
+    stage.submit("second").await;
+    assert_eq!(stage.planner_of("second").await, source::digest(&one));
+    let compared = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.live.passes > 0);
+    let live = stage.is("compared", compared).await.candidate.unwrap().live;
+    assert_eq!((live.different, live.failed), (0, 0));
+
+    stage.patch(json!({ "spec": { "upgrade": { "shadow": false, "canary": { "percent": 100, "matchLabels": { "team": "a" } } } } })).await;
+    let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
+    stage.is("a canary", canary).await;
+    let mut of_team = paddle("of-team").worker(1).manifest;
+    of_team["metadata"]["labels"] = json!({ "team": "a" });
+    stage.world.create(&PADDLE_JOBS, &of_team).await;
+    assert_eq!(stage.planner_of("of-team").await, source::digest(&two));
+    stage.submit("of-others").await;
+    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
+    stage.patch(json!({ "spec": { "upgrade": { "canary": null } } })).await;
+    stage.serves(&two).await;
+
+    // Jobs move, since the new plans differ in nothing.
+    stage.patch(json!({ "spec": { "upgrade": { "strategy": "Migrate" } } })).await;
+    stage.apply(three.clone()).await;
+    stage.serves(&three).await;
+    let moved = |job: &Value| text(job, "/status/troupe/digest") == source::digest(&three);
+    stage.world.is(&PADDLE_JOBS, "first", "moved", moved).await;
+    stage.end().await;
+}
+
+/// The component with other bytes in the place of these, wherever `wanted` says so of what stands before them.
+fn with(wasm: &[u8], old: &[u8], new: &[u8], wanted: impl Fn(u8) -> bool) -> Vec<u8> {
+    let mut wasm = wasm.to_vec();
+    let places: Vec<usize> =
+        (1..wasm.len() - old.len()).filter(|at| wasm[*at..].starts_with(old) && wanted(wasm[at - 1])).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        wasm[at..at + new.len()].copy_from_slice(new);
+    }
+    wasm
+}
+
+// A broken, hostile or incompatible upgrade leaves what serves, and the Plugin says why and what to do.
+#[tokio::test]
+async fn what_is_not_acceptable_leaves_what_serves_and_says_why() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stage = Stage::of("refused").await;
+    let (one, two, three) = (version("one"), version("two"), version("three"));
+    stage.apply(one.clone()).await;
+    stage.create(json!({})).await;
+    stage.serves(&one).await;
+    let refused = async |stage_of: &str, reason: &str, words: &str| {
+        let seen = |status: &PluginStatus| condition(status, stage_of) == ("False".into(), reason.into());
+        let status = stage.is(reason, seen).await;
+        assert_eq!(status.digest, Some(source::digest(&one)), "{reason}");
+        assert_eq!(condition(&status, "Serving").0, "True");
+        let error = status.last_error.unwrap();
+        assert!(error.contains(words), "{error}");
+    };
+    // Made for another version of the contract.
+    stage.apply(with(&one, b"0.1.0", b"0.2.0", |before| before == b'@')).await;
+    refused("Compiled", "NotAPlugin", "0.2.0").await;
+    stage.apply(Plugins::built_in("mpi").unwrap().to_vec()).await;
+    refused("Accepted", "WrongName", "name the Plugin mpi").await;
+    stage.apply(two.clone()).await;
+    stage.serves(&two).await;
+    stage.apply(one.clone()).await;
+    stage.serves(&one).await;
+
+    stage.patch(json!({ "spec": { "config": { "no-such-setting": true } } })).await;
+    refused("Accepted", "InvalidConfig", "no-such-setting").await;
+    stage.patch(json!({ "spec": { "config": null, "digest": source::digest(b"never seen") } })).await;
+    refused("Fetched", "DigestMismatch", "put the right digest or remove it").await;
+    let kinds = ["Pod", "Service"];
+    stage.patch(json!({ "spec": { "digest": null, "grants": { "kinds": kinds } } })).await;
+    refused("Accepted", "GrantMissing", "ConfigMap").await;
+    stage.patch(json!({ "spec": { "grants": grants() } })).await;
+    stage.is("as expected again", |status| status.last_error.is_none()).await;
+
+    // Two upgrades at once: the later one wins, and each digest that served in between is whole.
+    stage.apply(two.clone()).await;
+    stage.apply(three.clone()).await;
+    stage.serves(&three).await;
+    // An older version is served as any other, and told.
+    let older = with(&one, b"0.1.0", b"0.0.9", |before| before != b'@');
+    stage.apply(older.clone()).await;
+    let status = stage.serves(&older).await;
+    assert_eq!(status.version.as_deref(), Some("0.0.9"));
+    stage.submit("by-the-older").await;
+    assert_eq!(stage.planner_of("by-the-older").await, source::digest(&older));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_plugin_comes_from_a_registry_by_tag_and_must_be_signed_where_a_key_is_given() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stage = Stage::of("registry").await;
+    let registry = Registry::start(Guests::All).await.unwrap();
+    let one = version("one");
+    let file = registry.dir().join("one.wasm");
+    std::fs::write(&file, &one).unwrap();
+    let reference = format!("{}/plugins/paddle:1.0", registry.address());
+    let pushed = troupe(&stage.world, &["plugin", "push", file.to_str().unwrap(), &reference, "--insecure"]);
+    stage.create(json!({})).await;
+    let source = json!({ "configMap": null, "oci": { "reference": reference, "insecure": true } });
+    stage.patch(json!({ "spec": { "source": source } })).await;
+    let status = stage.serves(&one).await;
+    assert_eq!(status.resolved.as_deref(), pushed.lines().last().map(str::trim));
+
+    let key = KEY;
+    stage.patch(json!({ "spec": { "publicKey": key } })).await;
+    let unsigned = |status: &PluginStatus| condition(status, "Fetched") == ("False".into(), "SignatureInvalid".into());
+    let status = stage.is("refused", unsigned).await;
+    assert_eq!(status.digest, Some(source::digest(&one)), "what served goes on");
+    stage.end().await;
+}
+
+/// The binary's output for a command against this control plane.
+fn troupe(world: &World, arguments: &[&str]) -> String {
+    let kubeconfig = world.plane.kubeconfig("user").unwrap();
+    let output = Command::new(operator::binary()).args(arguments).env("KUBECONFIG", kubeconfig).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}

@@ -1,0 +1,144 @@
+//! What keeps one plugin's trouble from others, and one job's from the jobs of its plugin: the breaker, seats, fresh
+//! instances that remember nothing.
+
+use super::{fault, guest, handmade::Handmade, hostile_alone, job_of, judge, paddle_still_answers, plan, plugins};
+use decide::{
+    Snapshot, Triage, Wake, decide,
+    plan::{Answer, Fault, Scope},
+    triage,
+};
+use jiff::SignedDuration;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use troupe::plugin::{Limits, NoPlan, Options, Plugins, Position, Seam};
+
+/// A job of the hostile plugin with a uid of its own; what it does stands in its spec.
+fn job(plugins: &Plugins, uid: &str, spec: serde_json::Value) -> Snapshot {
+    let mut snapshot = job_of(plugins, "hostile", spec);
+    Arc::make_mut(&mut snapshot.job).uid = uid.into();
+    snapshot
+}
+
+fn ask(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
+    match plan(plugins, snapshot) {
+        Ok(plan) => judge(plugins, snapshot, &plan, &[]),
+        Err(no_plan) => no_plan.into(),
+    }
+}
+
+fn later(snapshot: &mut Snapshot, seconds: i64) {
+    snapshot.now += SignedDuration::from_secs(seconds);
+}
+
+fn calls_of(plugins: &Plugins, function: &str) -> u64 {
+    let of_hostile = |(plugin, of, _): &&(String, String, _)| plugin == "hostile" && of == function;
+    plugins.calls().iter().find(of_hostile).map_or(0, |(_, _, stats)| stats.count)
+}
+
+fn alone() -> Plugins {
+    hostile_alone(Seam::Inline, Limits { fuel: 20_000_000, ..Limits::default() })
+}
+
+#[test]
+fn a_job_that_its_plugin_fails_for_is_asked_about_less_and_less_and_others_as_before() {
+    let plugins = alone();
+    let mut bad = job(&plugins, "bad", json!({ "judge": "trap" }));
+    let reasons: Vec<_> = (0..20).map(|_| fault(ask(&plugins, &bad)).0).collect();
+    assert_eq!(reasons[..3], ["Trapped", "Trapped", "BreakerOpen"]);
+    assert!(reasons[3..].iter().all(|reason| reason == "BreakerOpen"), "{reasons:?}");
+    assert_eq!(calls_of(&plugins, "judge"), 3);
+    assert!(matches!(ask(&plugins, &job(&plugins, "good", json!({}))), Answer::Judged { .. }));
+
+    let answer = ask(&plugins, &bad);
+    let Answer::Faulted(Fault::BreakerOpen { scope: Scope::Job, until, .. }) = &answer else { panic!("{answer:?}") };
+    assert_eq!(decide(&bad, &answer).wake, Wake::At(*until));
+    assert_eq!(until.duration_since(bad.now), SignedDuration::from_mins(1));
+    let told = fault(answer).2;
+    assert!(told.contains("trapped in judge") && told.contains("as I was told"), "{told}");
+
+    later(&mut bad, 60);
+    assert_eq!((fault(ask(&plugins, &bad)).0.as_str(), calls_of(&plugins, "judge")), ("BreakerOpen", 5));
+    later(&mut bad, 120);
+    Arc::make_mut(&mut bad.job).spec = json!({});
+    assert!(matches!(ask(&plugins, &bad), Answer::Judged { .. }));
+    Arc::make_mut(&mut bad.job).spec = json!({ "judge": "trap" });
+    assert_eq!(fault(ask(&plugins, &bad)).0, "Trapped");
+}
+
+#[test]
+fn a_plugin_that_fails_for_several_jobs_is_not_asked_about_any_until_one_is_answered() {
+    let plugins = plugins();
+    for _ in 0..2 {
+        for uid in ["a", "b", "c"] {
+            fault(ask(&plugins, &job(&plugins, uid, json!({ "plan": "exit" }))));
+        }
+    }
+    let mut good = job(&plugins, "good", json!({}));
+    let answer = ask(&plugins, &good);
+    assert!(matches!(&answer, Answer::Faulted(Fault::BreakerOpen { scope: Scope::Plugin, .. })), "{answer:?}");
+    paddle_still_answers(&plugins);
+    let position = |now| plugins.breakers(now).into_iter().find(|it| it.plugin == "hostile").unwrap().position;
+    assert!(matches!(position(good.now), Position::Open { cause, .. } if cause.contains("it exited")));
+
+    // What needs no plugin goes on: a job that is being deleted, or is another's.
+    Arc::make_mut(&mut good.job).deleting = true;
+    assert!(matches!(triage(&good), Triage::Settled(_)));
+    Arc::make_mut(&mut good.job).deleting = false;
+
+    later(&mut good, 30);
+    assert!(matches!(ask(&plugins, &good), Answer::Judged { .. }));
+    assert_eq!(position(good.now), Position::Closed);
+}
+
+#[test]
+fn a_plugin_that_loops_leaves_a_seat_for_others() {
+    let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(300), ..Limits::default() };
+    let plugins = Plugins::empty(Options { limits, ..Options::new(Seam::Blocking { at_once: 2 }) }).unwrap();
+    plugins.load("hostile", &guest("")).unwrap();
+    plugins.load("handmade", &Handmade::default().component()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let loops: Vec<_> = (0..6)
+        .map(|number| {
+            // A plugin that has not failed yet, on the seats of all.
+            let plugins = plugins.fork();
+            let snapshot = job(&plugins, &format!("uid-{number}"), json!({ "plan": "loop", "n": number }));
+            runtime.spawn(async move { plugins.plan(&snapshot).await })
+        })
+        .collect();
+    runtime.block_on(plugins.plan(&job_of(&plugins, "handmade", json!({})))).unwrap();
+    let running = || loops.iter().filter(|call| !call.is_finished()).count();
+    assert!(running() >= 4, "{} of 6 calls are left, the other plugin waited for them", running());
+    let faults: Vec<_> = loops.into_iter().map(|call| runtime.block_on(call).unwrap().unwrap_err()).collect();
+    let out_of_time = |no_plan: &NoPlan| no_plan.to_string() == "plugin hostile ran out of time in plan";
+    assert!(faults.iter().all(out_of_time), "{faults:?}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_on_another_thread_and_after_loading_again() {
+    let specs = [json!({}), json!({ "judge": "look around" }), json!({ "bind": "log a little" })];
+    let bytes = |plugins: &Plugins| -> Vec<u8> {
+        let answers = specs.iter().map(|spec| {
+            let snapshot = job_of(plugins, "hostile", spec.clone());
+            let plan = plan(plugins, &snapshot).unwrap();
+            let answer = judge(plugins, &snapshot, &plan, &["map"]);
+            assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
+            serde_json::to_vec(&answer).unwrap()
+        });
+        answers.collect::<Vec<_>>().concat()
+    };
+    let first = alone();
+    let here = bytes(&first);
+    let again = first.fork();
+    let there = std::thread::scope(|threads| threads.spawn(|| bytes(&again)).join().unwrap());
+    assert!(here == there && here == bytes(&alone()));
+}
+
+#[test]
+fn some_plans_are_asked_for_twice_in_service() {
+    let plugins = alone();
+    for number in 0..1024 {
+        plan(&plugins, &job_of(&plugins, "hostile", json!({ "n": number }))).unwrap();
+    }
+    let calls = calls_of(&plugins, "plan");
+    assert!((1025..=1080).contains(&calls), "{calls}");
+}

@@ -1,0 +1,122 @@
+//! Passes recorded on the simulator and asked again: in this process, by the admin port, and by the built binary.
+
+mod commands;
+
+use futures::executor::block_on;
+use serde_json::{Value, json};
+use sim::{Life, Sim};
+use std::{
+    collections::BTreeSet,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::Arc,
+    time::Duration,
+};
+use troupe::{
+    admin,
+    campaign::{self, HOST},
+    clock::Clock,
+    metrics::Metrics,
+    operator::{Operator, Options},
+    passes::Pass,
+    plugin::{Plugins, Seam},
+    reconcile::Context,
+    replay,
+};
+
+/// A host that has served a job of two pods from submit to its end, with these settings of its plugin.
+pub(crate) fn served(settings: &Value) -> Arc<Context> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let plugins = Plugins::builtin(Seam::Inline).unwrap();
+        plugins.configure("paddle", settings).unwrap();
+        let plugins = Arc::new(plugins);
+        let kinds = campaign::kinds(&plugins);
+        let life = Life::default().rule("*", "run-for", "700ms");
+        let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
+        let _running = sim.start();
+        let mut operator =
+            Operator::new(sim.client(HOST), plugins, Options::alone(Clock::starting_at(sim.now()), [1; 32]));
+        let host = operator.context();
+        let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
+        let containers = json!([{ "name": "main", "image": "x" }]);
+        let role = json!({ "replicas": 1, "template": { "spec": { "containers": containers } } });
+        sim.create(json!({
+            "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob",
+            "metadata": { "name": "wide", "namespace": "default" },
+            "spec": { "cleanPodPolicy": "Never", "ps": role, "worker": role },
+        }));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        task.abort();
+        host
+    })
+}
+
+/// The passes of that host as lines of JSON.
+pub(crate) fn lines(settings: &Value) -> String {
+    let passes = served(settings).passes().latest(None);
+    assert!(passes.len() > 3, "{} passes", passes.len());
+    passes.iter().map(|pass| serde_json::to_string(&pass.told()).unwrap() + "\n").collect()
+}
+
+#[test]
+fn every_pass_of_a_campaign_replays_to_the_same_bytes() {
+    let plugins = campaign::plugins().unwrap();
+    let (mut frameworks, mut count) = (BTreeSet::new(), 0);
+    for seed in 0..12 {
+        let run = campaign::run(seed, &plugins).unwrap();
+        let again = plugins.fork();
+        for noted in &run.passes {
+            let text = serde_json::to_vec(&noted.told()).unwrap();
+            let pass: Pass = serde_json::from_slice(&text).unwrap();
+            let answer = block_on(replay::replay(&again, &pass.snapshot.digest, &pass));
+            let bytes = |value: &_| String::from_utf8(serde_json::to_vec(value).unwrap()).unwrap();
+            assert_eq!(bytes(&answer), bytes(&pass.answer), "seed {seed}, {}", pass.snapshot.job.name);
+            assert_eq!(decide::decide(&pass.snapshot, &answer), pass.decision);
+            frameworks.insert(pass.plugin);
+            count += 1;
+        }
+    }
+    eprintln!("{count} passes of {frameworks:?}");
+    assert!(count > 100 && frameworks.len() > 1, "{count} passes of {frameworks:?}");
+}
+
+#[test]
+fn a_pass_is_asked_again_with_the_settings_that_it_was_recorded_with() {
+    let passes = replay::read(&lines(&json!({ "lean": true }))).unwrap();
+    let mut plugin = replay::Candidate::load("it", Plugins::built_in("paddle").unwrap()).unwrap();
+    for mut pass in passes {
+        assert_eq!(plugin.answer(&pass).unwrap(), pass.answer);
+        pass.config = "{}".to_owned();
+        assert_ne!(plugin.answer(&pass).unwrap(), pass.answer, "lean jobs have no Services");
+        pass.config = json!({ "lean": 7 }).to_string();
+        let refused = plugin.answer(&pass).unwrap_err().to_string();
+        assert!(refused.starts_with("plugin paddle does not allow these settings: /lean"), "{refused}");
+    }
+}
+
+#[test]
+fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
+    let host = served(&json!({}));
+    let expected = host.passes().latest(None).len();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(admin::serve(listener, host, Metrics::default()));
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // A client that does not know chunks gets none.
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: troupe\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{head}");
+        body.to_owned()
+    };
+    let all = get("/recording");
+    assert_eq!(all.lines().count(), expected);
+    let passes = replay::read(&all).unwrap();
+    assert!(passes.iter().all(|pass| pass.plugin == "paddle" && pass.snapshot.digest.len() == 64));
+    assert_eq!(get("/recording?plugin=paddle"), all);
+    assert_eq!(get("/recording?plugin=another"), "");
+}

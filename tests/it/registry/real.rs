@@ -1,0 +1,128 @@
+//! A real registry and the built binary: what is pushed comes back, whatever becomes of its tag.
+
+use super::{
+    command::{does, refuses},
+    failure, options, pull_with, told,
+};
+use cluster::{Guests, Need, Registry, USER, require::missing};
+use serde_json::{Value, json};
+use std::fs;
+use troupe::{
+    oci::{Digest, RegistryError},
+    plugin::Plugins,
+};
+
+#[tokio::test]
+async fn a_plugin_that_is_pushed_comes_back_byte_for_byte_whatever_becomes_of_its_tag() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let registry = Registry::start(Guests::All).await.unwrap();
+    let folder = registry.dir();
+    let (first, second) = (Plugins::built_in("paddle").unwrap(), Plugins::built_in("mpi").unwrap());
+    fs::write(folder.join("first.wasm"), first).unwrap();
+    fs::write(folder.join("second.wasm"), second).unwrap();
+    let tag = format!("{}/team/plugins/paddle:1.0", registry.address());
+
+    let resolved = does(folder, &["push", "first.wasm", &tag, "--insecure"]).await;
+    assert_eq!(does(folder, &["pull", &tag, "--insecure"]).await, resolved);
+    assert_eq!(fs::read(folder.join("paddle.wasm")).unwrap(), first, "it is named as its repository is");
+    assert_eq!(does(folder, &["push", "first.wasm", &tag, "--insecure"]).await, resolved, "it is the same artifact");
+
+    let moved = does(folder, &["push", "second.wasm", &tag, "--insecure"]).await;
+    assert_ne!(moved, resolved);
+    assert_eq!(does(folder, &["pull", &tag, "-o", "now.wasm", "--insecure"]).await, moved);
+    assert_eq!(fs::read(folder.join("now.wasm")).unwrap(), second);
+    assert_eq!(does(folder, &["pull", &resolved, "-o", "then.wasm", "--insecure"]).await, resolved);
+    assert_eq!(fs::read(folder.join("then.wasm")).unwrap(), first);
+}
+
+#[tokio::test]
+async fn the_artifact_says_what_it_is_as_the_wasm_layout_has_it() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let registry = Registry::start(Guests::All).await.unwrap();
+    let folder = registry.dir();
+    fs::write(folder.join("plugin.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
+    let resolved =
+        does(folder, &["push", "plugin.wasm", &format!("{}/paddle:1", registry.address()), "--insecure"]).await;
+    let digest = resolved.rsplit_once("sha256:").unwrap().1;
+    let manifest: Value = serde_json::from_slice(&registry.blob(digest).unwrap()).unwrap();
+    assert_eq!(manifest["config"]["mediaType"], "application/vnd.wasm.config.v0+json");
+    assert_eq!(manifest["layers"][0]["mediaType"], "application/wasm");
+    assert_eq!(manifest["annotations"]["org.opencontainers.image.title"], "paddle");
+    assert_eq!(manifest["annotations"]["dev.troupe.plugin.serves"], "batch.paddlepaddle.org/v1 PaddleJob");
+    let config = manifest["config"]["digest"].as_str().unwrap().trim_start_matches("sha256:");
+    let config: Value = serde_json::from_slice(&registry.blob(config).unwrap()).unwrap();
+    assert_eq!(config["os"], "wasip2");
+    assert_eq!(config["layerDigests"][0], manifest["layers"][0]["digest"]);
+    assert_eq!(config["component"]["exports"], json!(["troupe:framework/framework@0.1.0"]));
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_gets_the_password_of_docker_login() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let registry = Registry::start(Guests::Known).await.unwrap();
+    let folder = registry.dir();
+    fs::write(folder.join("plugin.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
+    let tag = format!("{}/paddle:1", registry.address());
+    let push = ["push", "plugin.wasm", &tag, "--insecure"];
+    let nobody = refuses(folder, &push).await;
+    assert!(nobody.contains("asks for credentials: ") && nobody.contains("docker login"), "{nobody}");
+
+    let (username, password) = USER;
+    let auths = json!({ "auths": { registry.address().to_string(): { "username": username, "password": password } } });
+    fs::write(folder.join("other.json"), auths.to_string()).unwrap();
+    let resolved = does(folder, &[&push[..], &["--docker-config", "other.json"]].concat()).await;
+    // Where `docker login` would have written it.
+    fs::rename(folder.join("other.json"), folder.join("config.json")).unwrap();
+    assert_eq!(does(folder, &["pull", &tag, "--insecure"]).await, resolved);
+
+    fs::write(folder.join("config.json"), auths.to_string().replace(password, "looking-glass")).unwrap();
+    let wrong = refuses(folder, &["pull", &tag, "--insecure"]).await;
+    assert!(wrong.contains("refuses those that it got") && !wrong.contains("looking-glass"), "{wrong}");
+}
+
+#[tokio::test]
+async fn what_was_changed_inside_a_registry_is_refused() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let registry = Registry::start(Guests::All).await.unwrap();
+    let folder = registry.dir();
+    let wasm = Plugins::built_in("paddle").unwrap();
+    fs::write(folder.join("plugin.wasm"), wasm).unwrap();
+    let tag = format!("{}/paddle:1", registry.address());
+    does(folder, &["push", "plugin.wasm", &tag, "--insecure"]).await;
+    assert!(pull_with(&tag, &options()).await.is_ok());
+
+    let mut changed = wasm.to_vec();
+    *changed.last_mut().unwrap() ^= 1;
+    registry.corrupt(Digest::of(wasm).hex(), &changed).unwrap();
+    let error = failure(&tag, &options()).await;
+    assert!(matches!(error, RegistryError::Mismatch { .. }), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn what_the_host_would_not_serve_is_not_pushed() {
+    let folder = tempfolder("not-pushed");
+    fs::write(folder.join("core.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    let core = refuses(&folder, &["push", "core.wasm", "localhost:1/p:1", "--insecure"]).await;
+    assert!(core.contains("core.wasm is no plugin that the host would serve: this is a core module"), "{core}");
+    fs::write(folder.join("paddle.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
+    let pinned = format!("localhost:1/p@{}", Digest::of(b""));
+    let digest = refuses(&folder, &["push", "paddle.wasm", &pinned, "--insecure"]).await;
+    assert!(digest.contains("name a tag"), "{digest}");
+    let nobody = refuses(&folder, &["push", "paddle.wasm", "localhost:1/p:1", "--insecure"]).await;
+    assert!(nobody.contains("failed to push localhost:1/p:1: failed to reach http://localhost:1/v2/p/"), "{nobody}");
+}
+
+/// A folder of a test that needs no registry.
+fn tempfolder(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}

@@ -1,0 +1,124 @@
+//! A registry that speaks TLS, and the built binary, which believes only certificates that this machine does.
+
+use super::{
+    command::{does, refuses},
+    server::{Asked, Reply, converse},
+    stock::Stock,
+};
+use cluster::{Need, certificate, require::missing};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig, crypto,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    },
+};
+
+/// A folder with `ca.crt`, and a server with that certificate on `localhost`.
+struct Secure {
+    folder: PathBuf,
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(name: &str, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Secure {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    let (certificate, key) = certificate(&folder).unwrap();
+    fs::copy(&certificate, folder.join("ca.crt")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(&certificate).unwrap()],
+            PrivateKeyDer::from_pem_file(&key).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = Arc::new(answer);
+    let task = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    converse(stream, &*answer, &Mutex::default()).await;
+                }
+            });
+        }
+    });
+    Secure { folder, address, task }
+}
+
+#[tokio::test]
+async fn a_registry_with_a_certificate_that_the_machine_believes_is_asked_by_tls() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stock = Stock::new();
+    let (wasm, digest) = (stock.wasm.clone(), stock.digest());
+    let registry = serve("believed", move |asked| stock.answer(asked)).await;
+    let tag = format!("localhost:{}/owner/plugin:1", registry.address.port());
+    let resolved = does(&registry.folder, &["pull", &tag]).await;
+    assert!(resolved.ends_with(&digest), "{resolved}");
+    assert_eq!(fs::read(registry.folder.join("plugin.wasm")).unwrap(), wasm);
+}
+
+#[tokio::test]
+async fn a_registry_with_another_certificate_is_not_believed() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let registry = serve("stranger", |_| Reply::status("404 Not Found")).await;
+    let other = serve("another", |_| Reply::status("404 Not Found")).await;
+    let error =
+        refuses(&other.folder, &["pull", &format!("localhost:{}/owner/plugin:1", registry.address.port())]).await;
+    assert!(error.contains("invalid peer certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn a_redirect_from_tls_to_plain_http_is_not_followed() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stock = Stock::new();
+    let wasm = stock.wasm.clone();
+    let plain = super::server::Server::start(move |_| Reply::ok(wasm.clone())).await;
+    let blob = stock.blob();
+    let stock = stock.and(blob, Reply::to(format!("http://{}/blob", plain.address)));
+    let registry = serve("downgraded", move |asked| stock.answer(asked)).await;
+    let error =
+        refuses(&registry.folder, &["pull", &format!("localhost:{}/owner/plugin:1", registry.address.port())]).await;
+    assert!(error.contains("it leads from TLS to plain HTTP, where anybody could answer"), "{error}");
+    assert!(plain.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_registry_without_tls_is_asked_by_plain_http_only_when_that_is_said() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stock = Stock::new();
+    let plain = super::server::Server::start(move |asked| stock.answer(asked)).await;
+    let secure = serve("plain", |_| Reply::status("404 Not Found")).await;
+    let tag = format!("localhost:{}/owner/plugin:1", plain.address.port());
+    let error = refuses(&secure.folder, &["pull", &tag]).await;
+    assert!(error.contains("does not speak TLS") && error.contains("--insecure"), "{error}");
+    does(&secure.folder, &["pull", &tag, "--insecure"]).await;
+}
