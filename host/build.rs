@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
+    have_target()?;
     let target_dir = out.join("plugins");
     let flags = flags(&root, &target_dir)?;
     let mut list = String::from("/// Name and component of each plugin that comes with the host.\n");
@@ -41,6 +42,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     list.push_str("];\n");
     fs::write(out.join("builtin.rs"), list)?;
     Ok(())
+}
+
+/// Adds the target that `rust-toolchain.toml` asks for where rustup was told to install nothing by itself.
+fn have_target() -> Result<(), Box<dyn Error>> {
+    let installed = Path::new(rustc(&["--print", "sysroot"])?.trim()).join("lib/rustlib").join(TARGET).is_dir();
+    if installed {
+        return Ok(());
+    }
+    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
+    match added {
+        Ok(status) if status.success() => Ok(()),
+        _ => {
+            Err(format!("plugins are built for {TARGET}, which is not installed: run `rustup target add {TARGET}`")
+                .into())
+        }
+    }
 }
 
 fn build(package: &str, root: &Path, target_dir: &Path, flags: &str) -> Result<(), Box<dyn Error>> {

@@ -61,6 +61,9 @@ pub struct RbacArgs {
     /// Also the cluster's Plugin resources, each with its grants.
     #[arg(long)]
     pub cluster: bool,
+    /// The host's own namespace, where a Plugin's ConfigMap is unless the Plugin says otherwise.
+    #[arg(long, default_value = "troupe-system", requires = "cluster")]
+    pub plugin_namespace: String,
     /// What users' own jobs may have in their pods beyond that: YAML as in `spec.grants` of a Plugin (`capabilities: [IPC_LOCK]`).
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
@@ -73,7 +76,7 @@ pub enum PluginCommand {
     Inspect(InspectArgs),
     /// Print a component's file as an immutable ConfigMap with the digest in its name, or as one of a name that can be changed.
     Configmap(ConfigmapArgs),
-    /// Ask a plugin again about recorded passes and tell where it answers otherwise; fails if anywhere.
+    /// Ask a plugin about recorded passes and scenarios and tell where it answers otherwise; fails if anywhere.
     Test(TestArgs),
     /// Tell what a new version of a plugin would change for recorded jobs; fails if any of it is dangerous to what lives.
     Diff(DiffArgs),
@@ -113,9 +116,24 @@ pub struct InspectArgs {
 pub struct TestArgs {
     /// A component, or the name of a plugin that comes with the host.
     pub file: PathBuf,
+    /// What it is tested by.
+    #[command(flatten)]
+    pub by: TestedBy,
+    /// Rewrite what the commands of scenarios print, instead of telling where it is otherwise.
+    #[arg(long, requires = "scenarios")]
+    pub update: bool,
+}
+
+/// What a plugin is tested by: one of them, or both.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub struct TestedBy {
     /// Passes from a host's admin port (`/recording`); - is standard input.
-    #[arg(long)]
-    pub recording: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    pub recording: Option<PathBuf>,
+    /// A folder of scenarios: *.txt in it and in the folders in it.
+    #[arg(long, value_name = "DIR")]
+    pub scenarios: Option<PathBuf>,
 }
 
 /// Which versions, and what to ask them.

@@ -7,10 +7,7 @@ use decide::{
     plan::{ChildKind, Descriptor, JobKind},
     snapshot::Job,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A kind of job with the framework that serves it.
 #[derive(Debug, Clone)]
@@ -112,8 +109,8 @@ pub struct Layout {
     kinds: Vec<Served>,
     watches: Vec<WatchSpec>,
     revisions: BTreeMap<String, Revision>,
-    /// Digests whose bytes are nowhere to be found.
-    lost: BTreeSet<String>,
+    /// Digests whose bytes cannot be had, and why.
+    lost: BTreeMap<String, String>,
     /// A digest that is not loaded can be, since the host keeps the bytes of each that plans a job.
     pub keeps_bytes: bool,
 }
@@ -167,14 +164,19 @@ impl Layout {
         self.revisions.insert(digest.to_owned(), Revision { descriptor: Arc::clone(descriptor), kinds });
     }
 
-    /// The bytes of this digest are nowhere to be found: its jobs are told so.
-    pub fn lose(&mut self, digest: &str) {
-        self.lost.insert(digest.to_owned());
+    /// The bytes of this digest cannot be had: its jobs are told so, and why.
+    pub fn lose(&mut self, digest: &str, why: &str) {
+        self.lost.insert(digest.to_owned(), why.to_owned());
     }
 
-    /// Digests whose bytes are nowhere to be found.
-    pub(crate) fn lost(&self) -> impl Iterator<Item = &String> {
+    /// Digests whose bytes cannot be had, and why.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = (&String, &String)> {
         self.lost.iter()
+    }
+
+    /// Why the bytes of this digest cannot be had.
+    pub(crate) fn why_lost(&self, digest: &str) -> Option<&String> {
+        self.lost.get(digest)
     }
 
     /// No job is planned by this digest any more.
@@ -214,7 +216,7 @@ impl Layout {
             Some(digest) if self.revisions.contains_key(&digest) || ledger.finished.is_some() => {
                 Planner::Digest(digest)
             }
-            Some(digest) if self.keeps_bytes && self.lost.contains(&digest) => Planner::Digest(digest),
+            Some(digest) if self.keeps_bytes && self.lost.contains_key(&digest) => Planner::Digest(digest),
             Some(digest) if self.keeps_bytes => Planner::Loading(digest),
             _ => self
                 .kinds
@@ -359,7 +361,8 @@ mod tests {
         let mut layout = layout();
         let pinned = Ledger { digest: "gone".into(), ..Ledger::default() };
         assert_eq!(planner(&layout, &pinned, None), Planner::Loading("gone".into()));
-        layout.lose("gone");
+        layout.lose("gone", "nobody has it");
+        assert_eq!(layout.why_lost("gone").map(String::as_str), Some("nobody has it"));
         assert_eq!(planner(&layout, &pinned, None), Planner::Digest("gone".into()));
         layout.keeps_bytes = false;
         assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));

@@ -29,6 +29,7 @@ pub mod rbac;
 pub mod reconcile;
 pub mod replay;
 pub mod resource;
+pub mod scenario;
 pub mod stores;
 mod table;
 pub mod telemetry;

@@ -42,7 +42,7 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::opaque")]
     pub config: Option<Value>,
-    /// What one call may use up.
+    /// What its calls may use up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<PluginLimits>,
     /// What its plans may contain beyond what a job's user asks for. Nothing unless it stands here.
@@ -103,13 +103,16 @@ pub struct OciSource {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BuiltInSource {}
 
-/// What one call may use up; what does not stand here has the host's own limit.
+/// What a plugin may use up; what does not stand here has the host's own limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginLimits {
     /// Fuel of one function, about one unit for each WebAssembly instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+    /// Fuel of all of its calls in a minute. While it is used up the plugin is not asked, and its jobs say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel_per_minute: Option<u64>,
     /// Wall clock of one function, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_milliseconds: Option<u32>,

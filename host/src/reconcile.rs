@@ -13,7 +13,7 @@ use crate::{
 use decide::{
     Decision, Report, Snapshot, Triage, Wake, decide,
     difference::{differences, touches_live},
-    plan::Answer,
+    plan::{Answer, Fault},
     triage,
 };
 use std::{ops::RangeInclusive, sync::Arc};
@@ -151,12 +151,24 @@ impl Context {
         }
     }
 
+    /// Adds to what is said of a plugin that is lost why its bytes could not be had.
+    fn tell_why_lost(&self, answer: &Answer, decision: &mut Decision) {
+        let (Answer::Faulted(Fault::Missing { digest }), Report::Trouble(trouble)) = (answer, &mut decision.report)
+        else {
+            return;
+        };
+        if let Some(why) = self.stores.layout().why_lost(digest) {
+            trouble.message = format!("{} ({why})", trouble.message);
+        }
+    }
+
     /// Asks the plugin about this instant, and decides.
     async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Answer, Decision) {
         self.migrate(key, snapshot).await;
         let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
         let Asked { answer, outlook } = self.plugins.ask(snapshot, ports).await;
-        let decision = decide(snapshot, &answer);
+        let mut decision = decide(snapshot, &answer);
+        self.tell_why_lost(&answer, &mut decision);
         self.compare(snapshot, &answer, &decision).await;
         let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
         self.passes.note(key, Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer: answer.clone() });

@@ -86,6 +86,12 @@ impl Candidate {
         self.fuel_of_describe
     }
 
+    /// The plugin alone, without settings; a fork of it can be given some.
+    #[must_use]
+    pub fn plugins(&self) -> &Plugins {
+        &self.plain
+    }
+
     /// The job of this pass is of a kind that it serves.
     #[must_use]
     pub fn serves(&self, pass: &Pass) -> bool {

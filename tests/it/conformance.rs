@@ -29,10 +29,10 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use cluster::{ControlPlane, Need, Options, require};
 use futures::{StreamExt, TryStreamExt, stream};
+use troupe::scenario::diff;
 
 use self::run::{Answer, run};
 use self::step::{MPI_JOBS, PADDLE_JOBS, Sequence};
-use crate::scenarios::diff;
 
 /// (sequence, steps, why the simulator answers otherwise). Nothing that the host relies on is here.
 const KNOWN: &[(&str, &[usize], &str)] = &[

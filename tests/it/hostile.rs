@@ -123,6 +123,7 @@ fn fault(answer: Answer) -> (String, String, String) {
         | Fault::NonDeterministic { plugin, function, message } => (plugin, function, message),
         Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget),
         Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
+        Fault::Throttled { plugin, fuel, .. } => (plugin, "any".to_owned(), fuel.to_string()),
         Fault::Missing { digest } => panic!("plugin {digest} is not loaded"),
     };
     assert_eq!(plugin, "hostile");

@@ -1,6 +1,6 @@
 //! Passes recorded on the simulator and asked again: in this process, by the admin port, and by the built binary.
 
-mod commands;
+pub(crate) mod commands;
 
 use futures::executor::block_on;
 use serde_json::{Value, json};

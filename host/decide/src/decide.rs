@@ -12,7 +12,7 @@ use crate::{
     snapshot::PodPhase,
     standing::Standing,
     status,
-    suspend::suspend,
+    suspend::{suspend, suspend_unplanned},
     ttl,
     waiting::Waiting,
 };
@@ -28,12 +28,12 @@ const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// What follows from the snapshot and the answer.
 ///
-/// A refusal or a fault touches no child: it becomes a condition on the job.
+/// A refusal or a fault becomes a condition on the job and touches no child, unless the user has suspended the job.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     match answer {
         Answer::Judged { plan, bodies, verdict } => judged(snapshot, plan, bodies, verdict),
-        Answer::Rejected(rejection) => rejected(rejection),
+        Answer::Rejected(rejection) => rejected(snapshot, rejection),
         Answer::Faulted(fault) => faulted(snapshot, fault),
     }
 }
@@ -152,25 +152,25 @@ fn is_at_rest(snapshot: &Snapshot) -> bool {
     snapshot.suspended() && snapshot.pods.is_empty() && !has_active_job
 }
 
-fn rejected(rejection: &Rejection) -> Decision {
+fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
     let (reason, message) = match rejection {
         Rejection::Invalid(_) => ("ValidationError", format!("Found validation errors: {rejection}")),
         Rejection::Unsupported(_) => ("Unsupported", rejection.to_string()),
     };
-    trouble("Rejected", reason, message, Wake::OnChange)
+    trouble(snapshot, "Rejected", reason, message, Wake::OnChange)
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
     let again = match fault {
-        Fault::BreakerOpen { until, .. } => *until,
+        Fault::BreakerOpen { until, .. } | Fault::Throttled { until, .. } => *until,
         _ => later(snapshot, FAULT_AGAIN),
     };
-    trouble("PluginFaulted", fault.reason(), fault.to_string(), Wake::At(again))
+    trouble(snapshot, "PluginFaulted", fault.reason(), fault.to_string(), Wake::At(again))
 }
 
-fn trouble(condition: &str, reason: &str, message: String, wake: Wake) -> Decision {
+fn trouble(snapshot: &Snapshot, condition: &str, reason: &str, message: String, wake: Wake) -> Decision {
     let trouble = Trouble { condition: condition.into(), reason: reason.into(), message };
-    Decision { actions: vec![], report: Report::Trouble(trouble), waiting: vec![], wake }
+    Decision { actions: suspend_unplanned(snapshot), report: Report::Trouble(trouble), waiting: vec![], wake }
 }
 
 fn later(snapshot: &Snapshot, after: SignedDuration) -> jiff::Timestamp {

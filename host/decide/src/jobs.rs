@@ -61,9 +61,14 @@ pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     if finished.outcome != Outcome::Failed || finished.clean == Clean::Keep {
         return vec![];
     }
+    suspend_all(snapshot).collect()
+}
+
+/// Suspends every Job of this job that is under way.
+pub(crate) fn suspend_all(snapshot: &Snapshot) -> impl Iterator<Item = Action> {
     let jobs = snapshot.children.iter().filter(|child| child.kind == "Job");
     let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !is_suspended(child));
-    running.map(|child| job_action(&child.name, suspend(child))).collect()
+    running.map(|child| job_action(&child.name, suspend(child)))
 }
 
 fn job_action(name: &str, write: Write) -> Action {

@@ -490,6 +490,19 @@ pub enum Fault {
         /// The last fault of those that led to this.
         cause: String,
     },
+    /// It has used up what all of its calls together may use up in a minute.
+    #[error(
+        "plugin {plugin} is not asked for a while: its calls have used up the {fuel} units of fuel that it has for a \
+             minute; raise limits.fuelPerMinute of its Plugin, or find out what it does with them"
+    )]
+    Throttled {
+        /// Which plugin.
+        plugin: String,
+        /// What it has for a minute.
+        fuel: u64,
+        /// When it is asked again.
+        until: Timestamp,
+    },
 }
 
 /// What a plugin is not asked about while its breaker is open.
@@ -513,7 +526,7 @@ fn missing(digest: &str) -> String {
     match digest.get(..12) {
         Some(short) => format!(
             "the plugin {short} that planned this job is lost: neither this host nor its namespace has the bytes; the job's \
-             pods are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0 or a Plugin brings them back"
+             pods are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0, its registry or a Plugin brings them back"
         ),
         None => "no plugin serves new jobs of this kind; make a Plugin that does".to_owned(),
     }
@@ -531,6 +544,7 @@ impl Fault {
             Self::Unacceptable { .. } => "UnacceptableAnswer",
             Self::NonDeterministic { .. } => "NonDeterministic",
             Self::BreakerOpen { .. } => "BreakerOpen",
+            Self::Throttled { .. } => "Throttled",
         }
     }
 }

@@ -291,18 +291,25 @@ proptest! {
     }
 
     #[test]
-    fn a_fault_touches_no_child(snapshot in snapshot()) {
+    fn a_fault_touches_no_child_unless_the_user_suspended_the_job(snapshot in snapshot()) {
         let fault = Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: "x".into() };
-        prop_assert!(decide(&snapshot, &Answer::Faulted(fault)).actions.is_empty());
+        let answer = Answer::Faulted(fault);
+        let actions = decide(&snapshot, &answer).actions;
+        prop_assert!(snapshot.suspended() || actions.is_empty());
+        prop_assert!(actions.iter().all(|action| ["Pod", "Job"].contains(&action.kind.as_str())));
+        let after = applied(&snapshot, &actions);
+        prop_assert!(decide(&after, &answer).actions.is_empty());
+        let runs = |snapshot: &Snapshot| snapshot.own_pods().any(|pod| !pod.terminating && pod.phase == PodPhase::Running);
+        prop_assert!(!snapshot.suspended() || !runs(&after));
     }
 
     #[test]
-    fn an_open_breaker_touches_no_child_and_is_waited_for(snapshot in snapshot(), seconds in 1_i64..10_000) {
+    fn an_open_breaker_is_waited_for(snapshot in snapshot(), seconds in 1_i64..10_000) {
         let until = snapshot.now + jiff::SignedDuration::from_secs(seconds);
         for scope in [Scope::Job, Scope::Plugin] {
             let fault = Fault::BreakerOpen { plugin: "p".into(), scope, until, cause: "it traps".into() };
             let decision = decide(&snapshot, &Answer::Faulted(fault));
-            prop_assert!(decision.actions.is_empty());
+            prop_assert!(snapshot.suspended() || decision.actions.is_empty());
             prop_assert_eq!(decision.wake, Wake::At(until));
         }
     }

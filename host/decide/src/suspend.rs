@@ -4,8 +4,8 @@ use crate::{
     Snapshot,
     cleanup::{delete_child, delete_pod, removes},
     decision::Action,
-    names,
-    plan::{Moment, Plan, Success},
+    jobs, names,
+    plan::{Clean, Moment, Plan, Success},
     snapshot::PodPhase,
 };
 
@@ -35,4 +35,14 @@ pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
             .any(|object| names::index_of_object(plan, object, job_name, &child.name).is_some())
     });
     pods.chain(objects.map(|child| delete_child(child))).collect()
+}
+
+/// The same while the plugin has no plan to say more: the user's switch ends what runs. Pods that are over stay, since
+/// their end may not be written down yet; so do objects, which cost nothing.
+pub(crate) fn suspend_unplanned(snapshot: &Snapshot) -> Vec<Action> {
+    if !snapshot.suspended() {
+        return vec![];
+    }
+    let pods = snapshot.own_pods().filter(|pod| removes(Clean::Active, pod)).map(|pod| delete_pod(pod));
+    pods.chain(jobs::suspend_all(snapshot)).collect()
 }

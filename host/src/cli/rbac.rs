@@ -4,7 +4,7 @@ use super::serve;
 use crate::{
     args::RbacArgs,
     metrics::Metrics,
-    plugin::{Options, Plugins, Seam, source},
+    plugin::{Options, Plugins, Seam, source, wanted},
     plugin_resource::{self, ConfigMapSource, PluginSpec},
     rbac::{self, Plugin},
     telemetry,
@@ -28,7 +28,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     }
     if args.cluster {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-        runtime.block_on(of_cluster(&mut plugins))?;
+        runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
     }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
     print!("{}", rbac::yaml(&rbac::documents(&plugins, &users)).context("the rights as YAML")?);
@@ -59,7 +59,7 @@ fn put(plugins: &mut Vec<Plugin>, plugin: Plugin) {
 
 /// The plugins that the cluster's Plugin resources name, each with what is granted to it there. One whose bytes cannot be
 /// had here keeps the rights of the built-in one, and is told.
-async fn of_cluster(plugins: &mut Vec<Plugin>) -> anyhow::Result<()> {
+async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> {
     let client = serve::client(&Metrics::default(), None).await?;
     let resources = Api::<plugin_resource::Plugin>::all(client.clone());
     let all =
@@ -68,7 +68,7 @@ async fn of_cluster(plugins: &mut Vec<Plugin>) -> anyhow::Result<()> {
         let name = resource.name_any();
         let there =
             plugins.iter().find(|plugin| plugin.descriptor.name == name).map(|plugin| plugin.descriptor.clone());
-        let descriptor = match (component(&client, &resource.spec).await, there) {
+        let descriptor = match (component(&client, &resource.spec, own).await, there) {
             (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
             (Ok(None), Some(there)) => there,
             (Ok(None), None) => {
@@ -80,15 +80,21 @@ async fn of_cluster(plugins: &mut Vec<Plugin>) -> anyhow::Result<()> {
                 continue;
             }
         };
-        put(plugins, Plugin { descriptor, grants: resource.spec.grants });
+        let PluginSpec { source, config, grants, .. } = resource.spec;
+        // What comes with the host is trusted as the host is.
+        let grants = match source.built_in {
+            Some(_) => wanted(&descriptor, &config.unwrap_or_default()),
+            None => grants,
+        };
+        put(plugins, Plugin { descriptor, grants });
     }
     Ok(())
 }
 
 /// The bytes that a ConfigMap has; None where they are elsewhere.
-async fn component(client: &Client, spec: &PluginSpec) -> anyhow::Result<Option<Vec<u8>>> {
+async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Result<Option<Vec<u8>>> {
     let Some(ConfigMapSource { name, namespace, key }) = &spec.source.config_map else { return Ok(None) };
-    let namespace = namespace.as_deref().unwrap_or("troupe-system");
+    let namespace = namespace.as_deref().unwrap_or(own);
     let place = format!("configmap {namespace}/{name}");
     let map = Api::<ConfigMap>::namespaced(client.clone(), namespace).get(name).await.with_context(|| place.clone())?;
     let mut data = map.binary_data.unwrap_or_default();

@@ -12,10 +12,14 @@ use crate::{
     stores::Observed,
 };
 use decide::{
+    Snapshot,
     difference::differences,
     grants::{self, Grants},
-    plan::Descriptor,
+    plan::{Answer, Descriptor, Fault},
 };
+
+/// So many jobs are asked about twice, to see whether the answers are the same.
+const REPEATED: usize = 16;
 
 impl Delivery {
     /// Loads the component beside the active one and lets it answer for every job that is there. Nobody is routed to it.
@@ -55,7 +59,13 @@ impl Delivery {
             error => refused("InvalidSchema", error.to_string()),
         })?;
         let Some(active) = active.filter(|active| *active != new.digest) else { return Ok(Comparison::default()) };
-        let comparison = self.preflight(name, active, &new.digest).await;
+        let (comparison, some) = self.preflight(name, active, &new.digest).await;
+        if let Err(fault) = plugins.repeats(&new.digest, some).await {
+            if !was_loaded {
+                plugins.unload(&new.digest);
+            }
+            return Err(refused("NonDeterministic", fault.to_string()));
+        }
         match comparison.examples.first() {
             Some(example) if comparison.failed > 0 => {
                 if !was_loaded {
@@ -72,10 +82,11 @@ impl Delivery {
         }
     }
 
-    /// What the new digest would do to the jobs of the framework that are not over.
-    async fn preflight(&self, name: &str, active: &str, new: &str) -> Comparison {
+    /// What the new digest would do to the jobs of the framework that are not over, and some of its answers.
+    async fn preflight(&self, name: &str, active: &str, new: &str) -> (Comparison, Vec<(Snapshot, Answer)>) {
         let (stores, plugins) = (&self.context.stores, &self.context.plugins);
         let mut comparison = Comparison::default();
+        let mut some = Vec::new();
         for key in stores.keys_of(name) {
             let Observed::Ready(snapshot) = stores.observe(&key, self.context.clock.now()) else { continue };
             if snapshot.ledger.finished.is_some() || snapshot.job.deleting || snapshot.managed_by_another() {
@@ -83,10 +94,16 @@ impl Delivery {
             }
             let by = if plugins.has(&snapshot.digest) { snapshot.digest.as_str() } else { active };
             let (old_answer, new_answer) = (plugins.answer(&snapshot, by).await, plugins.answer(&snapshot, new).await);
+            if let Answer::Faulted(Fault::Throttled { .. }) = new_answer {
+                continue;
+            }
             let different = differences(&snapshot, &old_answer, &new_answer);
             trial::note(&mut comparison, &format!("{}/{}", key.namespace, key.name), &different, &new_answer);
+            if some.len() < REPEATED {
+                some.push((*snapshot, new_answer));
+            }
         }
-        comparison
+        (comparison, some)
     }
 }
 

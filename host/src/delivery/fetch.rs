@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 pub(super) struct Fetched {
     pub(super) wasm: Vec<u8>,
     pub(super) digest: String,
-    /// What a reference to a registry resolved to.
-    pub(super) resolved: Option<String>,
+    /// Where they lie in a registry: what its reference resolved to, by the digest of the artifact's manifest.
+    pub(super) artifact: Option<OciSource>,
 }
 
 /// Why there are no bytes. The message says what to do.
@@ -117,7 +117,8 @@ impl Sources {
         Err(FetchError::NotAllowed(namespace.clone(), own.clone()))
     }
 
-    async fn registry(&self, from: &OciSource, key: Option<&str>) -> Result<Fetched, FetchError> {
+    /// The bytes of an artifact, signed by the key if one is given.
+    pub(super) async fn registry(&self, from: &OciSource, key: Option<&str>) -> Result<Fetched, FetchError> {
         let reference = Reference::parse(&from.reference).map_err(FetchError::Reference)?;
         let options = PullOptions {
             credentials: self.credentials(from).await?,
@@ -127,7 +128,7 @@ impl Sources {
             ..PullOptions::default()
         };
         let Pulled { wasm, digest, resolved } = oci::pull(&reference, &options).await?;
-        Ok(Fetched { wasm, digest, resolved: Some(resolved) })
+        Ok(Fetched { wasm, digest, artifact: Some(OciSource { reference: resolved, ..from.clone() }) })
     }
 
     async fn credentials(&self, from: &OciSource) -> Result<DockerConfig, FetchError> {
@@ -161,5 +162,5 @@ impl Sources {
 }
 
 fn fetched(wasm: Vec<u8>) -> Fetched {
-    Fetched { digest: source::digest(&wasm), wasm, resolved: None }
+    Fetched { digest: source::digest(&wasm), wasm, artifact: None }
 }

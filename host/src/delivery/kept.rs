@@ -1,19 +1,31 @@
-//! The bytes of plugins that jobs are planned by, kept in the host's namespace as immutable ConfigMaps: whatever becomes
+//! What is kept of the plugins that jobs are planned by, in the host's namespace as immutable ConfigMaps: whatever becomes
 //! of a plugin's source, and of this host, a running job's plugin is there.
+//!
+//! It is the bytes; of a large component from a registry it is where that registry has it.
 
-use crate::plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION};
+use super::fetch::{FetchError, Sources};
+use crate::{
+    plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION},
+    plugin_resource::OciSource,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api, Client,
+    Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
 };
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A component with more bytes than this stays with the registry that it came from.
+pub(super) const LARGEST: usize = 8 << 20;
+
 /// Bytes of a plugin in one ConfigMap.
 const CHUNK: usize = 900 << 10;
+
+/// Where a ConfigMap says which artifact of a registry the plugin is, as a Plugin's `spec.source.oci` does.
+const ARTIFACT_KEY: &str = "oci.json";
 
 /// How many ConfigMaps hold the plugin.
 const CHUNKS_ANNOTATION: &str = "troupe.dev/chunks";
@@ -29,13 +41,29 @@ const RELEASED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why bytes cannot be kept or brought back.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeptError {
+pub(super) enum KeptError {
     /// There are none.
     #[error("the host has not kept {0}")]
     NotKept(String),
     /// They are not what they were.
     #[error("what the host has kept of {0} is damaged")]
     Damaged(String),
+    /// They stayed with their registry, which does not give them.
+    #[error("{digest} is too large to be kept anywhere but in its registry")]
+    Pull {
+        /// Whose bytes.
+        digest: String,
+        /// Why they do not come.
+        source: Box<FetchError>,
+    },
+    /// They stayed with their registry, and it is not they what the reference names.
+    #[error("the host has kept {digest} as {reference}, which is another component")]
+    Another {
+        /// Whose bytes.
+        digest: String,
+        /// Where they were said to be.
+        reference: String,
+    },
     /// They cannot be compressed.
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
@@ -51,26 +79,42 @@ pub(crate) enum KeptError {
     },
 }
 
+/// What one ConfigMap holds.
+enum Part {
+    /// Some of the component's compressed bytes, in so many ConfigMaps.
+    Chunk(Vec<u8>, usize),
+    /// The whole component, in a registry.
+    Artifact(OciSource),
+}
+
 /// The ConfigMaps of one namespace.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(super) struct Kept {
     maps: Api<ConfigMap>,
-    /// A plugin has no more bytes than this.
-    limit: usize,
+    /// Whence a large component is pulled again.
+    sources: Sources,
+    /// A component with more bytes stays with its registry.
+    largest: usize,
 }
 
 impl Kept {
-    pub(crate) fn new(client: Client, namespace: &str, limit: usize) -> Self {
-        Self { maps: Api::namespaced(client, namespace), limit }
+    pub(super) fn new(sources: &Sources, namespace: &str, largest: usize) -> Self {
+        Self { maps: Api::namespaced(sources.client.clone(), namespace), sources: sources.clone(), largest }
     }
 
-    /// Keeps the bytes, unless they are kept already.
+    /// Keeps the bytes, unless they are kept already. Many of them that are an artifact of a registry stay there, and
+    /// where that is is kept: its reference by digest, and the name of the Secret that opens it.
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(crate) async fn keep(&self, digest: &str, wasm: &[u8]) -> Result<(), KeptError> {
+    pub(super) async fn keep(&self, digest: &str, wasm: &[u8], artifact: Option<&OciSource>) -> Result<(), KeptError> {
         if self.has(digest).await? {
             return Ok(());
+        }
+        if let Some(artifact) = artifact.filter(|_| wasm.len() > self.largest) {
+            let text = json!(artifact).to_string();
+            let data = Some(BTreeMap::from([(ARTIFACT_KEY.to_owned(), text)]));
+            return self.create(digest, 0, 1, ConfigMap { data, ..ConfigMap::default() }).await;
         }
         let whole = wasm.to_vec();
         let compressed = tokio::task::spawn_blocking(move || source::compress(&whole)).await;
@@ -78,31 +122,36 @@ impl Kept {
         let chunks = bytes.chunks(CHUNK);
         let count = chunks.len();
         for (number, chunk) in chunks.enumerate().rev() {
-            let name = name(digest, number);
-            let map = ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(name.clone()),
-                    labels: Some(BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])),
-                    annotations: Some(BTreeMap::from([
-                        (DIGEST_ANNOTATION.to_owned(), digest.to_owned()),
-                        (CHUNKS_ANNOTATION.to_owned(), count.to_string()),
-                    ])),
-                    ..ObjectMeta::default()
-                },
-                binary_data: Some(BTreeMap::from([(COMPRESSED_KEY.to_owned(), ByteString(chunk.to_vec()))])),
-                immutable: Some(true),
-                ..ConfigMap::default()
-            };
-            match self.maps.create(&PostParams::default(), &map).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-                Err(source) => return Err(KeptError::Api { attempt: "create", name, source }),
-            }
+            let binary_data = Some(BTreeMap::from([(COMPRESSED_KEY.to_owned(), ByteString(chunk.to_vec()))]));
+            self.create(digest, number, count, ConfigMap { binary_data, ..ConfigMap::default() }).await?;
         }
         Ok(())
     }
 
-    /// All of its bytes are kept: the first ConfigMap is made last.
+    /// Makes one of `count` ConfigMaps, unless it is there.
+    async fn create(&self, digest: &str, number: usize, count: usize, content: ConfigMap) -> Result<(), KeptError> {
+        let name = name(digest, number);
+        let map = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                labels: Some(BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])),
+                annotations: Some(BTreeMap::from([
+                    (DIGEST_ANNOTATION.to_owned(), digest.to_owned()),
+                    (CHUNKS_ANNOTATION.to_owned(), count.to_string()),
+                ])),
+                ..ObjectMeta::default()
+            },
+            immutable: Some(true),
+            ..content
+        };
+        match self.maps.create(&PostParams::default(), &map).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(source) => Err(KeptError::Api { attempt: "create", name, source }),
+        }
+    }
+
+    /// All of it is kept: the first ConfigMap is made last.
     async fn has(&self, digest: &str) -> Result<bool, KeptError> {
         let name = name(digest, 0);
         let found = self.maps.get_metadata_opt(&name).await;
@@ -115,37 +164,55 @@ impl Kept {
     ///
     /// # Errors
     /// They are not there, not whole, or others.
-    pub(crate) async fn bring(&self, digest: &str) -> Result<Vec<u8>, KeptError> {
-        let (first, count) = match self.chunk(digest, 0).await? {
-            Some(chunk) => chunk,
+    pub(super) async fn bring(&self, digest: &str) -> Result<Vec<u8>, KeptError> {
+        let damaged = || KeptError::Damaged(short(digest).to_owned());
+        let (mut bytes, count) = match self.part(digest, 0).await? {
+            Some(Part::Chunk(bytes, count)) => (bytes, count),
+            Some(Part::Artifact(artifact)) => return self.pull(digest, artifact).await,
             None => return Err(KeptError::NotKept(short(digest).to_owned())),
         };
-        let damaged = || KeptError::Damaged(short(digest).to_owned());
-        let mut bytes = first;
-        for number in 1..count.min(self.limit / CHUNK + 1) {
-            bytes.extend(self.chunk(digest, number).await?.ok_or_else(damaged)?.0);
+        for number in 1..count.min(self.sources.limit / CHUNK + 1) {
+            let Some(Part::Chunk(more, _)) = self.part(digest, number).await? else { return Err(damaged()) };
+            bytes.extend(more);
         }
-        let wasm = source::decompress(&bytes, self.limit).map_err(|_| damaged())?;
+        let wasm = source::decompress(&bytes, self.sources.limit).map_err(|_| damaged())?;
         if source::digest(&wasm) == digest { Ok(wasm) } else { Err(damaged()) }
     }
 
-    async fn chunk(&self, digest: &str, number: usize) -> Result<Option<(Vec<u8>, usize)>, KeptError> {
+    async fn part(&self, digest: &str, number: usize) -> Result<Option<Part>, KeptError> {
         let name = name(digest, number);
         let found = self.maps.get_opt(&name).await;
         let Some(map) = found.map_err(|source| KeptError::Api { attempt: "get", name, source })? else {
             return Ok(None);
         };
+        if let Some(text) = map.data.as_ref().and_then(|data| data.get(ARTIFACT_KEY)) {
+            let artifact = serde_json::from_str(text).map_err(|_| KeptError::Damaged(short(digest).to_owned()))?;
+            return Ok(Some(Part::Artifact(artifact)));
+        }
         let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key).cloned();
         let count = annotation(CHUNKS_ANNOTATION).and_then(|count| count.parse().ok()).unwrap_or(1);
         let bytes = map.binary_data.and_then(|mut data| data.remove(COMPRESSED_KEY));
-        Ok(bytes.map(|bytes| (bytes.0, count)))
+        Ok(bytes.map(|bytes| Part::Chunk(bytes.0, count)))
+    }
+
+    /// The bytes with this digest from the registry that they stayed with. No signature is asked for: it held when they were
+    /// accepted, and what has the same SHA-256 is the same. So neither a key that was changed since, nor one that is gone
+    /// with its Plugin, stands in the way of a job that runs.
+    async fn pull(&self, digest: &str, artifact: OciSource) -> Result<Vec<u8>, KeptError> {
+        let short = short(digest).to_owned();
+        match self.sources.registry(&artifact, None).await {
+            // The bytes have the digest that the pull says they have.
+            Ok(fetched) if fetched.digest == digest => Ok(fetched.wasm),
+            Ok(_) => Err(KeptError::Another { digest: short, reference: artifact.reference }),
+            Err(source) => Err(KeptError::Pull { digest: short, source: Box::new(source) }),
+        }
     }
 
     /// Releases what nothing has needed for a day: marks what is not `needed` now, and deletes what was marked a day ago.
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(crate) async fn sweep(&self, needed: &BTreeSet<String>, now: Timestamp) -> Result<(), KeptError> {
+    pub(super) async fn sweep(&self, needed: &BTreeSet<String>, now: Timestamp) -> Result<(), KeptError> {
         let list = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let all = self.maps.list_metadata(&list).await;
         let failed = |attempt: &'static str, name: &str| {
@@ -211,29 +278,4 @@ pub(crate) fn short(digest: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn map(annotations: &[(&str, &str)]) -> PartialObjectMeta<ConfigMap> {
-        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        PartialObjectMeta {
-            metadata: ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() },
-            ..PartialObjectMeta::default()
-        }
-    }
-
-    #[test]
-    fn bytes_are_released_when_nothing_has_needed_them_for_a_day() {
-        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
-        let (used, unused) = (BTreeSet::from(["d".to_owned()]), BTreeSet::new());
-        let fresh = map(&[(DIGEST_ANNOTATION, "d")]);
-        assert_eq!(fate(&fresh, &used, now), Fate::Stays);
-        assert_eq!(fate(&fresh, &unused, now), Fate::Mark(Some(now.to_string())));
-        let marked = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:01Z")]);
-        assert_eq!(fate(&marked, &unused, now), Fate::Stays);
-        assert_eq!(fate(&marked, &used, now), Fate::Mark(None));
-        let old = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:00Z")]);
-        assert_eq!(fate(&old, &unused, now), Fate::Goes);
-        assert_eq!(fate(&map(&[]), &unused, now), Fate::Stays);
-    }
-}
+mod tests;

@@ -5,12 +5,14 @@
 mod accept;
 mod fetch;
 mod kept;
+mod lost;
 mod report;
 mod startup;
 mod trial;
 mod trials;
 mod upgrade;
 mod wanted;
+mod watched;
 
 pub(crate) use kept::short;
 pub(crate) use trials::Trials;
@@ -25,29 +27,23 @@ use crate::{
 };
 use decide::status::merge_patch;
 use fetch::{FetchError, Fetched, Sources};
-use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::ConfigMap;
+use futures::StreamExt;
 use kept::Kept;
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
-    core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
 };
 use report::{Stage, Trouble};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    pin::Pin,
     sync::Arc,
     time::Duration,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 use upgrade::{Found, Step, step};
+use watched::{Version, Versions};
 
 /// Counts in statuses are no older than this, and what failed is tried again after it.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -64,16 +60,6 @@ pub struct Options {
     pub source_namespaces: BTreeSet<String>,
 }
 
-/// Something happened to a Plugin or to a ConfigMap.
-enum Happened {
-    Plugin(Box<Plugin>),
-    PluginGone(String),
-    /// A list begins; what it does not show is gone when it has ended.
-    Listing,
-    Listed,
-    ConfigMap,
-}
-
 /// What is known of a Plugin.
 struct Known {
     resource: Plugin,
@@ -86,8 +72,7 @@ struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LookedAt {
     generation: i64,
-    /// Version of the ConfigMap that is the source.
-    source: Option<String>,
+    source: Version,
 }
 
 /// The task that delivers plugins.
@@ -96,10 +81,13 @@ pub(crate) struct Delivery {
     context: Arc<Context>,
     sources: Sources,
     kept: Option<Kept>,
+    versions: Versions,
     known: BTreeMap<String, Known>,
     /// Plugins that a list has shown so far.
     listed: Option<BTreeSet<String>>,
     swept: Instant,
+    /// When lost digests are looked for again.
+    lost_again: Instant,
 }
 
 impl Delivery {
@@ -126,49 +114,6 @@ impl Delivery {
                     self.sweep().await;
                 }
             }
-        }
-    }
-
-    /// Plugins, and the metadata of ConfigMaps that may be sources.
-    fn watched(&self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
-        let plugins = watcher(Api::<Plugin>::all(self.client.clone()), watcher::Config::default());
-        let plugins = plugins.default_backoff().filter_map(async |event| match event {
-            Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin))),
-            Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
-            Ok(Event::Init) => Some(Happened::Listing),
-            Ok(Event::InitDone) => Some(Happened::Listed),
-            Err(error) => {
-                debug!(error = chain(&error), "watch of Plugins broke and is started again");
-                None
-            }
-        });
-        let namespaces = self.sources.namespace.iter().chain(&self.sources.allowed);
-        let maps = namespaces.map(|namespace| {
-            let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), namespace);
-            let changes = watcher(maps, watcher::Config::default()).default_backoff();
-            changes.filter_map(async |event| event.ok().map(|_| Happened::ConfigMap)).boxed()
-        });
-        futures::stream::select(plugins, futures::stream::select_all(maps)).boxed()
-    }
-
-    async fn note(&mut self, event: Happened) {
-        match event {
-            Happened::Plugin(plugin) => {
-                let name = plugin.name_any();
-                if let Some(listed) = &mut self.listed {
-                    listed.insert(name.clone());
-                }
-                self.learn(*plugin);
-                self.look_at(&name).await;
-            }
-            Happened::PluginGone(name) => self.forget(&name),
-            Happened::Listing => self.listed = Some(BTreeSet::new()),
-            Happened::Listed => {
-                let listed = self.listed.take().unwrap_or_default();
-                let gone: Vec<_> = self.known.keys().filter(|name| !listed.contains(*name)).cloned().collect();
-                gone.iter().for_each(|name| self.forget(name));
-            }
-            Happened::ConfigMap => self.look_at_all(false).await,
         }
     }
 
@@ -210,15 +155,16 @@ impl Delivery {
         self.known.keys().cloned().collect()
     }
 
-    /// Looks at a Plugin, unless neither it nor its source has changed since the last time.
+    /// Looks at a Plugin, unless neither it nor its source has changed since the last time. While its source's namespace is
+    /// listed it waits for the end of that, when all are looked at.
     async fn look_at(&mut self, name: &str) {
         let Some(known) = self.known.get(name) else { return };
         let plugin = known.resource.clone();
         let now = LookedAt {
             generation: plugin.metadata.generation.unwrap_or_default(),
-            source: self.version_of_source(&plugin).await,
+            source: self.version_of_source(&plugin.spec),
         };
-        if known.looked_at.as_ref() == Some(&now) {
+        if now.source == Version::NotYet || known.looked_at.as_ref() == Some(&now) {
             return;
         }
         let mut status = known.status.clone();
@@ -241,22 +187,13 @@ impl Delivery {
         self.refresh_one(name).await;
     }
 
-    /// Whether a source may have changed, without its bytes. A reference to a registry is looked at when the Plugin changes.
-    async fn version_of_source(&self, plugin: &Plugin) -> Option<String> {
-        let map = plugin.spec.source.config_map.as_ref()?;
-        let namespace = self.sources.namespace_of(map).ok()?;
-        let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &namespace);
-        let metadata = maps.get_metadata_opt(&map.name).await.ok()??;
-        metadata.resource_version()
-    }
-
     /// Everything from the source to the service; says why it got no further.
     async fn look(&mut self, plugin: &Plugin, status: &mut PluginStatus) -> Result<(), Trouble> {
         let name = plugin.name_any();
         let active = self.active(&name);
         let settings = settings(&plugin.spec);
         self.apply_settings(&name, &settings);
-        let (digest, wasm) = self.find(plugin, status).await?;
+        let (digest, fetched) = self.find(plugin, status).await?;
         let refuse = |status: &mut PluginStatus, trouble: Trouble| {
             if active.as_ref() != Some(&digest) {
                 let candidate =
@@ -267,11 +204,14 @@ impl Delivery {
         };
         let prepared = match self.context.plugins.prepared(&digest) {
             Some(prepared) => prepared,
-            None => self.prepare(&name, wasm.clone()).await.map_err(|trouble| refuse(status, trouble))?,
+            None => {
+                let wasm = fetched.as_ref().map(|fetched| fetched.wasm.as_slice()).unwrap_or_default();
+                self.prepare(&name, wasm).await.map_err(|trouble| refuse(status, trouble))?
+            }
         };
         let preflight = self.accept(&name, &prepared, &settings, active.as_deref()).await;
         let preflight = preflight.map_err(|trouble| refuse(status, trouble))?;
-        self.keep(&digest, wasm).await.map_err(|trouble| refuse(status, trouble))?;
+        self.keep(fetched.as_ref()).await.map_err(|trouble| refuse(status, trouble))?;
         let candidate = status.candidate.take().filter(|candidate| candidate.digest == digest);
         let stopped = candidate.as_ref().is_some_and(|candidate| candidate.state == CandidateState::Stopped);
         let found = Found { digest: &digest, active: active.as_deref(), previous: status.previous.as_deref(), stopped };
@@ -302,51 +242,48 @@ impl Delivery {
     }
 
     /// The digest that a Plugin asks for, and its bytes unless it is loaded.
-    async fn find(&self, plugin: &Plugin, status: &mut PluginStatus) -> Result<(String, Option<Vec<u8>>), Trouble> {
+    async fn find(&self, plugin: &Plugin, status: &mut PluginStatus) -> Result<(String, Option<Fetched>), Trouble> {
         let pin = plugin.spec.digest.as_ref();
         if let Some(pin) = pin.filter(|pin| self.context.plugins.has(pin)) {
             return Ok((pin.clone(), None));
         }
         let failed = |error: &FetchError| Trouble { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
         let fetched = self.sources.fetch(&plugin.name_any(), &plugin.spec).await;
-        let Some(pin) = pin else {
-            let Fetched { wasm, digest, resolved } = fetched.map_err(|error| failed(&error))?;
-            status.resolved = resolved;
-            return Ok((digest, Some(wasm)));
-        };
-        let has = match fetched {
-            Ok(fetched) if fetched.digest == *pin => {
-                status.resolved = fetched.resolved;
-                return Ok((fetched.digest, Some(fetched.wasm)));
+        let found = match (pin, fetched) {
+            (None, fetched) => fetched.map_err(|error| failed(&error))?,
+            (Some(pin), Ok(fetched)) if fetched.digest == *pin => fetched,
+            (Some(pin), fetched) => {
+                let has = match fetched {
+                    Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
+                    Err(error) => chain(&error),
+                };
+                let wasm = self.bring(pin).await.map_err(|why| Trouble {
+                    at: Stage::Fetched,
+                    reason: "DigestMismatch",
+                    message: format!(
+                        "spec.digest asks for {}, but {why}, and {has}; put the right digest or remove it",
+                        short(pin)
+                    ),
+                })?;
+                return Ok((pin.clone(), Some(Fetched { wasm, digest: pin.clone(), artifact: None })));
             }
-            Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
-            Err(error) => chain(&error),
         };
-        match self.bring(pin).await {
-            Some(wasm) => Ok((pin.clone(), Some(wasm))),
-            None => Err(Trouble {
-                at: Stage::Fetched,
-                reason: "DigestMismatch",
-                message: format!(
-                    "spec.digest asks for {}, which the host has not kept, and {has}; put the right digest or remove it",
-                    short(pin)
-                ),
-            }),
-        }
+        status.resolved = found.artifact.as_ref().map(|artifact| artifact.reference.clone());
+        Ok((found.digest.clone(), Some(found)))
     }
 
     /// Compiles what is a stranger's, in a process of its own.
-    async fn prepare(&self, name: &str, wasm: Option<Vec<u8>>) -> Result<Prepared, Trouble> {
-        let prepared = self.context.plugins.prepare_foreign(name, &wasm.unwrap_or_default()).await;
+    async fn prepare(&self, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
+        let prepared = self.context.plugins.prepare_foreign(name, wasm).await;
         prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
     }
 
     /// Keeps the bytes before any job is planned by them.
-    async fn keep(&self, digest: &str, wasm: Option<Vec<u8>>) -> Result<(), Trouble> {
-        let (Some(kept), Some(wasm)) = (&self.kept, wasm) else { return Ok(()) };
+    async fn keep(&self, fetched: Option<&Fetched>) -> Result<(), Trouble> {
+        let (Some(kept), Some(Fetched { wasm, digest, artifact })) = (&self.kept, fetched) else { return Ok(()) };
         let failed =
             |error: kept::KeptError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
-        kept.keep(digest, &wasm).await.map_err(failed)
+        kept.keep(digest, wasm, artifact.as_ref()).await.map_err(failed)
     }
 
     /// Every digest that plans jobs gets the Plugin's settings: grants and limits at once, whatever becomes of the rest of
@@ -461,68 +398,6 @@ impl Delivery {
             Ok(stored) => known.resource.status = stored.status,
             Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
         }
-    }
-
-    async fn bring(&self, digest: &str) -> Option<Vec<u8>> {
-        let brought = self.kept.as_ref()?.bring(digest).await;
-        brought.map_err(|error| warn!(error = chain(&error), "the bytes of a plugin cannot be brought back")).ok()
-    }
-
-    /// Loads a digest that jobs are pinned to; jobs of one that is lost are told so.
-    async fn bring_back(&mut self, digest: &str) {
-        let wasm = match self.bring(digest).await {
-            Some(wasm) => Some(wasm),
-            None => self.in_a_source(digest).await,
-        };
-        self.load_back(digest, wasm).await;
-    }
-
-    async fn load_back(&mut self, digest: &str, wasm: Option<Vec<u8>>) {
-        let prepared = match wasm {
-            Some(wasm) => self.prepare(short(digest), Some(wasm)).await.map_err(|trouble| trouble.message),
-            None => Err("its bytes are nowhere to be found".to_owned()),
-        };
-        let loaded = prepared.and_then(|prepared| {
-            let spec = self.known.get(&prepared.descriptor.name).map(|known| &known.resource.spec);
-            let settings = spec.map_or_else(Settings::default, settings);
-            let added = self.context.plugins.add(&prepared, &settings);
-            let added = added.or_else(|_| self.context.plugins.add(&prepared, &Settings::default()));
-            added.map(|()| prepared).map_err(|error| error.to_string())
-        });
-        match loaded {
-            Ok(prepared) => {
-                info!(plugin = prepared.descriptor.name, digest = short(digest), "brought back for jobs that run");
-                self.context.stores.change(|layout| layout.add(&prepared.descriptor, digest));
-            }
-            Err(why) => {
-                warn!(digest = short(digest), why, "a plugin that jobs need is lost; their pods are left alone");
-                self.context.stores.change(|layout| layout.lose(digest));
-            }
-        }
-        self.context.stores.jobs().into_iter().for_each(|key| self.context.queue.add(key));
-    }
-
-    /// Digests that were lost may be there again.
-    async fn look_for_lost(&mut self) {
-        let layout = self.context.stores.layout();
-        for digest in layout.lost() {
-            let Some(kept) = &self.kept else { return };
-            if let Ok(wasm) = kept.bring(digest).await {
-                self.load_back(digest, Some(wasm)).await;
-            }
-        }
-    }
-
-    /// The bytes of a digest that some Plugin's source still has.
-    async fn in_a_source(&self, digest: &str) -> Option<Vec<u8>> {
-        for (name, known) in &self.known {
-            if let Ok(fetched) = self.sources.fetch(name, &known.resource.spec).await
-                && fetched.digest == digest
-            {
-                return Some(fetched.wasm);
-            }
-        }
-        None
     }
 
     /// Releases what neither a job nor a Plugin needs, once it is known what jobs there are.

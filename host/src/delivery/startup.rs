@@ -1,7 +1,7 @@
 //! What a host does about plugins before it plans the first job: keeps the bytes of those that come with it, and brings
 //! back those that served before.
 
-use super::{Delivery, Kept, Options, Plugin, Sources, short};
+use super::{Delivery, Kept, Options, Plugin, Sources, Versions, kept::LARGEST, short};
 use crate::{
     apply::DEADLINE,
     layout::Route,
@@ -23,12 +23,24 @@ const ATTEMPTS: u32 = 3;
 impl Delivery {
     /// Whatever served before serves again once this returns.
     pub(crate) async fn start(client: Client, context: Arc<Context>, options: Options) -> Self {
-        let limit = Limits::default().component;
-        let kept = options.namespace.as_ref().map(|namespace| Kept::new(client.clone(), namespace, limit));
-        let sources =
-            Sources { client: client.clone(), namespace: options.namespace, allowed: options.source_namespaces, limit };
-        let mut delivery =
-            Self { client, context, sources, kept, known: BTreeMap::new(), listed: None, swept: Instant::now() };
+        let sources = Sources {
+            client: client.clone(),
+            namespace: options.namespace,
+            allowed: options.source_namespaces,
+            limit: Limits::default().component,
+        };
+        let kept = sources.namespace.as_ref().map(|namespace| Kept::new(&sources, namespace, LARGEST));
+        let mut delivery = Self {
+            client,
+            context,
+            sources,
+            kept,
+            versions: Versions::default(),
+            known: BTreeMap::new(),
+            listed: None,
+            swept: Instant::now(),
+            lost_again: Instant::now(),
+        };
         delivery.keep_built_ins().await;
         for plugin in delivery.list().await {
             delivery.restore(plugin).await;
@@ -49,7 +61,7 @@ impl Delivery {
         for (framework, digest) in self.context.plugins.frameworks() {
             let Some(wasm) = Plugins::built_in(&framework.name) else { continue };
             let mut attempt = 1;
-            while let Err(error) = kept.keep(&digest, wasm).await {
+            while let Err(error) = kept.keep(&digest, wasm, None).await {
                 warn!(plugin = framework.name, error = chain(&error), "the bytes of a plugin cannot be kept");
                 if attempt == ATTEMPTS {
                     self.kept = None;

@@ -53,10 +53,13 @@ impl Trial {
 
     /// A job that the active digest plans was shown to the candidate too.
     pub(crate) fn note_compared(&mut self, job: &str, differences: &[Difference], candidate: &Answer) {
-        note(&mut self.live, job, differences, candidate);
-        if let Answer::Faulted(fault) = candidate {
-            self.stop(format!("{job}: {fault}"));
+        match candidate {
+            // It was not asked, since the plugin's jobs burnt too much together.
+            Answer::Faulted(Fault::Throttled { .. }) => return,
+            Answer::Faulted(fault) => self.stop(format!("{job}: {fault}")),
+            Answer::Judged { .. } | Answer::Rejected(_) => {}
         }
+        note(&mut self.live, job, differences, candidate);
         if let Some(difference) = differences.iter().find(|difference| difference.danger == Danger::Dangerous) {
             self.stop(format!("{job}: a live pod would be touched: {difference}"));
         }
@@ -64,6 +67,9 @@ impl Trial {
 
     /// A job that the candidate plans was not answered.
     pub(crate) fn note_fault(&mut self, job: &str, fault: &Fault) {
+        if matches!(fault, Fault::Throttled { .. }) {
+            return;
+        }
         self.live.passes += 1;
         self.live.failed += 1;
         self.stop(format!("{job}: {fault}"));
@@ -129,6 +135,15 @@ mod tests {
         trial.note_fault("ns/hamlet", &fault());
         assert_eq!(trial.stopped.as_deref(), Some("ns/hamlet: plugin plays ran out of fuel in plan"));
         assert_eq!((trial.live.passes, trial.live.failed), (1, 1));
+    }
+
+    #[test]
+    fn a_canary_does_not_stop_because_its_plugin_has_no_fuel_left_this_minute() {
+        let throttled = Fault::Throttled { plugin: "plays".into(), fuel: 1, until: jiff::Timestamp::UNIX_EPOCH };
+        let mut trial = Trial::of("new", CandidateState::Canary);
+        trial.note_fault("ns/hamlet", &throttled);
+        trial.note_compared("ns/hamlet", &[difference(Danger::Dangerous)], &Answer::Faulted(throttled));
+        assert_eq!(trial, Trial::of("new", CandidateState::Canary));
     }
 
     #[test]

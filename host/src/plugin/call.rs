@@ -2,6 +2,7 @@
 //! pass; each is dropped afterwards, so nothing a plugin keeps survives and nothing a trap breaks is used again.
 
 use super::{
+    allowance::Allowances,
     compile::LoadError,
     convert::{Exports, JobInput, Live, Seen, Stop},
     guest::Guest,
@@ -60,6 +61,8 @@ pub(super) struct Asked<'a> {
     pub(super) plugin: &'a str,
     pub(super) exports: &'a Exports,
     pub(super) limits: &'a Limits,
+    /// What the calls burn is charged here.
+    pub(super) allowances: &'a Allowances,
 }
 
 /// An instance with its store, while it lives.
@@ -225,6 +228,7 @@ impl Open<'_> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.caller.tally.note(self.asked.plugin, &self.calls);
+        self.asked.allowances.charge(self.asked.plugin, self.calls.iter().map(|call| call.fuel).sum());
     }
 }
 

@@ -7,7 +7,7 @@
 //! that lies.
 
 use super::{
-    compile::{LoadError, config, plausible, ready},
+    compile::{LoadError, config, load, plausible},
     convert::Exports,
     limits::Limits,
     log::clean,
@@ -27,7 +27,7 @@ use tokio::{
     sync::Semaphore,
     time::timeout,
 };
-use wasmtime::{Engine, component::Component, error::Context};
+use wasmtime::{Engine, error::Context};
 
 /// What a child may say before it is not listened to any more, in bytes.
 const WORDS: u64 = 16 << 10;
@@ -73,15 +73,7 @@ pub(super) async fn compile(
 ) -> Result<(Exports, String), LoadError> {
     plausible(limits, wasm)?;
     let artifact = artifact(program, bounds, wasm).await?;
-    let component = load(engine, &artifact).map_err(LoadError::Compile)?;
-    Ok((ready(engine, &component)?, digest(wasm)))
-}
-
-#[expect(unsafe_code, reason = "there is no other way to load what another process compiled")]
-fn load(engine: &Engine, artifact: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: these bytes are what `Engine::precompile_component` of this same program made: they came over a pipe that only
-    // our own child could write to, in this very call, and have been nowhere else.
-    unsafe { Component::deserialize(engine, artifact) }
+    Ok((load(engine, &artifact)?, digest(wasm)))
 }
 
 async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {

@@ -175,6 +175,26 @@ pub(super) fn compile(engine: &Engine, limits: &Limits, wasm: &[u8]) -> Result<(
     Ok((ready(engine, &component)?, digest(wasm)))
 }
 
+/// The same component once more, from what it was compiled to.
+///
+/// # Errors
+/// It cannot be loaded a second time.
+pub(super) fn reload(engine: &Engine, exports: &Exports) -> Result<Exports, LoadError> {
+    load(engine, &exports.component().serialize().map_err(LoadError::Compile)?)
+}
+
+/// The exports of what a component was compiled to.
+///
+/// # Errors
+/// It imports too much or exports too little.
+#[expect(unsafe_code, reason = "there is no other way to load what was compiled before")]
+pub(super) fn load(engine: &Engine, artifact: &[u8]) -> Result<Exports, LoadError> {
+    // SAFETY: these bytes are what this same program compiled: this process just now, or its own child, over a pipe that
+    // nobody else could write to. They have been nowhere else.
+    let component = unsafe { Component::deserialize(engine, artifact) };
+    ready(engine, &component.map_err(LoadError::Compile)?)
+}
+
 /// Lets bytes pass that are worth compiling.
 ///
 /// # Errors
@@ -194,7 +214,7 @@ pub(super) fn plausible(limits: &Limits, wasm: &[u8]) -> Result<(), LoadError> {
 ///
 /// # Errors
 /// It imports too much or exports too little.
-pub(super) fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
+fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
     let of_contract = |name: &str| name.starts_with(INTERFACE) && !name.starts_with(TRACK);
     if component.component_type().exports(engine).any(|(name, _)| of_contract(name)) {
         let source = wasmtime::Error::msg("it is made for another version of the contract");

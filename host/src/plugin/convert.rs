@@ -10,7 +10,10 @@ use decide::{Outlook, Snapshot, names, plan, snapshot};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use wasmtime::{Store, component::InstancePre};
+use wasmtime::{
+    Store,
+    component::{Component, InstancePre},
+};
 
 mod answer;
 
@@ -214,6 +217,11 @@ impl Exports {
     /// An export is missing or has another type than in the contract.
     pub(super) fn new(component: InstancePre<Guest>) -> wasmtime::Result<Self> {
         bindings::PluginPre::new(component).map(Self)
+    }
+
+    /// What was compiled.
+    pub(super) fn component(&self) -> &Component {
+        self.0.instance_pre().component()
     }
 
     pub(super) fn instantiate(&self, store: &mut Store<Guest>) -> Result<Live, Stop> {

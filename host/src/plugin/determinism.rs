@@ -14,16 +14,15 @@ use serde_json::Value;
 const SAMPLED: u8 = 64;
 
 impl Caller {
-    /// What a plugin says of itself, if it says so twice. For when it is loaded.
+    /// What a plugin says of itself, if it says so again when it was loaded anew, on another thread.
     ///
     /// # Errors
     /// It has no answer, or two.
-    pub(super) fn describe_twice(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
-        let (first, second) = (self.describe(asked)?, self.describe(asked)?);
-        match difference(&first, &second) {
-            None => Ok(first),
-            Some(message) => Err(two_answers(asked.plugin, "describe", message)),
-        }
+    pub(super) fn describe_twice(&self, asked: Asked<'_>, anew: Asked<'_>) -> Result<Descriptor, Fault> {
+        let first = self.describe(asked)?;
+        let second = std::thread::scope(|scope| scope.spawn(|| self.describe(anew)).join());
+        let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        check_same(asked.plugin, "describe", &first, &second).map(|()| first)
     }
 
     /// What should exist for a job, if the plugin says so twice.
@@ -37,10 +36,8 @@ impl Caller {
             Ok(plan) => Ok(Ok(plan)),
         };
         let (first, second) = (ask()?, ask()?);
-        match difference(&first, &second) {
-            None => Ok(first?),
-            Some(message) => Err(two_answers(asked.plugin, "plan", message).into()),
-        }
+        check_same(asked.plugin, "plan", &first, &second)?;
+        Ok(first?)
     }
 
     /// What should exist for a job; now and then the plugin has to say so twice.
@@ -57,8 +54,12 @@ fn is_sampled(key: &Key) -> bool {
     key[0].is_multiple_of(SAMPLED)
 }
 
-fn two_answers(plugin: &str, function: &str, message: String) -> Fault {
-    Fault::NonDeterministic { plugin: plugin.to_owned(), function: function.to_owned(), message }
+/// # Errors
+/// The answers are not the same to the byte, and where.
+pub(super) fn check_same<T: Serialize>(plugin: &str, function: &str, first: &T, second: &T) -> Result<(), Fault> {
+    difference(first, second).map_or(Ok(()), |message| {
+        Err(Fault::NonDeterministic { plugin: plugin.to_owned(), function: function.to_owned(), message })
+    })
 }
 
 /// Where two answers differ, in words; None when they are the same to the byte.

@@ -11,6 +11,8 @@ pub struct Limits {
     pub fuel: u64,
     /// More fuel for each pod that is shown.
     pub fuel_per_pod: u64,
+    /// Fuel of all calls of a plugin in a minute, whatever its digests; what it saves up is never more than that.
+    pub fuel_per_minute: u64,
     /// Wall clock of one function, where the epoch ticks.
     pub wall: Duration,
     /// Linear memory of an instance, in bytes.
@@ -36,6 +38,7 @@ impl Limits {
         let size = |own: Option<u32>, otherwise: usize| own.map_or(otherwise, |own| own as usize);
         Self {
             fuel: own.fuel.unwrap_or(self.fuel),
+            fuel_per_minute: own.fuel_per_minute.unwrap_or(self.fuel_per_minute),
             wall: own.wall_milliseconds.map_or(self.wall, |wall| Duration::from_millis(wall.into())),
             memory: size(own.memory_bytes, self.memory).min(self.memory),
             answer: size(own.answer_bytes, self.answer),
@@ -51,6 +54,7 @@ impl Default for Limits {
         Self {
             fuel: 200_000_000,
             fuel_per_pod: 1_000_000,
+            fuel_per_minute: 30_000_000_000,
             wall: Duration::from_secs(2),
             memory: 64 << 20,
             table: 16_384,

@@ -2,8 +2,9 @@
 //!
 //! [`Plugins`] is all that the loop sees. `gate` and `compile` make a component ready, `child` does so for those that
 //! others made, `wasi` decides what it may import, `call` asks it within the `limits`, `convert` turns its answers into the
-//! host's own types and believes none of them, `determinism` asks twice, `breaker` decides when not to ask.
+//! host's own types and believes none of them, `determinism` asks twice, `breaker` and `allowance` decide when not to ask.
 
+mod allowance;
 mod ask;
 mod breaker;
 mod call;
@@ -11,6 +12,7 @@ mod child;
 mod compile;
 mod compiler;
 mod convert;
+mod description;
 mod determinism;
 mod gate;
 mod guest;
@@ -20,6 +22,7 @@ mod memo;
 mod observe;
 mod registry;
 mod seam;
+mod settings;
 pub mod source;
 mod stats;
 pub mod surface;
@@ -33,7 +36,8 @@ pub(crate) use child::compile_as_child;
 pub use compile::LoadError;
 pub use compiler::Compiler;
 pub use limits::Limits;
-pub(crate) use registry::wanted;
-pub use registry::{ConfigError, Options, Plugins, Prepared, Settings, Vet};
+pub use registry::{Options, Plugins, Prepared, Vet};
 pub use seam::Seam;
+pub(crate) use settings::wanted;
+pub use settings::{ConfigError, Settings};
 pub use stats::CallStats;

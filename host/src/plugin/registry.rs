@@ -1,18 +1,22 @@
 //! The plugins that are loaded, and the two questions that the loop has for them.
 
+mod repeat;
+
 use super::{
+    allowance::Allowances,
     breaker::{BreakerState, Breakers, Case},
     call::{Asked, Caller, NoPlan, Said},
-    compile::{LoadError, compile},
+    compile::{LoadError, compile, reload},
     compiler::Compiler,
     convert::{Exports, JobInput, Seen},
+    description,
     limits::Limits,
     memo::{Memo, Planned, Shown},
     seam::{Seam, Seat, Share},
+    settings::{ConfigError, Settings, allowed, wanted},
     source,
     stats::CallStats,
 };
-use crate::plugin_resource::PluginLimits;
 use decide::{
     Outlook, Snapshot,
     grants::Grants,
@@ -65,17 +69,6 @@ pub struct Prepared {
     exports: Exports,
 }
 
-/// What a cluster operator says about a plugin.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
-    /// Its settings; None is `{}`.
-    pub config: Option<Value>,
-    /// What its plans may contain beyond what a job's user asks for; None is what it asks for.
-    pub grants: Option<Grants>,
-    /// What one call may use up.
-    pub limits: Option<PluginLimits>,
-}
-
 /// A plugin that is loaded.
 #[derive(Clone)]
 struct Loaded {
@@ -96,42 +89,13 @@ impl Loaded {
         (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits }
+    fn asked<'a>(&'a self, allowances: &'a Allowances) -> Asked<'a> {
+        Asked { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits, allowances }
     }
 
     fn case<'a>(&'a self, snapshot: &'a Snapshot) -> Case<'a> {
         Case { plugin: &self.descriptor.name, digest: &self.digest, job: &snapshot.job, now: snapshot.now }
     }
-}
-
-/// Settings that a plugin cannot be given.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// No plugin of this name is loaded.
-    #[error("there is no plugin {name}, there are: {there_are}")]
-    NoSuchPlugin {
-        /// The name that was given.
-        name: String,
-        /// The names of those that are loaded.
-        there_are: String,
-    },
-    /// The plugin's own schema makes no sense.
-    #[error("the schema of plugin {plugin} for its settings is wrong: {message}")]
-    Schema {
-        /// Which plugin.
-        plugin: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The schema does not allow them.
-    #[error("plugin {plugin} does not allow these settings: {message}")]
-    Refused {
-        /// Which plugin.
-        plugin: String,
-        /// Where they are wrong, and how.
-        message: String,
-    },
 }
 
 /// The plugins that are loaded.
@@ -140,6 +104,7 @@ pub struct Plugins {
     loaded: RwLock<Vec<Arc<Loaded>>>,
     memo: Mutex<Memo>,
     breakers: Breakers,
+    allowances: Arc<Allowances>,
     compiler: Compiler,
     vet: Vet,
     seat: Seat,
@@ -162,9 +127,9 @@ impl Plugins {
             caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
         }
         let memo = Mutex::new(Memo::new(REMEMBERED));
-        let (breakers, seat) = (Breakers::default(), Seat::new(options.seam));
-        let loaded = RwLock::default();
-        Ok(Self { caller, loaded, memo, breakers, compiler: options.compiler, vet: options.vet, seat })
+        let (breakers, allowances) = (Breakers::default(), Arc::default());
+        let (loaded, seat) = (RwLock::default(), Seat::new(options.seam));
+        Ok(Self { caller, loaded, memo, breakers, allowances, compiler: options.compiler, vet: options.vet, seat })
     }
 
     /// The plugins that come with the host, with the usual limits.
@@ -195,6 +160,7 @@ impl Plugins {
             loaded: RwLock::new(self.loaded()),
             memo: Mutex::new(Memo::new(REMEMBERED)),
             breakers: Breakers::default(),
+            allowances: Arc::default(),
             compiler: self.compiler.clone(),
             vet: self.vet,
             seat: self.seat.clone(),
@@ -220,9 +186,12 @@ impl Plugins {
     }
 
     fn described(&self, label: &str, exports: Exports, digest: String) -> Result<Prepared, LoadError> {
-        let asked = Asked { plugin: label, exports: &exports, limits: self.caller.limits() };
-        let descriptor = self.caller.describe_twice(asked)?;
-        sound(&descriptor).map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
+        let again = reload(self.caller.engine(), &exports)?;
+        let (limits, allowances) = (self.caller.limits(), &Allowances::default());
+        let asked = |exports| Asked { plugin: label, exports, limits, allowances };
+        let descriptor = self.caller.describe_twice(asked(&exports), asked(&again))?;
+        description::sound(&descriptor)
+            .map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
     }
 
@@ -240,7 +209,7 @@ impl Plugins {
             grants: settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config)),
             config: config.to_string(),
             exports: prepared.exports.clone(),
-            share: self.seat.share(limits.concurrency),
+            share: self.seat.share(&prepared.descriptor.name, limits.concurrency),
             limits,
         });
         Ok(())
@@ -251,7 +220,8 @@ impl Plugins {
         let Ok(plugin) = self.by_digest(digest) else { return };
         let limits = self.limits_of(settings);
         let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
-        self.put(Loaded { grants, share: self.seat.share(limits.concurrency), limits, ..Loaded::clone(&plugin) });
+        let share = self.seat.share(&plugin.descriptor.name, limits.concurrency);
+        self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
     }
 
     /// Loads one more plugin and returns its digest. `label` names it until it has described itself.
@@ -420,7 +390,7 @@ impl Plugins {
             return Ok(planned?);
         }
         let case = plugin.case(snapshot);
-        self.breakers.admit(&case)?;
+        self.admit(&plugin, &case)?;
         let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
         let planned: Planned = match said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
             Err(NoPlan::Faulted(fault)) => return Err(fault.into()),
@@ -435,12 +405,19 @@ impl Plugins {
 
     async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Job) -> Result<Plan, NoPlan> {
         let (caller, asked, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
-        let work = move || caller.plan_sampled(asked.asked(), &shown.input, shown.key);
+        let allowances = Arc::clone(&self.allowances);
+        let work = move || caller.plan_sampled(asked.asked(&allowances), &shown.input, shown.key);
         let plan = self.seat.run(&plugin.share, work).await?;
         match (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan) {
             Ok(()) => Ok(plan),
             Err(message) => Err(unacceptable(plugin, "plan", message).into()),
         }
+    }
+
+    /// Lets a question pass, unless the plugin has used up its fuel or failed too often.
+    fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), Fault> {
+        self.allowances.admit(case.plugin, plugin.limits.fuel_per_minute, case.now)?;
+        self.breakers.admit(case)
     }
 
     fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
@@ -477,11 +454,12 @@ impl Plugins {
     ) -> Result<Said, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest)?;
         let case = plugin.case(snapshot);
-        self.breakers.admit(&case)?;
+        self.admit(&plugin, &case)?;
         let job = self.shown(&plugin, snapshot).input;
         let seen = Seen::new(snapshot, plan);
         let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
-        let work = move || caller.pass(asked.asked(), (&job, &seen), &wanted, &outlook);
+        let allowances = Arc::clone(&self.allowances);
+        let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
         let said = self.seat.run(&plugin.share, work).await.and_then(|(bodies, verdict)| {
             decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
                 .map_err(|message| unacceptable(&plugin, "bind", message))?;
@@ -515,50 +493,6 @@ impl Plugins {
     }
 }
 
-/// What a description says holds together.
-fn sound(new: &Descriptor) -> Result<(), String> {
-    decide::vet::description(new)?;
-    if !is_label(&new.name) {
-        return Err(format!("the name {:?} is no DNS label", new.name));
-    }
-    if new.kinds.is_empty() {
-        return Err("it serves no kind".to_owned());
-    }
-    for (place, kind) in new.kinds.iter().enumerate() {
-        if kind.kind.is_empty() || kind.version.is_empty() || kind.plural.is_empty() {
-            return Err(format!("kind {:?} lacks a name, a version or a plural", kind.kind));
-        }
-        if kind.managed_by.is_some() != kind.own_manager.is_some() {
-            return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
-        }
-        if new.kinds[..place].iter().any(|other| other.is_same(kind)) {
-            return Err(format!("kind {} stands twice", kind.kind));
-        }
-    }
-    Ok(())
-}
-
-/// The plugin's own schema allows these settings.
-fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), ConfigError> {
-    let plugin = descriptor.name.clone();
-    let schema = match jsonschema::validator_for(&descriptor.config_schema) {
-        Ok(schema) => schema,
-        Err(error) => return Err(ConfigError::Schema { plugin, message: error.to_string() }),
-    };
-    let wrong: Vec<_> = schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Refused { plugin, message: wrong.join("; ") }) }
-}
-
-/// Everything that a plugin asks for, and what its settings ask for by themselves.
-pub(crate) fn wanted(descriptor: &Descriptor, config: &Value) -> Grants {
-    Grants::wanted_by(descriptor).with(&Grants::by_settings(&descriptor.config_schema, config))
-}
-
 fn unacceptable(plugin: &Loaded, function: &str, message: String) -> Fault {
     Fault::Unacceptable { plugin: plugin.descriptor.name.clone(), function: function.to_owned(), message }
-}
-
-fn is_label(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }

@@ -1,7 +1,10 @@
 //! Where calls of plugins run: the one difference between production and everything that must repeat.
 
 use super::compile::SLOTS;
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tokio::sync::Semaphore;
 
 /// Where calls of plugins run.
@@ -28,12 +31,15 @@ impl Seam {
 #[derive(Debug, Clone)]
 pub(super) enum Seat {
     Inline,
-    Blocking { seats: Arc<Semaphore>, all: usize },
+    Blocking { seats: Arc<Semaphore>, all: usize, shares: Shares },
 }
 
 /// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others.
 #[derive(Debug, Clone)]
 pub(super) struct Share(Arc<Semaphore>);
+
+/// By the plugin's name, with their sizes: all digests of a plugin have one share.
+type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
 
 impl Seat {
     pub(super) fn new(seam: Seam) -> Self {
@@ -41,18 +47,21 @@ impl Seat {
             Seam::Inline => Self::Inline,
             Seam::Blocking { at_once } => {
                 let all = at_once.clamp(1, SLOTS);
-                Self::Blocking { seats: Arc::new(Semaphore::new(all)), all }
+                Self::Blocking { seats: Arc::new(Semaphore::new(all)), all, shares: Shares::default() }
             }
         }
     }
 
-    /// A plugin's share: so many seats, or all but one.
-    pub(super) fn share(&self, concurrency: Option<usize>) -> Share {
-        let all = match self {
-            Self::Inline => 1,
-            Self::Blocking { all, .. } => *all,
-        };
-        Share(Arc::new(Semaphore::new(concurrency.unwrap_or(all - 1).clamp(1, all))))
+    /// A plugin's share: so many seats, or all but one. It is the one that the plugin has, unless its size is another now.
+    pub(super) fn share(&self, plugin: &str, concurrency: Option<usize>) -> Share {
+        let of_size = |size| Share(Arc::new(Semaphore::new(size)));
+        let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
+        let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
+        let mut shares = shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if shares.get(plugin).is_none_or(|(is, _)| *is != size) {
+            shares.insert(plugin.to_owned(), (size, of_size(size)));
+        }
+        shares.get(plugin).map_or_else(|| of_size(size), |(_, share)| share.clone())
     }
 
     /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the
@@ -83,7 +92,7 @@ mod tests {
     fn a_plugin_that_holds_all_of_its_seats_leaves_one_for_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let seat = Seat::new(Seam::Blocking { at_once: 3 });
-        let (greedy, modest) = (seat.share(None), seat.share(None));
+        let (greedy, modest) = (seat.share("greedy", None), seat.share("modest", None));
         let (started, starts) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let ends = Arc::new(std::sync::Mutex::new(ends));
@@ -108,7 +117,17 @@ mod tests {
 
     #[test]
     fn a_share_is_at_least_one_seat_and_at_most_all() {
-        let permits = |at_once, own| Seat::new(Seam::Blocking { at_once }).share(own).0.available_permits();
+        let permits = |at_once, own| Seat::new(Seam::Blocking { at_once }).share("p", own).0.available_permits();
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
+    }
+
+    #[test]
+    fn all_digests_of_a_plugin_have_one_share() {
+        let seat = Seat::new(Seam::Blocking { at_once: 8 });
+        let taken = |plugin, own| Arc::clone(&seat.share(plugin, own).0).try_acquire_many_owned(7).is_ok();
+        let held = Arc::clone(&seat.share("p", None).0).try_acquire_owned().unwrap();
+        assert!(!taken("p", None) && taken("other", None));
+        drop(held);
+        assert!(taken("p", None));
     }
 }

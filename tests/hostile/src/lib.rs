@@ -13,6 +13,9 @@ use troupe_plugin::{
     },
 };
 
+/// It says that it is another plugin.
+const POSES: bool = cfg!(feature = "poses-as-paddle");
+
 /// The plugin.
 #[derive(Debug)]
 pub struct Hostile;
@@ -42,14 +45,20 @@ impl Framework for Hostile {
             keep: vec!["/data".into()],
             optional: false,
         };
+        let (group, kind, plural) = if POSES {
+            ("batch.paddlepaddle.org", "PaddleJob", "paddlejobs")
+        } else {
+            ("example.org", "HostileJob", "hostilejobs")
+        };
+        let name = if POSES { "paddle" } else { "hostile" };
         Descriptor {
-            name: if cfg!(feature = "describe-unnamed") { "No Label".into() } else { "hostile".into() },
+            name: if cfg!(feature = "describe-unnamed") { "No Label".into() } else { name.into() },
             version: if cfg!(feature = "next") { "0.0.2".into() } else { "0.0.1".into() },
             kinds: vec![KindInfo {
-                group: "example.org".into(),
+                group: group.into(),
                 version: "v1".into(),
-                kind: "HostileJob".into(),
-                plural: "hostilejobs".into(),
+                kind: kind.into(),
+                plural: plural.into(),
                 switches: Switches { suspend: None, managed_by: None },
                 own_manager: None,
                 retired_finalizers: vec![],
@@ -66,7 +75,7 @@ impl Framework for Hostile {
     }
 
     fn plan(job: &Job<Value, Value>) -> Result<JobPlan, Refusal> {
-        let misdeed = job.spec["plan"].as_str().unwrap_or_default();
+        let misdeed = if POSES { "trap" } else { job.spec["plan"].as_str().unwrap_or_default() };
         match misdeed {
             "invalid" => return Err(troupe_plugin::invalid("spec.plan", "be nice")),
             "unsupported" => return Err(troupe_plugin::unsupported("niceness")),

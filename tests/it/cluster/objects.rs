@@ -130,15 +130,30 @@ impl Namespace {
     /// From now on, every version of every object of a kind, as it comes.
     pub(crate) async fn follow(&self, kind: &Kind) -> Versions {
         let versions = Versions::default();
-        let request = kind.requests(&self.name).watch(&WatchParams::default(), "0").unwrap();
+        let requests = kind.requests(&self.name);
         let (client, seen) = (self.client.clone(), versions.clone());
         let (opened, is_open) = oneshot::channel();
         tokio::spawn(async move {
-            let mut events = std::pin::pin!(client.request_events::<Value>(request).await.unwrap());
-            opened.send(()).unwrap();
-            while let Some(Ok(event)) = events.next().await {
-                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-                    seen.lock().unwrap().push(object);
+            let mut opened = Some(opened);
+            let mut version = "0".to_owned();
+            // A server closes the watch of a client that is slow, and any after some minutes: it goes on where it ended.
+            loop {
+                let request = requests.watch(&WatchParams::default(), &version).unwrap();
+                let Ok(events) = client.request_events::<Value>(request).await else { return };
+                opened.take().into_iter().for_each(|opened| opened.send(()).unwrap());
+                let mut events = std::pin::pin!(events);
+                while let Some(Ok(event)) = events.next().await {
+                    match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                            text(&object, "/metadata/resourceVersion").clone_into(&mut version);
+                            seen.lock().unwrap().push(object);
+                        }
+                        WatchEvent::Deleted(object) => {
+                            text(&object, "/metadata/resourceVersion").clone_into(&mut version);
+                        }
+                        WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
+                        WatchEvent::Error(error) => panic!("events were lost: {error}"),
+                    }
                 }
             }
         });

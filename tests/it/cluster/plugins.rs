@@ -1,12 +1,17 @@
 //! The life of a plugin while jobs run: upgraded by its ConfigMap, broken, rolled back, lost and brought back.
 
+mod registry;
+
 use super::{
     jobs::paddle,
     objects::{PADDLE_JOBS, PODS, SOON, at, text},
     world::World,
 };
-use crate::operator::{self, Operator};
-use cluster::{Guests, Need, Registry, require::missing, until};
+use crate::{
+    hostile::guest,
+    operator::{self, Operator},
+};
+use cluster::{Need, require::missing, until};
 use decide::grants::Grants;
 use futures::future::join_all;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
@@ -21,12 +26,6 @@ use troupe::{
     plugin::{Plugins, Seam, source},
     plugin_resource::{CandidateState, Plugin, PluginStatus},
 };
-
-/// Somebody's public key, who has signed nothing.
-const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
-MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEooK6FVT+HbPVtYi3E22nXH8fKd2a\n\
-gqyft92/8yk1WgzMaOJYmKC3LhmKWMC/JKSHT6Pcl3v2qddZZmCDY5gt9A==\n\
------END PUBLIC KEY-----\n";
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -144,6 +143,21 @@ impl Stage {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
+    /// Another host takes the place of this one, which has no last word.
+    async fn restart(&mut self) {
+        let other = host(&self.world).await;
+        std::mem::replace(&mut self.host, other).kill();
+    }
+
+    /// A pass over the job in which its plugin answered.
+    async fn answered(&self, job: &str) -> Value {
+        let seen = || async {
+            let pass = self.host.pass("paddlejobs", &self.world.name, job).await?;
+            Ok(pass.filter(|pass| at(pass, "/answer/Judged") != &Value::Null))
+        };
+        until(SOON, format!("a pass over {job} that is answered"), seen).await.unwrap()
+    }
+
     async fn end(self) {
         self.plugins.delete("paddle", &DeleteParams::default()).await.unwrap();
         self.host.stop().await;
@@ -239,15 +253,10 @@ async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_anoth
     stage.is("without a source", |status| condition(status, "Fetched").0 == "False").await;
     let pods = stage.pods().await;
 
-    let other = host(&stage.world).await;
-    std::mem::replace(&mut stage.host, other).kill();
+    stage.restart().await;
     stage.submit("new").await;
     assert_eq!(stage.planner_of("new").await, source::digest(&two));
-    let seen = || async {
-        let pass = stage.host.pass("paddlejobs", &stage.world.name, "old").await?;
-        Ok(pass.filter(|pass| at(pass, "/answer/Judged") != &Value::Null))
-    };
-    let pass = until(SOON, "a pass over the job that ran before", seen).await.unwrap();
+    let pass = stage.answered("old").await;
     assert_eq!(text(&pass, "/snapshot/digest"), source::digest(&one));
     assert_eq!(stage.planner_of("old").await, source::digest(&one));
     let now = stage.pods().await;
@@ -269,8 +278,7 @@ async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
     let copy = stage.maps.get(&kept).await.unwrap();
     stage.maps.delete(&kept, &DeleteParams::default()).await.unwrap();
 
-    let other = host(&stage.world).await;
-    std::mem::replace(&mut stage.host, other).kill();
+    stage.restart().await;
     let held = |job: &Value| at(job, "/status/conditions/0/reason") == "PluginMissing";
     stage.world.is(&PADDLE_JOBS, "old", "held", held).await;
     assert_eq!(stage.pods().await, pods);
@@ -340,6 +348,40 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     stage.end().await;
 }
 
+#[tokio::test]
+async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_serves() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let stage = Stage::of("canary").await;
+    let one = version("one");
+    stage.apply(one.clone()).await;
+    stage.create(json!({ "canary": { "percent": 100, "matchLabels": { "team": "a" } } })).await;
+    stage.serves(&one).await;
+    stage.patch(json!({ "spec": { "grants": { "images": ["one", "two"] } } })).await;
+    stage.apply(guest("poses-as-paddle")).await;
+    let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
+    stage.is("a canary", canary).await;
+    let mut of_team = paddle("of-team").worker(1).manifest;
+    of_team["metadata"]["labels"] = json!({ "team": "a" });
+    stage.world.create(&PADDLE_JOBS, &of_team).await;
+
+    let stopped =
+        |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Stopped);
+    let status = stage.is("stopped", stopped).await;
+    assert_eq!(condition(&status, "Degraded"), ("True".into(), "CanaryStopped".into()));
+    let why = status.candidate.unwrap().message.unwrap();
+    assert!(why.contains("/of-team: plugin paddle trapped in plan: ") && why.contains("as I was told"), "{why}");
+    assert_eq!(stage.planner_of("of-team").await, source::digest(&one));
+    stage.running(1).await;
+
+    // It stays stopped for whoever comes later, until a person says otherwise.
+    of_team["metadata"]["name"] = json!("later");
+    stage.world.create(&PADDLE_JOBS, &of_team).await;
+    assert_eq!(stage.planner_of("later").await, source::digest(&one));
+    stage.end().await;
+}
+
 /// The component with other bytes in the place of these, wherever `wanted` says so of what stands before them.
 fn with(wasm: &[u8], old: &[u8], new: &[u8], wanted: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut wasm = wasm.to_vec();
@@ -388,8 +430,12 @@ async fn what_is_not_acceptable_leaves_what_serves_and_says_why() {
     let kinds = ["Pod", "Service"];
     stage.patch(json!({ "spec": { "digest": null, "grants": { "kinds": kinds } } })).await;
     refused("Accepted", "GrantMissing", "ConfigMap").await;
+    let role = rights(&stage.world);
+    assert!(role.contains("- services") && !role.contains("- configmaps"), "{role}");
     stage.patch(json!({ "spec": { "grants": grants() } })).await;
     stage.is("as expected again", |status| status.last_error.is_none()).await;
+    let role = rights(&stage.world);
+    assert!(role.contains("- services") && role.contains("- configmaps"), "{role}");
 
     // Two upgrades at once: the later one wins, and each digest that served in between is whole.
     stage.apply(two.clone()).await;
@@ -405,30 +451,11 @@ async fn what_is_not_acceptable_leaves_what_serves_and_says_why() {
     stage.end().await;
 }
 
-#[tokio::test]
-async fn a_plugin_comes_from_a_registry_by_tag_and_must_be_signed_where_a_key_is_given() {
-    if missing(Need::Cluster) {
-        return;
-    }
-    let stage = Stage::of("registry").await;
-    let registry = Registry::start(Guests::All).await.unwrap();
-    let one = version("one");
-    let file = registry.dir().join("one.wasm");
-    std::fs::write(&file, &one).unwrap();
-    let reference = format!("{}/plugins/paddle:1.0", registry.address());
-    let pushed = troupe(&stage.world, &["plugin", "push", file.to_str().unwrap(), &reference, "--insecure"]);
-    stage.create(json!({})).await;
-    let source = json!({ "configMap": null, "oci": { "reference": reference, "insecure": true } });
-    stage.patch(json!({ "spec": { "source": source } })).await;
-    let status = stage.serves(&one).await;
-    assert_eq!(status.resolved.as_deref(), pushed.lines().last().map(str::trim));
-
-    let key = KEY;
-    stage.patch(json!({ "spec": { "publicKey": key } })).await;
-    let unsigned = |status: &PluginStatus| condition(status, "Fetched") == ("False".into(), "SignatureInvalid".into());
-    let status = stage.is("refused", unsigned).await;
-    assert_eq!(status.digest, Some(source::digest(&one)), "what served goes on");
-    stage.end().await;
+/// The role of the plugin paddle, as `troupe rbac` makes it from the grants that are in use.
+fn rights(world: &World) -> String {
+    let all = troupe(world, &["rbac", "--cluster", "--plugin-namespace", &world.name]);
+    let role = all.split("\n---\n").find(|document| document.contains("name: troupe-plugin-paddle"));
+    role.unwrap_or_else(|| panic!("no such role:\n{all}")).to_owned()
 }
 
 /// The binary's output for a command against this control plane.

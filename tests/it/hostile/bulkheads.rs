@@ -7,10 +7,14 @@ use decide::{
     plan::{Answer, Fault, Scope},
     triage,
 };
+use futures::executor::block_on;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
-use troupe::plugin::{Limits, NoPlan, Options, Plugins, Position, Seam};
+use troupe::{
+    plugin::{Limits, NoPlan, Options, Plugins, Position, Seam, Settings},
+    plugin_resource::PluginLimits,
+};
 
 /// A job of the hostile plugin with a uid of its own; what it does stands in its spec.
 fn job(plugins: &Plugins, uid: &str, spec: serde_json::Value) -> Snapshot {
@@ -91,6 +95,32 @@ fn a_plugin_that_fails_for_several_jobs_is_not_asked_about_any_until_one_is_answ
 }
 
 #[test]
+fn a_plugin_that_has_burnt_its_fuel_of_a_minute_waits_and_others_do_not() {
+    let plugins = plugins();
+    let [digest] = &plugins.digests_of("hostile")[..] else { panic!("one digest") };
+    let limits = PluginLimits { fuel_per_minute: Some(2_000_000), ..PluginLimits::default() };
+    plugins.restrict(digest, &Settings { limits: Some(limits), ..Settings::default() });
+    let pass = |number: i64, seconds| {
+        let mut snapshot = job(&plugins, &format!("uid-{number}"), json!({}));
+        later(&mut snapshot, seconds);
+        (ask(&plugins, &snapshot), snapshot)
+    };
+    let (answer, snapshot) = (0..1000).map(|number| pass(number, 0)).find(|(answer, _)| !answered(answer)).unwrap();
+    let Answer::Faulted(Fault::Throttled { until, .. }) = &answer else { panic!("{answer:?}") };
+    assert_eq!(decide(&snapshot, &answer).wake, Wake::At(*until));
+    paddle_still_answers(&plugins);
+    // It is no fault of the jobs: no breaker opens, and the next minute has fuel for all of them again.
+    assert!(plugins.breakers(snapshot.now).iter().all(|breaker| breaker.position == Position::Closed));
+    let pause = until.duration_since(snapshot.now);
+    assert!(pause <= SignedDuration::from_secs(10), "{pause}");
+    assert!(!answered(&pass(2000, pause.as_secs() / 2).0) && answered(&pass(2001, pause.as_secs() + 1).0));
+}
+
+fn answered(answer: &Answer) -> bool {
+    matches!(answer, Answer::Judged { .. })
+}
+
+#[test]
 fn a_plugin_that_loops_leaves_a_seat_for_others() {
     let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(300), ..Limits::default() };
     let plugins = Plugins::empty(Options { limits, ..Options::new(Seam::Blocking { at_once: 2 }) }).unwrap();
@@ -131,6 +161,23 @@ fn the_same_input_gives_the_same_bytes_on_another_thread_and_after_loading_again
     let again = first.fork();
     let there = std::thread::scope(|threads| threads.spawn(|| bytes(&again)).join().unwrap());
     assert!(here == there && here == bytes(&alone()));
+}
+
+#[test]
+fn answers_are_asked_for_again_of_the_plugin_loaded_anew_and_have_to_be_the_same() {
+    let plugins = alone();
+    let answered = |spec| {
+        let snapshot = job(&plugins, "uid", spec);
+        let answer = block_on(plugins.answer(&snapshot, &snapshot.digest));
+        (snapshot, answer)
+    };
+    let (snapshot, answer) = answered(json!({}));
+    let (_, other) = answered(json!({ "judge": "escapes" }));
+    let digest = snapshot.digest.clone();
+    block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer.clone())])).unwrap();
+    let fault = block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer), (snapshot, other)])).unwrap_err();
+    assert_eq!(fault.reason(), "NonDeterministic");
+    assert!(fault.to_string().contains("its answers differ at"), "{fault}");
 }
 
 #[test]

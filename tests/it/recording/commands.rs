@@ -24,7 +24,7 @@ use troupe::{
 };
 
 /// Exit code 0, and what was printed; or what was told on standard error after it.
-fn troupe(arguments: &[&str]) -> (bool, String) {
+pub(crate) fn troupe(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(binary()).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout) + &text(output.stderr))

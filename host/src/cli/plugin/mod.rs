@@ -9,6 +9,7 @@ mod pull;
 mod push;
 mod recording;
 mod registry;
+mod scenarios;
 mod test;
 
 use crate::args::PluginCommand;

@@ -3,6 +3,7 @@
 //! It answers writes as an API server does where a decision can tell: preconditions, names, grace, garbage collection.
 
 use super::words;
+use crate::plugin::Plugins;
 use anyhow::{Context, bail, ensure};
 use decide::{
     Action, Waiting, Write,
@@ -13,7 +14,6 @@ use decide::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use troupe::plugin::Plugins;
 
 /// Midnight UTC at the beginning of 2026, when every scenario begins.
 const BEGINNING: i64 = 1_767_225_600;

@@ -1,10 +1,10 @@
 //! A scenario's text: which lines are commands, which belong to them, which are what they printed.
 
-use super::{command, world::World};
+use super::{Shorthand, command, world::World};
 use anyhow::Context;
 
 /// The text with what the commands print now. Comments, blank lines and commands stay as they are.
-pub(super) fn replay(text: &str, mut world: World) -> anyhow::Result<String> {
+pub(super) fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> anyhow::Result<String> {
     let mut replayed = String::new();
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
@@ -19,7 +19,7 @@ pub(super) fn replay(text: &str, mut world: World) -> anyhow::Result<String> {
         };
         manifest.iter().for_each(|line| push(&mut replayed, line));
         at += manifest.len();
-        let printed = command::run(&mut world, command.trim(), &manifest.join("\n"))
+        let printed = command::run(&mut world, shorthand, command.trim(), &manifest.join("\n"))
             .with_context(|| format!("line {at}: >{command}"))?;
         printed.iter().for_each(|line| push(&mut replayed, line));
         at += lines.get(at..).unwrap_or_default().iter().take_while(|line| is_printed(line)).count();

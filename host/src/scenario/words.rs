@@ -89,31 +89,36 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-#[test]
-fn a_word_may_be_json_with_blanks() {
-    assert_eq!(split(r#"set a.b {"c": [1, 2]} "x y""#), ["set", "a.b", r#"{"c": [1, 2]}"#, r#""x y""#]);
-    assert_eq!((value("3"), value("x"), text("\"x y\"")), (json!(3), json!("x"), "x y".to_owned()));
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[test]
-fn a_path_reaches_into_lists() {
-    let mut whole = json!({ "a": [{ "b": 1 }] });
-    set(&mut whole, "a.0.b", json!(2)).unwrap();
-    set(&mut whole, "c.d", json!(true)).unwrap();
-    assert_eq!((at(&whole, "a.0.b"), at(&whole, "c.d")), (Some(&json!(2)), Some(&json!(true))));
-    set(&mut whole, "c.d", Value::Null).unwrap();
-    assert_eq!(whole, json!({ "a": [{ "b": 2 }], "c": {} }));
-}
+    #[test]
+    fn a_word_may_be_json_with_blanks() {
+        assert_eq!(split(r#"set a.b {"c": [1, 2]} "x y""#), ["set", "a.b", r#"{"c": [1, 2]}"#, r#""x y""#]);
+        assert_eq!((value("3"), value("x"), text("\"x y\"")), (json!(3), json!("x"), "x y".to_owned()));
+    }
 
-#[test]
-fn a_star_stands_for_any_text() {
-    for (pattern, name, expected) in [
-        ("ps-*", "ps-0", true),
-        ("ps-*", "worker-0", false),
-        ("*-1", "ps-1", true),
-        ("*", "", true),
-        ("a", "ab", false),
-    ] {
-        assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+    #[test]
+    fn a_path_reaches_into_lists() {
+        let mut whole = json!({ "a": [{ "b": 1 }] });
+        set(&mut whole, "a.0.b", json!(2)).unwrap();
+        set(&mut whole, "c.d", json!(true)).unwrap();
+        assert_eq!((at(&whole, "a.0.b"), at(&whole, "c.d")), (Some(&json!(2)), Some(&json!(true))));
+        set(&mut whole, "c.d", Value::Null).unwrap();
+        assert_eq!(whole, json!({ "a": [{ "b": 2 }], "c": {} }));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("ps-*", "ps-0", true),
+            ("ps-*", "worker-0", false),
+            ("*-1", "ps-1", true),
+            ("*", "", true),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
     }
 }

@@ -4,7 +4,8 @@
 const AROUND: usize = 3;
 
 /// What changes from `old` to `new`: `-` the file, `+` what happened, each with the lines around it.
-pub(crate) fn lines(old: &str, new: &str) -> String {
+#[must_use]
+pub fn lines(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let merged = merged(&old, &new);
     let near = |at: usize| {
@@ -57,10 +58,15 @@ fn common(old: &[&str], new: &[&str]) -> Vec<Vec<usize>> {
     common
 }
 
-#[test]
-fn a_difference_is_shown_with_the_lines_around_it() {
-    let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-    let new = "1\n2\n3\n4\n5\nsix\n7\n8\n9\nten\n";
-    assert_eq!(lines(old, new), "  ...\n  3\n  4\n  5\n- 6\n+ six\n  7\n  8\n  9\n+ ten\n");
-    assert_eq!(lines("a\n", "a\n"), "  ...\n");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_shown_with_the_lines_around_it() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        let new = "1\n2\n3\n4\n5\nsix\n7\n8\n9\nten\n";
+        assert_eq!(lines(old, new), "  ...\n  3\n  4\n  5\n- 6\n+ six\n  7\n  8\n  9\n+ ten\n");
+        assert_eq!(lines("a\n", "a\n"), "  ...\n");
+    }
 }

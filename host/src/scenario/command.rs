@@ -2,8 +2,8 @@
 //!
 //! | command | meaning |
 //! |---|---|
-//! | `config paddle {json}` | the cluster operator's settings of a plugin, before any job |
-//! | `job paddle [ns/]name ps=2 worker=2 field=json ...` | a user submits a job; fields of the spec by path |
+//! | `config <plugin> {json}` | the cluster operator's settings of a plugin, before any job |
+//! | `job <plugin> [ns/]name ps=2 worker=2 field=json ...` | a user submits a job; fields of the spec by path |
 //! | `job` and indented YAML lines | a user submits this manifest |
 //! | `set spec.path json`, `set metadata.path json` | a user edits the job; null removes |
 //! | `delete job`, `delete job foreground`, `recreate job` | a user deletes it; deletes and submits it again |
@@ -18,7 +18,7 @@
 //! | `wait 1500ms` | time passes |
 //! | `show ...` | prints, see [`show::show`] |
 
-use super::{manifest, pass, pods, show, words, world::World};
+use super::{Shorthand, manifest, pass, pods, show, words, world::World};
 use anyhow::{Context, bail};
 use decide::plan::Fault;
 use serde_json::{Value, json};
@@ -29,13 +29,18 @@ pub(super) fn takes_manifest(command: &str) -> bool {
 }
 
 /// Runs a command and returns the lines it prints.
-pub(super) fn run(world: &mut World, command: &str, manifest: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn run(
+    world: &mut World,
+    shorthand: &Shorthand,
+    command: &str,
+    manifest: &str,
+) -> anyhow::Result<Vec<String>> {
     let words = words::split(command);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["config", framework, config] => world.plugins.configure(framework, &words::value(config))?,
+        ["config", plugin, config] => world.plugins.configure(plugin, &words::value(config))?,
         ["job"] => world.submit(manifest::yaml(manifest)?)?,
-        ["job", framework, name, fields @ ..] => job(world, framework, name, fields)?,
+        ["job", plugin, name, fields @ ..] => job(world, shorthand, plugin, name, fields)?,
         ["set", path, value] => world.edit(path, words::value(value))?,
         ["delete", "job"] => world.delete_job(false)?,
         ["delete", "job", "foreground"] => world.delete_job(true)?,
@@ -58,12 +63,12 @@ pub(super) fn run(world: &mut World, command: &str, manifest: &str) -> anyhow::R
     Ok(vec![])
 }
 
-fn job(world: &mut World, framework: &str, name: &str, fields: &[&str]) -> anyhow::Result<()> {
+fn job(world: &mut World, shorthand: &Shorthand, plugin: &str, name: &str, fields: &[&str]) -> anyhow::Result<()> {
     let frameworks = world.plugins.frameworks();
-    let found = frameworks.iter().find(|(descriptor, _)| descriptor.name == framework);
-    let kind = found.and_then(|(descriptor, _)| descriptor.kinds.first()).context("no such framework")?;
-    let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
-    world.submit(manifest::shorthand(framework, kind, name, &fields)?)
+    let found = frameworks.iter().find(|(descriptor, _)| descriptor.name == plugin);
+    let kind = found.and_then(|(descriptor, _)| descriptor.kinds.first());
+    let kind = kind.with_context(|| format!("there is no plugin {plugin} here"))?;
+    world.submit(manifest::line(&shorthand.of(plugin), kind, name, fields)?)
 }
 
 fn befall(world: &mut World, pattern: &str, story: &[&str]) -> anyhow::Result<()> {

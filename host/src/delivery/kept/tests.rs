@@ -1,0 +1,236 @@
+//! What is kept of a component: in the ConfigMaps of a simulated cluster, and in a registry on this machine.
+
+use super::*;
+use crate::{delivery::fetch::Fetched, oci::Digest, plugin_resource::PluginSpec, watch::chain};
+use axum::{
+    Router,
+    http::{StatusCode, Uri, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
+use sim::Sim;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+use tokio::net::TcpListener;
+
+const NAMESPACE: &str = "default";
+
+const PULL_SECRET: &str = "pull";
+
+/// More bytes than this are many here.
+const FEW: usize = 100;
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// Many bytes that begin as a component does.
+fn component(rest: u8) -> Vec<u8> {
+    [b"\0asm\x0d\0\x01\0".as_slice(), &[rest; 10 * FEW]].concat()
+}
+
+/// The repository `owner/plugin` of a registry: what it has, by path.
+#[derive(Clone, Default)]
+struct Repository(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+
+impl Repository {
+    /// Answers on this machine from now on.
+    async fn serve(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let repository = self.clone();
+        let routes = Router::new().fallback(move |url: Uri| async move { repository.answer(&url) });
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        address
+    }
+
+    fn answer(&self, url: &Uri) -> Response {
+        let path = url.path().trim_start_matches("/v2/owner/plugin/");
+        match self.0.lock().unwrap().get(path) {
+            Some(bytes) => ([(CONTENT_TYPE, MANIFEST)], bytes.clone()).into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) {
+        self.0.lock().unwrap().insert(path.to_owned(), bytes.to_vec());
+    }
+
+    /// The component is under the tag `1` from now on, and for ever under the digest that this returns.
+    fn push(&self, wasm: &[u8]) -> Digest {
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": {
+                "mediaType": "application/vnd.wasm.config.v0+json",
+                "digest": Digest::of(b"{}").to_string(),
+                "size": 2,
+            },
+            "layers": [{ "mediaType": "application/wasm", "digest": Digest::of(wasm).to_string(), "size": wasm.len() }],
+        });
+        let manifest = manifest.to_string().into_bytes();
+        let digest = Digest::of(&manifest);
+        self.put(&format!("blobs/{}", Digest::of(wasm)), wasm);
+        self.put("manifests/1", &manifest);
+        self.put(&format!("manifests/{digest}"), &manifest);
+        digest
+    }
+
+    fn lose_everything(&self) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
+/// The host's namespace, and a Plugin that comes from a repository by the tag `1`.
+struct Stage {
+    repository: Repository,
+    address: SocketAddr,
+    sources: Sources,
+    spec: PluginSpec,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let repository = Repository::default();
+        let address = repository.serve().await;
+        let client = Sim::new(sim::Options::default()).client("host");
+        let secret = Secret {
+            metadata: ObjectMeta { name: Some(PULL_SECRET.to_owned()), ..ObjectMeta::default() },
+            data: Some(BTreeMap::from([(".dockerconfigjson".to_owned(), ByteString(b"{\"auths\":{}}".to_vec()))])),
+            ..Secret::default()
+        };
+        let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        let reference = format!("{address}/owner/plugin:1");
+        let source = json!({ "oci": { "reference": reference, "pullSecret": PULL_SECRET, "insecure": true } });
+        let spec = serde_json::from_value(json!({ "source": source })).unwrap();
+        let namespace = Some(NAMESPACE.to_owned());
+        let sources = Sources { client, namespace, allowed: BTreeSet::new(), limit: 1 << 20 };
+        Self { repository, address, sources, spec }
+    }
+
+    /// What a host has that has just started.
+    fn kept(&self) -> Kept {
+        Kept::new(&self.sources, NAMESPACE, FEW)
+    }
+
+    /// The component under the tag is kept.
+    async fn keep(&self) -> Fetched {
+        let fetched = self.sources.fetch("plays", &self.spec).await.unwrap();
+        self.kept().keep(&fetched.digest, &fetched.wasm, fetched.artifact.as_ref()).await.unwrap();
+        fetched
+    }
+
+    async fn maps(&self) -> Vec<ConfigMap> {
+        let kept = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+        self.kept().maps.list(&kept).await.unwrap().items
+    }
+}
+
+#[tokio::test]
+async fn many_bytes_of_a_registry_stay_there_and_a_host_that_starts_later_pulls_them() {
+    let stage = Stage::new().await;
+    let manifest = stage.repository.push(&component(1));
+    let fetched = stage.keep().await;
+
+    let maps = stage.maps().await;
+    let [map] = maps.as_slice() else { panic!("{maps:#?}") };
+    assert_eq!(map.metadata.name, Some(name(&fetched.digest, 0)));
+    assert_eq!((map.immutable, &map.binary_data), (Some(true), &None));
+    let artifact: Value = serde_json::from_str(&map.data.as_ref().unwrap()[ARTIFACT_KEY]).unwrap();
+    let pinned = format!("{}/owner/plugin@{manifest}", stage.address);
+    assert_eq!(artifact, json!({ "reference": pinned, "pullSecret": PULL_SECRET, "insecure": true }));
+
+    // Whatever becomes of the tag.
+    stage.repository.push(&component(2));
+    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), component(1));
+}
+
+#[tokio::test]
+async fn other_bytes_than_those_that_were_accepted_do_not_come_back_and_it_is_said_why() {
+    let stage = Stage::new().await;
+    stage.repository.push(&component(1));
+    let fetched = stage.keep().await;
+    let why = async |digest: &str| chain(&stage.kept().bring(digest).await.unwrap_err());
+
+    stage.repository.put(&format!("blobs/sha256:{}", fetched.digest), &component(2));
+    let changed = why(&fetched.digest).await;
+    assert!(
+        changed.contains("anywhere but in its registry: failed to pull ") && changed.contains("changed"),
+        "{changed}"
+    );
+    stage.repository.lose_everything();
+    let gone = why(&fetched.digest).await;
+    assert!(gone.contains("is not there: look at the repository's name"), "{gone}");
+    let secrets = Api::<Secret>::namespaced(stage.sources.client.clone(), NAMESPACE);
+    secrets.delete(PULL_SECRET, &DeleteParams::default()).await.unwrap();
+    let closed = why(&fetched.digest).await;
+    assert!(closed.contains("failed to read pull: NotFound"), "{closed}");
+}
+
+#[tokio::test]
+async fn a_reference_to_another_component_is_not_followed() {
+    let stage = Stage::new().await;
+    stage.repository.push(&component(1));
+    let fetched = stage.sources.fetch("plays", &stage.spec).await.unwrap();
+    let other = source::digest(b"other");
+    stage.kept().keep(&other, &fetched.wasm, fetched.artifact.as_ref()).await.unwrap();
+    let error = stage.kept().bring(&other).await.unwrap_err();
+    assert!(matches!(error, KeptError::Another { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn few_bytes_and_those_of_no_registry_are_kept_themselves() {
+    let stage = Stage::new().await;
+    let (few, many) = (component(1)[..FEW].to_vec(), component(2));
+    stage.repository.push(&few);
+    let fetched = stage.keep().await;
+    let digest = source::digest(&many);
+    stage.kept().keep(&digest, &many, None).await.unwrap();
+
+    let maps = stage.maps().await;
+    assert!(maps.len() == 2 && maps.iter().all(|map| map.data.is_none()), "{maps:#?}");
+    stage.repository.lose_everything();
+    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), few);
+    assert_eq!(stage.kept().bring(&digest).await.unwrap(), many);
+}
+
+#[tokio::test]
+async fn what_names_a_registry_is_released_as_bytes_are() {
+    let stage = Stage::new().await;
+    stage.repository.push(&component(1));
+    let fetched = stage.keep().await;
+    let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let (used, unused) = (BTreeSet::from([fetched.digest.clone()]), BTreeSet::new());
+    stage.kept().sweep(&used, now).await.unwrap();
+    stage.kept().sweep(&unused, now).await.unwrap();
+    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), component(1));
+    stage.kept().sweep(&unused, now + RELEASED_AFTER).await.unwrap();
+    assert!(stage.maps().await.is_empty());
+    let error = stage.kept().bring(&fetched.digest).await.unwrap_err();
+    assert!(matches!(error, KeptError::NotKept(_)), "{error}");
+}
+
+fn map(annotations: &[(&str, &str)]) -> PartialObjectMeta<ConfigMap> {
+    let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    PartialObjectMeta {
+        metadata: ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() },
+        ..PartialObjectMeta::default()
+    }
+}
+
+#[test]
+fn what_is_kept_is_released_when_nothing_has_needed_it_for_a_day() {
+    let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+    let (used, unused) = (BTreeSet::from(["d".to_owned()]), BTreeSet::new());
+    let fresh = map(&[(DIGEST_ANNOTATION, "d")]);
+    assert_eq!(fate(&fresh, &used, now), Fate::Stays);
+    assert_eq!(fate(&fresh, &unused, now), Fate::Mark(Some(now.to_string())));
+    let marked = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:01Z")]);
+    assert_eq!(fate(&marked, &unused, now), Fate::Stays);
+    assert_eq!(fate(&marked, &used, now), Fate::Mark(None));
+    let old = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:00Z")]);
+    assert_eq!(fate(&old, &unused, now), Fate::Goes);
+    assert_eq!(fate(&map(&[]), &unused, now), Fate::Stays);
+}

@@ -1,0 +1,255 @@
+//! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches tell it.
+
+use super::Delivery;
+use crate::{
+    plugin_resource::{Plugin, PluginSpec},
+    watch::chain,
+};
+use futures::{
+    Stream, StreamExt,
+    stream::{select, select_all},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::Pin,
+};
+use tracing::debug;
+
+/// Something happened to a Plugin, or to a ConfigMap of a namespace that has sources.
+pub(super) enum Happened {
+    Plugin(Box<Plugin>),
+    PluginGone(String),
+    /// A list of Plugins begins; what it does not show is gone when it has ended.
+    Listing,
+    Listed,
+    /// In this namespace.
+    ConfigMap(String, Change),
+}
+
+/// Something happened to the ConfigMaps of a namespace.
+pub(super) enum Change {
+    /// A list begins; what it does not show is gone when it has ended.
+    Listing,
+    /// The list has one, of this name and version.
+    Shown(String, String),
+    Listed,
+    /// One of this name has this version now.
+    Version(String, String),
+    Gone(String),
+    /// The watch broke and is started again.
+    Broke,
+}
+
+/// What is known of a Plugin's source without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Version {
+    /// The ConfigMap has this one.
+    Of(String),
+    /// There is no ConfigMap, or none that can be watched.
+    Nothing,
+    /// The ConfigMaps of its namespace are still being listed.
+    NotYet,
+}
+
+/// The versions of the ConfigMaps that may be sources, by namespace.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    namespaces: BTreeMap<String, Maps>,
+}
+
+/// The ConfigMaps of one namespace.
+#[derive(Debug, Default)]
+struct Maps {
+    versions: BTreeMap<String, String>,
+    /// Names that the list under way has shown so far.
+    listing: BTreeSet<String>,
+    /// A list has ended, or cannot be had: nobody has to wait for it.
+    settled: bool,
+}
+
+impl Versions {
+    /// Takes note; true where some Plugin may have another source by now.
+    pub(super) fn note(&mut self, namespace: &str, change: Change) -> bool {
+        let maps = self.namespaces.entry(namespace.to_owned()).or_default();
+        match change {
+            Change::Listing => {
+                maps.listing.clear();
+                false
+            }
+            Change::Shown(name, version) => {
+                maps.listing.insert(name.clone());
+                maps.versions.insert(name, version);
+                false
+            }
+            Change::Listed => {
+                let listed = std::mem::take(&mut maps.listing);
+                maps.versions.retain(|name, _| listed.contains(name));
+                maps.settled = true;
+                true
+            }
+            Change::Version(name, version) => {
+                maps.versions.insert(name, version);
+                true
+            }
+            Change::Gone(name) => maps.versions.remove(&name).is_some(),
+            Change::Broke => !std::mem::replace(&mut maps.settled, true),
+        }
+    }
+
+    /// The version of a ConfigMap.
+    fn of(&self, namespace: &str, name: &str) -> Version {
+        let Some(maps) = self.namespaces.get(namespace) else { return Version::NotYet };
+        match maps.versions.get(name) {
+            Some(version) => Version::Of(version.clone()),
+            None if maps.settled => Version::Nothing,
+            None => Version::NotYet,
+        }
+    }
+}
+
+impl Delivery {
+    /// Plugins, and the metadata of ConfigMaps that may be sources.
+    pub(super) fn watched(&self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
+        let plugins = watcher(Api::<Plugin>::all(self.client.clone()), watcher::Config::default());
+        let plugins = plugins.default_backoff().filter_map(async |event| match event {
+            Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin))),
+            Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
+            Ok(Event::Init) => Some(Happened::Listing),
+            Ok(Event::InitDone) => Some(Happened::Listed),
+            Err(error) => {
+                debug!(error = chain(&error), "watch of Plugins broke and is started again");
+                None
+            }
+        });
+        // Two watches of one namespace would take each other's lists for their own.
+        let namespaces: BTreeSet<String> =
+            self.sources.namespace.iter().chain(&self.sources.allowed).cloned().collect();
+        let maps = namespaces.into_iter().map(|namespace| {
+            let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), &namespace);
+            let changes = watcher(maps, watcher::Config::default()).default_backoff();
+            changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
+        });
+        select(plugins, select_all(maps)).boxed()
+    }
+
+    pub(super) async fn note(&mut self, event: Happened) {
+        match event {
+            Happened::Plugin(plugin) => {
+                let name = plugin.name_any();
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(name.clone());
+                }
+                self.learn(*plugin);
+                self.look_at(&name).await;
+            }
+            Happened::PluginGone(name) => self.forget(&name),
+            Happened::Listing => self.listed = Some(BTreeSet::new()),
+            Happened::Listed => {
+                let listed = self.listed.take().unwrap_or_default();
+                let gone: Vec<_> = self.known.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+                gone.iter().for_each(|name| self.forget(name));
+            }
+            Happened::ConfigMap(namespace, change) => {
+                let changed = self.versions.note(&namespace, change);
+                if changed {
+                    self.look_at_all(false).await;
+                }
+            }
+        }
+    }
+
+    /// Whether a source may have changed. A reference to a registry is looked at when the Plugin changes.
+    pub(super) fn version_of_source(&self, spec: &PluginSpec) -> Version {
+        let Some(map) = &spec.source.config_map else { return Version::Nothing };
+        match self.sources.namespace_of(map) {
+            Ok(namespace) => self.versions.of(&namespace, &map.name),
+            // Whoever fetches it says why it may not be one.
+            Err(_) => Version::Nothing,
+        }
+    }
+}
+
+fn change(namespace: &str, event: watcher::Result<Event<PartialObjectMeta<ConfigMap>>>) -> Change {
+    let version = |map: &PartialObjectMeta<ConfigMap>| map.resource_version().unwrap_or_default();
+    match event {
+        Ok(Event::Init) => Change::Listing,
+        Ok(Event::InitApply(map)) => Change::Shown(map.name_any(), version(&map)),
+        Ok(Event::InitDone) => Change::Listed,
+        Ok(Event::Apply(map)) => Change::Version(map.name_any(), version(&map)),
+        Ok(Event::Delete(map)) => Change::Gone(map.name_any()),
+        Err(error) => {
+            debug!(namespace, error = chain(&error), "watch of ConfigMaps broke and is started again");
+            Change::Broke
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is known of the ConfigMap `a` after these changes, and whether the last of them was worth a look.
+    fn after(changes: Vec<Change>) -> (Version, bool) {
+        let mut versions = Versions::default();
+        let mut worth = false;
+        for change in changes {
+            worth = versions.note("ns", change);
+        }
+        (versions.of("ns", "a"), worth)
+    }
+
+    fn shown(name: &str, version: &str) -> Change {
+        Change::Shown(name.into(), version.into())
+    }
+
+    fn version(text: &str) -> Version {
+        Version::Of(text.into())
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_configmap_before_its_namespace_is_listed() {
+        assert_eq!(after(vec![]).0, Version::NotYet);
+        assert_eq!(after(vec![Change::Listing, shown("b", "1")]), (Version::NotYet, false));
+        assert_eq!(after(vec![Change::Listing, shown("b", "1"), Change::Listed]), (Version::Nothing, true));
+        assert_eq!(after(vec![Change::Listing, shown("a", "1"), Change::Listed]), (version("1"), true));
+    }
+
+    #[test]
+    fn a_configmap_has_the_version_that_was_seen_last_until_it_goes() {
+        let listed = || vec![Change::Listing, shown("a", "1"), Change::Listed];
+        let with = |more: Vec<Change>| after(listed().into_iter().chain(more).collect());
+        let newer = || Change::Version("a".into(), "2".into());
+        assert_eq!(with(vec![newer()]), (version("2"), true));
+        assert_eq!(with(vec![newer(), Change::Gone("a".into())]), (Version::Nothing, true));
+        assert_eq!(with(vec![Change::Gone("b".into())]), (version("1"), false));
+    }
+
+    #[test]
+    fn what_a_later_list_does_not_show_is_gone_when_it_has_ended() {
+        let relist = |end: Vec<Change>| {
+            let start = vec![Change::Listing, shown("a", "1"), Change::Listed, Change::Broke, Change::Listing];
+            after(start.into_iter().chain(end).collect())
+        };
+        assert_eq!(relist(vec![shown("b", "2")]), (version("1"), false));
+        assert_eq!(relist(vec![shown("b", "2"), Change::Listed]), (Version::Nothing, true));
+        // A list that broke off shows nothing of what comes after it.
+        let again = vec![shown("a", "1"), Change::Broke, Change::Listing, shown("b", "2"), Change::Listed];
+        assert_eq!(relist(again).0, Version::Nothing);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_list_that_cannot_be_had() {
+        assert_eq!(after(vec![Change::Listing, Change::Broke]), (Version::Nothing, true));
+        let (_, worth_a_look) = after(vec![Change::Listing, Change::Broke, Change::Listing, Change::Broke]);
+        assert!(!worth_a_look);
+    }
+}

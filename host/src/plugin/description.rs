@@ -1,0 +1,31 @@
+//! What a plugin says of itself has to hold together.
+
+use decide::plan::Descriptor;
+
+/// What a description says holds together.
+pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
+    decide::vet::description(new)?;
+    if !is_label(&new.name) {
+        return Err(format!("the name {:?} is no DNS label", new.name));
+    }
+    if new.kinds.is_empty() {
+        return Err("it serves no kind".to_owned());
+    }
+    for (place, kind) in new.kinds.iter().enumerate() {
+        if kind.kind.is_empty() || kind.version.is_empty() || kind.plural.is_empty() {
+            return Err(format!("kind {:?} lacks a name, a version or a plural", kind.kind));
+        }
+        if kind.managed_by.is_some() != kind.own_manager.is_some() {
+            return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
+        }
+        if new.kinds[..place].iter().any(|other| other.is_same(kind)) {
+            return Err(format!("kind {} stands twice", kind.kind));
+        }
+    }
+    Ok(())
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}

@@ -1,0 +1,67 @@
+//! A digest's answers, asked for once more where nothing is the same but the question.
+
+use super::{
+    super::{
+        allowance::Allowances,
+        breaker::Breakers,
+        compile::{LoadError, reload},
+        determinism::check_same,
+        memo::Memo,
+        seam::Seat,
+    },
+    Loaded, Plugins,
+};
+use decide::{
+    Snapshot,
+    plan::{Answer, Fault},
+};
+use futures::executor::block_on;
+use std::sync::{Arc, Mutex, RwLock};
+
+impl Plugins {
+    /// Asks the plugin with this digest again what it has answered: loaded anew, on another thread, by a host that
+    /// remembers nothing.
+    ///
+    /// # Errors
+    /// It is not loaded, or it answers otherwise.
+    pub async fn repeats(&self, digest: &str, answered: Vec<(Snapshot, Answer)>) -> Result<(), Fault> {
+        let plugin = self.by_digest(digest)?;
+        let twin = self.alone(&plugin).map_err(|error| Fault::Internal {
+            plugin: plugin.descriptor.name.clone(),
+            function: "describe".to_owned(),
+            message: error.to_string(),
+        })?;
+        let (name, digest) = (plugin.descriptor.name.clone(), digest.to_owned());
+        let ask_again = move |(snapshot, first): &(Snapshot, Answer)| {
+            let second = block_on(twin.answer(snapshot, &digest));
+            match (first, &second) {
+                // Time and budgets are not the plugin's words.
+                (Answer::Faulted(_), _) | (_, Answer::Faulted(_)) => Ok(()),
+                (first, second) => check_same(&name, "plan, bind and judge", first, second),
+            }
+        };
+        let work = move || {
+            let ask_all = || answered.iter().try_for_each(ask_again);
+            std::thread::scope(|scope| scope.spawn(ask_all).join())
+        };
+        match self.seat.run(&plugin.share, work).await {
+            Ok(same) => same,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// One plugin, loaded anew, in a host of its own.
+    fn alone(&self, plugin: &Loaded) -> Result<Self, LoadError> {
+        let exports = reload(self.caller.engine(), &plugin.exports)?;
+        Ok(Self {
+            caller: Arc::clone(&self.caller),
+            loaded: RwLock::new(vec![Arc::new(Loaded { exports, ..plugin.clone() })]),
+            memo: Mutex::new(Memo::new(0)),
+            breakers: Breakers::default(),
+            allowances: Arc::new(Allowances::default()),
+            compiler: self.compiler.clone(),
+            vet: self.vet,
+            seat: Seat::Inline,
+        })
+    }
+}
