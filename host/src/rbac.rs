@@ -105,10 +105,10 @@ fn own() -> Vec<Value> {
     ]
 }
 
-/// The least that serves the plugin's jobs.
+/// The least that serves the plugin's jobs: kinds that are not granted are none of its.
 fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     let mut rules: Vec<_> = descriptor.kinds.iter().flat_map(|kind| of_jobs(kind, grants)).collect();
-    for child in &descriptor.children {
+    for child in descriptor.children.iter().filter(|child| grants.allows(Need::Kind, &child.id())) {
         rules.push(rule(child.group(), &child.plural, &verbs(child, grants)));
         if child.id() == "Job.batch" && is_kept(child) {
             // A Job that counts as started is made to look as if it had not before it is released.

@@ -136,12 +136,14 @@ pub(crate) fn binary() -> &'static Path {
 
 fn build() -> Result<PathBuf> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--locked", "-p", "troupe", "--bin", "troupe", "--message-format=json"]);
+    // As a part of the tests, which have built it: alone it would have other features of others' crates, which take minutes.
+    command.args(["test", "--no-run", "--locked", "--workspace", "--message-format=json"]);
     command.args((!cfg!(debug_assertions)).then_some("--release"));
     // What cargo tells this test of itself would look like a change to build scripts that watch it.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| text.starts_with(start)) {
+        let own = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "OUT_DIR"];
+        if own.iter().any(|start| text.starts_with(start)) {
             command.env_remove(&name);
         }
     }
@@ -152,7 +154,8 @@ fn build() -> Result<PathBuf> {
     }
     let messages = String::from_utf8_lossy(&done.stdout).into_owned();
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut built = artifacts.filter(|message| message["target"]["name"] == "troupe").filter_map(|message| {
+    let is_binary = |message: &Value| message["target"]["kind"][0] == "bin" && message["profile"]["test"] == false;
+    let mut built = artifacts.filter(is_binary).filter_map(|message| {
         let path = message["executable"].as_str()?;
         Some(PathBuf::from(path))
     });

@@ -40,7 +40,7 @@ impl Allowances {
         let millis = now.duration_since(tank.filled).as_millis().max(0);
         tank.left = (tank.left + full * millis / MINUTE).min(full);
         tank.filled = now.max(tank.filled);
-        let least = if tank.waits { full / AGAIN_FROM } else { 1 };
+        let least = if tank.waits { (full / AGAIN_FROM).max(1) } else { 1 };
         tank.waits = tank.left < least;
         if !tank.waits {
             return Ok(());

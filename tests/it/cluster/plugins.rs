@@ -356,9 +356,10 @@ async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_se
     let stage = Stage::of("canary").await;
     let one = version("one");
     stage.apply(one.clone()).await;
-    stage.create(json!({ "canary": { "percent": 100, "matchLabels": { "team": "a" } } })).await;
+    stage.create(json!({})).await;
     stage.serves(&one).await;
-    stage.patch(json!({ "spec": { "grants": { "images": ["one", "two"] } } })).await;
+    let canary = json!({ "canary": { "percent": 100, "matchLabels": { "team": "a" } } });
+    stage.patch(json!({ "spec": { "grants": { "images": ["one", "two"] }, "upgrade": canary } })).await;
     stage.apply(guest("poses-as-paddle")).await;
     let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
     stage.is("a canary", canary).await;
