@@ -359,7 +359,9 @@ async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_se
     stage.create(json!({})).await;
     stage.serves(&one).await;
     let canary = json!({ "canary": { "percent": 100, "matchLabels": { "team": "a" } } });
-    stage.patch(json!({ "spec": { "grants": { "images": ["one", "two"] }, "upgrade": canary } })).await;
+    let mut granted = grants();
+    granted.images.extend(["one", "two"].map(str::to_owned));
+    stage.patch(json!({ "spec": { "grants": granted, "upgrade": canary } })).await;
     stage.apply(guest("poses-as-paddle")).await;
     let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
     stage.is("a canary", canary).await;
