@@ -125,10 +125,21 @@ impl Stores {
         self.jobs().into_iter().filter(|key| served_by(key) == Some(framework)).collect()
     }
 
+    /// The jobs of the framework that are not over and that no digest plans so far.
+    pub(crate) fn unplanned_keys_of(&self, framework: &str) -> Vec<JobKey> {
+        let mut unplanned = Vec::new();
+        self.lock().each_open_job(|key, served, ledger| {
+            if served.framework.name == framework && ledger.digest.is_empty() {
+                unplanned.push(key);
+            }
+        });
+        unplanned
+    }
+
     /// How many jobs of the framework that are not over each digest plans.
     pub(crate) fn digests_in_use(&self, framework: &str) -> BTreeMap<String, u32> {
         let mut in_use = BTreeMap::new();
-        self.lock().each_open_job(|served, ledger| {
+        self.lock().each_open_job(|_, served, ledger| {
             if served.framework.name == framework && !ledger.digest.is_empty() {
                 *in_use.entry(ledger.digest).or_insert(0) += 1;
             }
@@ -139,7 +150,7 @@ impl Stores {
     /// Every digest that a job that is not over is planned by.
     pub(crate) fn all_digests_in_use(&self) -> BTreeSet<String> {
         let mut in_use = BTreeSet::new();
-        self.lock().each_open_job(|_, ledger| {
+        self.lock().each_open_job(|_, _, ledger| {
             in_use.insert(ledger.digest);
         });
         in_use
@@ -437,14 +448,14 @@ impl Inner {
         })
     }
 
-    fn each_open_job(&self, mut see: impl FnMut(&Served, Ledger)) {
+    fn each_open_job(&self, mut see: impl FnMut(JobKey, &Served, Ledger)) {
         for (kind, table) in self.tables_of_jobs() {
             let Some(served) = self.layout.kinds().get(kind) else { continue };
-            for object in table.objects.values() {
+            for ((namespace, name), object) in &table.objects {
                 let Held::Job(job) = &object.held else { continue };
                 let ledger = Ledger::read(&job.status, &job.uid);
                 if ledger.finished.is_none() {
-                    see(served, ledger);
+                    see(JobKey { kind, namespace: namespace.clone(), name: name.clone() }, served, ledger);
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use super::fetch::{FetchError, Sources};
 use crate::{
-    plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION},
+    plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
     plugin_resource::OciSource,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -117,7 +117,7 @@ impl Kept {
             return self.create(digest, 0, 1, ConfigMap { data, ..ConfigMap::default() }).await;
         }
         let whole = wasm.to_vec();
-        let compressed = tokio::task::spawn_blocking(move || source::compress(&whole)).await;
+        let compressed = tokio::task::spawn_blocking(move || source::compress(&whole, Ratio::Quick)).await;
         let bytes = compressed.map_err(std::io::Error::other).and_then(|bytes| bytes).map_err(KeptError::Compress)?;
         let chunks = bytes.chunks(CHUNK);
         let count = chunks.len();

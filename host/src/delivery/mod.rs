@@ -306,14 +306,20 @@ impl Delivery {
         served.route.active.clone()
     }
 
-    /// Sends new jobs this way, and has all jobs of the framework looked at.
+    /// Sends new jobs this way, and has the jobs looked at that go another way now.
     fn route(&self, name: &str, route: &Route) {
         let stores = &self.context.stores;
         let before = stores.layout();
         stores.change(|layout| layout.route(name, route));
         let changed = before.kinds().iter().any(|old| old.framework.name == name && old.route != *route);
-        if changed {
+        if !changed {
+            return;
+        }
+        if route.migrate {
             self.wake(name);
+        } else {
+            // Those that a digest plans stay with it.
+            stores.unplanned_keys_of(name).into_iter().for_each(|key| self.context.queue.add(key));
         }
     }
 

@@ -12,8 +12,14 @@ pub const COMPRESSED_KEY: &str = "plugin.wasm.zst";
 /// The annotation of a ConfigMap that tells the digest of the component within.
 pub const DIGEST_ANNOTATION: &str = decide::ownership::MADE_BY;
 
-/// A better ratio costs a second for a component of 400 KiB and saves a tenth.
-const LEVEL: i32 = 19;
+/// How much a component is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ratio {
+    /// At once, for what somebody waits for.
+    Quick,
+    /// As much as is worth it, for what has to be small: a better ratio costs a second for 400 KiB and saves a tenth.
+    Small,
+}
 
 /// A frame may ask for so much memory while it is read, as a power of two: what the best compression makes use of.
 const WINDOW: u32 = 25;
@@ -38,8 +44,12 @@ pub fn digest(wasm: &[u8]) -> String {
 ///
 /// # Errors
 /// When the library fails.
-pub fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    zstd::encode_all(bytes, LEVEL)
+pub fn compress(bytes: &[u8], ratio: Ratio) -> std::io::Result<Vec<u8>> {
+    let level = match ratio {
+        Ratio::Quick => 3,
+        Ratio::Small => 19,
+    };
+    zstd::encode_all(bytes, level)
 }
 
 /// Why compressed bytes are refused.
@@ -72,7 +82,7 @@ mod tests {
     #[test]
     fn what_was_compressed_comes_back_unless_it_is_too_large() {
         let zeros = vec![0; 1 << 20];
-        let small = compress(&zeros).unwrap();
+        let small = compress(&zeros, Ratio::Small).unwrap();
         assert!(small.len() < 1000);
         assert_eq!(decompress(&small, 1 << 20).unwrap(), zeros);
         assert!(matches!(decompress(&small, (1 << 20) - 1), Err(Inflated::TooLarge(_))));

@@ -3,7 +3,7 @@
 use super::{guest, handmade::component};
 use troupe::plugin::{
     Limits, LoadError, Options, Plugins, Seam,
-    source::{Inflated, compress, decompress},
+    source::{Inflated, Ratio, compress, decompress},
 };
 
 fn load(wasm: &[u8]) -> LoadError {
@@ -70,11 +70,11 @@ fn a_plugin_is_not_loaded_twice() {
 #[test]
 fn a_zstd_bomb_is_refused_before_it_goes_off() {
     let limit = Limits::default().component;
-    let bomb = compress(&vec![0; limit + 1]).unwrap();
+    let bomb = compress(&vec![0; limit + 1], Ratio::Quick).unwrap();
     assert!(bomb.len() < 4096, "{}", bomb.len());
     assert!(matches!(decompress(&bomb, limit), Err(Inflated::TooLarge(_))));
     // Frames one after the other are as much.
-    let half = compress(&vec![0; limit / 2 + 1]).unwrap();
+    let half = compress(&vec![0; limit / 2 + 1], Ratio::Quick).unwrap();
     assert!(matches!(decompress(&[half.clone(), half].concat(), limit), Err(Inflated::TooLarge(_))));
     // One that only asks for memory: a window of 128 MiB, and nothing in it.
     let greedy = [0x28, 0xb5, 0x2f, 0xfd, 0, 17 << 3, 1, 0, 0];

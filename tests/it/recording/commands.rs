@@ -125,7 +125,7 @@ fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
     assert!(well, "{text}");
     assert_eq!((&facts["name"], &facts["size"]), (&json!("paddle"), &json!(wasm.len())));
     assert_eq!(facts["digest"], source::digest(wasm));
-    assert_eq!(facts["compressed"], source::compress(wasm).unwrap().len());
+    assert_eq!(facts["compressed"], source::compress(wasm, source::Ratio::Small).unwrap().len());
     assert_eq!(facts["fitsConfigMap"], true);
     assert_eq!(facts["contract"], "0.1.0");
     assert_eq!(facts["kinds"][0]["kind"], "PaddleJob");

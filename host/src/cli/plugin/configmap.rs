@@ -13,7 +13,7 @@ pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
     let wasm = input::component(&args.file)?;
     let digest = source::digest(&wasm);
     let (key, bytes) = if args.compress || wasm.len() > ROOM {
-        (source::COMPRESSED_KEY, source::compress(&wasm).context("it cannot be compressed")?)
+        (source::COMPRESSED_KEY, source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?)
     } else {
         (source::KEY, wasm)
     };

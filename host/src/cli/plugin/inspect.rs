@@ -44,7 +44,7 @@ pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let wasm = input::component(&args.file)?;
     let surface = Surface::of(&wasm).with_context(|| format!("{} is broken; build it again", args.file.display()))?;
     let plugin = candidate(&args.file)?;
-    let compressed = source::compress(&wasm).context("it cannot be compressed")?.len();
+    let compressed = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
     let facts = facts(&plugin, surface, wasm.len(), compressed);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
