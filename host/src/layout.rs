@@ -321,20 +321,8 @@ mod tests {
     }
 
     fn job(uid: &str, labels: &[(&str, &str)]) -> Job {
-        Job {
-            namespace: "ns".into(),
-            name: "hamlet".into(),
-            uid: uid.into(),
-            resource_version: "1".into(),
-            generation: 1,
-            created: jiff::Timestamp::UNIX_EPOCH,
-            deleting: false,
-            finalizers: vec![],
-            labels: labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            annotations: BTreeMap::new(),
-            spec: json!({}),
-            status: json!({}),
-        }
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Job { labels, ..decide::testkit::job("hamlet", uid) }
     }
 
     fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<&str>) -> Planner {

@@ -136,53 +136,16 @@ impl Passes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use decide::{
-        ledger::Ledger,
-        plan::{JobKind, Rejection},
-        snapshot::Job,
-    };
-    use jiff::Timestamp;
+    use decide::{plan::Rejection, snapshot::Job, testkit};
     use serde_json::json;
-    use std::collections::BTreeSet;
 
     fn key(name: &str) -> JobKey {
         JobKey { kind: 0, namespace: "ns".into(), name: name.into() }
     }
 
     fn noted(plugin: &str, name: &str, spec_bytes: usize) -> Noted {
-        let snapshot = Snapshot {
-            now: Timestamp::UNIX_EPOCH,
-            kind: Arc::new(JobKind {
-                group: "example.com".into(),
-                version: "v1".into(),
-                kind: "Tale".into(),
-                plural: "tales".into(),
-                suspend: None,
-                managed_by: None,
-                own_manager: None,
-                retired_finalizers: vec![],
-            }),
-            job: Arc::new(Job {
-                namespace: "ns".into(),
-                name: name.into(),
-                uid: "u".into(),
-                resource_version: "1".into(),
-                generation: 1,
-                created: Timestamp::UNIX_EPOCH,
-                deleting: false,
-                finalizers: vec![],
-                labels: BTreeMap::new(),
-                annotations: BTreeMap::new(),
-                spec: json!({ "text": "x".repeat(spec_bytes) }),
-                status: json!({}),
-            }),
-            ledger: Ledger::default(),
-            pods: vec![],
-            children: vec![],
-            taken: BTreeSet::new(),
-            digest: "d".into(),
-            set_aside: None,
-        };
+        let spec = json!({ "text": "x".repeat(spec_bytes) });
+        let snapshot = testkit::snapshot(Job { spec, ..testkit::job(name, "u") });
         let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
         Noted { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer }
     }

@@ -4,13 +4,14 @@ use decide::{
     Snapshot,
     ledger::Ledger,
     snapshot::{ContainerState, ContainerStatus, Job, Pod, PodPhase},
+    testkit,
 };
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 use troupe::plugin::Plugins;
+
+/// The job's uid.
+const UID: &str = "9d0a3c3e-1111-4111-8111-000000000001";
 
 /// A PaddleJob in parameter-server mode, all of its pods running.
 pub(crate) fn snapshot(plugins: &Plugins, pods: u32) -> Snapshot {
@@ -21,16 +22,9 @@ pub(crate) fn snapshot(plugins: &Plugins, pods: u32) -> Snapshot {
     let now = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
     let pod = |role: &str, index: u32| {
         Arc::new(Pod {
-            name: format!("wide-and-deep-{role}-{index}"),
             uid: format!("5f2c8f1e-0000-4000-8000-{index:012}"),
             resource_version: "100200".into(),
-            owner_uid: "9d0a3c3e-1111-4111-8111-000000000001".into(),
             created: now,
-            terminating: false,
-            phase: PodPhase::Running,
-            reason: String::new(),
-            message: String::new(),
-            ready: true,
             ips: vec![format!("10.244.{}.{}", index / 250, index % 250)],
             node: "node-1".into(),
             containers: vec![ContainerStatus {
@@ -40,31 +34,23 @@ pub(crate) fn snapshot(plugins: &Plugins, pods: u32) -> Snapshot {
                 restarts: 0,
                 state: ContainerState::Running { since: now },
             }],
+            ..testkit::pod(&format!("wide-and-deep-{role}-{index}"), UID, PodPhase::Running)
         })
     };
+    let job = Job {
+        namespace: "default".into(),
+        resource_version: "100100".into(),
+        spec: json!({ "intranet": "PodIP", "ps": role(servers), "worker": role(pods - servers) }),
+        status: json!({ "phase": "Starting", "troupe": { "uid": UID } }),
+        ..testkit::job("wide-and-deep", UID)
+    };
     Snapshot {
-        set_aside: None,
         now,
         kind: Arc::new(framework.kinds[0].clone()),
-        job: Arc::new(Job {
-            namespace: "default".into(),
-            name: "wide-and-deep".into(),
-            uid: "9d0a3c3e-1111-4111-8111-000000000001".into(),
-            resource_version: "100100".into(),
-            generation: 1,
-            created: jiff::Timestamp::UNIX_EPOCH,
-            deleting: false,
-            finalizers: vec![],
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            spec: json!({ "intranet": "PodIP", "ps": role(servers), "worker": role(pods - servers) }),
-            status: json!({ "phase": "Starting", "troupe": { "uid": "9d0a3c3e-1111-4111-8111-000000000001" } }),
-        }),
-        ledger: Ledger::default(),
         pods: roles.iter().flat_map(|(role, replicas)| (0..*replicas).map(move |index| pod(role, index))).collect(),
-        children: vec![],
-        taken: BTreeSet::new(),
+        ledger: Ledger::default(),
         digest,
+        ..testkit::snapshot(job)
     }
 }
 

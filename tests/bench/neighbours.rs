@@ -13,6 +13,7 @@ mod job;
 
 use decide::{Outlook, Snapshot, plan::Answer};
 use handmade::Handmade;
+use jiff::SignedDuration;
 use mimalloc::MiMalloc;
 use serde_json::json;
 use std::{
@@ -92,11 +93,13 @@ fn percentiles(misdeed: Option<(&str, Pace)>) -> Percentiles {
             let (plugins, over, asked) = (Arc::clone(&plugins), Arc::clone(&over), Arc::clone(&asked));
             runtime.spawn(async move {
                 let mut jobs: Vec<_> = (0..JOBS).map(|job| neighbours_job(&plugins, TASKS * job + task)).collect();
+                let first = jobs[0].now;
                 for turn in (0..JOBS).cycle() {
                     if over.load(Ordering::Relaxed) {
                         return;
                     }
-                    jobs[turn].now = jiff::Timestamp::now();
+                    jobs[turn].now =
+                        first + SignedDuration::from_millis(i64::try_from(began.elapsed().as_millis()).unwrap());
                     match pace {
                         Pace::Flood => drop(plugins.fork().plan(&jobs[turn]).await),
                         Pace::Host => {

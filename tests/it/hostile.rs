@@ -11,10 +11,11 @@ use decide::{
     ledger::Ledger,
     plan::{Answer, Descriptor, Fault, Plan, Rejection},
     snapshot::Job,
+    testkit,
 };
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -67,28 +68,11 @@ pub(crate) fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
     let (framework, digest): (Arc<Descriptor>, String) =
         plugins.frameworks().into_iter().find(|(framework, _)| framework.name == plugin).unwrap();
     Snapshot {
-        set_aside: None,
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
         kind: Arc::new(framework.kinds[0].clone()),
-        job: Arc::new(Job {
-            namespace: "ns".into(),
-            name: "job".into(),
-            uid: "uid-of-job".into(),
-            resource_version: "1".into(),
-            generation: 1,
-            created: jiff::Timestamp::UNIX_EPOCH,
-            deleting: false,
-            finalizers: vec![],
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            spec,
-            status: json!({}),
-        }),
         ledger: Ledger::default(),
-        pods: vec![],
-        children: vec![],
-        taken: BTreeSet::new(),
         digest,
+        ..testkit::snapshot(Job { spec, ..testkit::job("job", "uid-of-job") })
     }
 }
 

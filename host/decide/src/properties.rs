@@ -5,13 +5,12 @@ use crate::{
     ledger::Ledger,
     names,
     plan::{
-        Answer, Backing, Body, Clean, Fault, Gate, JobKind, Moment, Object, Outcome, Piece, Plan, Policy, Reached,
-        Role, Scope, Success, Text, Upkeep, Verdict,
+        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Piece, Plan, Policy, Reached, Role, Scope,
+        Success, Text, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
-    triage,
+    testkit, triage,
 };
-use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
@@ -92,21 +91,12 @@ fn phase() -> impl Strategy<Value = PodPhase> {
     prop_oneof![Just(Pending), Just(Running), Just(Succeeded), Just(Failed), Just(Unknown)]
 }
 
-fn pod(name: String, phase: PodPhase, terminating: bool, has_ip: bool) -> Arc<Pod> {
+fn pod(name: &str, phase: PodPhase, terminating: bool, has_ip: bool) -> Arc<Pod> {
     Arc::new(Pod {
-        uid: format!("uid-of-{name}"),
-        name,
-        resource_version: "1".into(),
-        owner_uid: UID.into(),
-        created: Timestamp::UNIX_EPOCH,
         terminating,
-        phase,
-        reason: String::new(),
-        message: String::new(),
         ready: phase == PodPhase::Running,
         ips: if has_ip { vec!["10.0.0.1".into()] } else { vec![] },
-        node: String::new(),
-        containers: vec![],
+        ..testkit::pod(name, UID, phase)
     })
 }
 
@@ -117,7 +107,7 @@ fn pods() -> impl Strategy<Value = Vec<Arc<Pod>>> {
             .into_iter()
             .map(|(role, index, phase, going, ip)| (format!("job-{role}-{index}"), (phase, going, ip)))
             .collect();
-        by_name.into_iter().map(|(name, (phase, going, ip))| pod(name, phase, going, ip)).collect()
+        by_name.into_iter().map(|(name, (phase, going, ip))| pod(&name, phase, going, ip)).collect()
     })
 }
 
@@ -157,38 +147,9 @@ fn child(api_version: &str, kind: &str, name: &str, fields: BTreeMap<String, Val
 }
 
 fn snapshot() -> impl Strategy<Value = Snapshot> {
-    (pods(), launchers(), ledger(), any::<bool>()).prop_map(|(pods, children, ledger, suspend)| Snapshot {
-        set_aside: None,
-        now: Timestamp::UNIX_EPOCH,
-        kind: Arc::new(JobKind {
-            group: "example.com".into(),
-            version: "v1".into(),
-            kind: "Tale".into(),
-            plural: "tales".into(),
-            suspend: Some("/suspend".into()),
-            managed_by: None,
-            own_manager: None,
-            retired_finalizers: vec![],
-        }),
-        job: Arc::new(Job {
-            namespace: "ns".into(),
-            name: "job".into(),
-            uid: UID.into(),
-            resource_version: "7".into(),
-            generation: 1,
-            created: Timestamp::UNIX_EPOCH,
-            deleting: false,
-            finalizers: vec![],
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            spec: json!({ "suspend": suspend }),
-            status: json!({}),
-        }),
-        ledger,
-        digest: "d".into(),
-        pods,
-        children,
-        taken: std::collections::BTreeSet::new(),
+    (pods(), launchers(), ledger(), any::<bool>()).prop_map(|(pods, children, ledger, suspend)| {
+        let job = Job { spec: json!({ "suspend": suspend }), ..testkit::job("job", UID) };
+        Snapshot { ledger, pods, children, ..testkit::snapshot(job) }
     })
 }
 
@@ -202,7 +163,7 @@ fn applied(snapshot: &Snapshot, actions: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     for action in actions {
         match (&action.write, action.kind.as_str()) {
-            (Write::Create(_), "Pod") => after.pods.push(pod(action.name.clone(), PodPhase::Pending, false, false)),
+            (Write::Create(_), "Pod") => after.pods.push(pod(&action.name, PodPhase::Pending, false, false)),
             (Write::Create(made), kind) => {
                 let suspend = made.pointer("/spec/suspend").cloned().unwrap_or(json!(false));
                 let fields = [("/spec/suspend".to_owned(), suspend)];

@@ -2,16 +2,15 @@
 
 use super::*;
 use crate::{
-    ledger::Ledger,
     plan::{
-        Backing, Body, Clean, EnvEntry, Fault, Gate, JobKind, Moment, Object, Piece, Policy, Reached, Rejection, Role,
-        Success, Text, Ttl, Upkeep,
+        Backing, Body, Clean, EnvEntry, Fault, Gate, Moment, Object, Piece, Policy, Reached, Rejection, Role, Success,
+        Text, Ttl, Upkeep,
     },
-    snapshot::{Child, Job, Pod, PodPhase},
+    snapshot::{Child, Pod, PodPhase},
+    testkit,
 };
 use jiff::Timestamp;
 use serde_json::json;
-use std::collections::BTreeSet;
 
 fn text(parts: &[&str]) -> Text {
     let piece = |part: &&str| match *part {
@@ -77,21 +76,7 @@ pub(crate) fn plan() -> Plan {
 }
 
 fn pod(name: &str, phase: PodPhase) -> Arc<Pod> {
-    Arc::new(Pod {
-        name: name.into(),
-        uid: format!("uid-of-{name}"),
-        resource_version: "1".into(),
-        owner_uid: "uid-1".into(),
-        created: Timestamp::UNIX_EPOCH,
-        terminating: false,
-        phase,
-        reason: String::new(),
-        message: String::new(),
-        ready: true,
-        ips: vec![],
-        node: String::new(),
-        containers: vec![],
-    })
+    Arc::new(testkit::pod(name, "uid-1", phase))
 }
 
 fn child(kind: &str, name: &str, fields: &[(&str, Value)]) -> Arc<Child> {
@@ -108,39 +93,7 @@ fn child(kind: &str, name: &str, fields: &[(&str, Value)]) -> Arc<Child> {
 
 /// A job without any pods.
 pub(crate) fn idle() -> Snapshot {
-    Snapshot {
-        now: Timestamp::UNIX_EPOCH,
-        kind: Arc::new(JobKind {
-            group: "example.com".into(),
-            version: "v1".into(),
-            kind: "Tale".into(),
-            plural: "tales".into(),
-            suspend: Some("/suspend".into()),
-            managed_by: None,
-            own_manager: None,
-            retired_finalizers: vec![],
-        }),
-        job: Arc::new(Job {
-            namespace: "ns".into(),
-            name: "job".into(),
-            uid: "uid-1".into(),
-            resource_version: "7".into(),
-            generation: 1,
-            created: Timestamp::UNIX_EPOCH,
-            deleting: false,
-            finalizers: vec![],
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            spec: json!({}),
-            status: json!({}),
-        }),
-        ledger: Ledger { uid: "uid-1".into(), ..Ledger::default() },
-        pods: vec![],
-        children: vec![],
-        taken: BTreeSet::new(),
-        digest: "d".into(),
-        set_aside: None,
-    }
+    testkit::snapshot(testkit::job("job", "uid-1"))
 }
 
 /// The same job with both workers running, a Job that is not over, and its ConfigMap.

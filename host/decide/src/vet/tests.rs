@@ -8,6 +8,7 @@ use crate::{
         SecretRecipe, Success, Text, Ttl, Upkeep,
     },
     snapshot::Job,
+    testkit,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,20 +22,7 @@ fn named(suffix: &str) -> Text {
 }
 
 fn job(spec: Value) -> Job {
-    Job {
-        namespace: "ns".into(),
-        name: "job".into(),
-        uid: "uid-of-job".into(),
-        resource_version: "1".into(),
-        generation: 1,
-        created: jiff::Timestamp::UNIX_EPOCH,
-        deleting: false,
-        finalizers: vec![],
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        spec,
-        status: json!({}),
-    }
+    Job { spec, ..testkit::job("job", "uid-of-job") }
 }
 
 fn child(api_version: &str, kind: &str) -> ChildKind {

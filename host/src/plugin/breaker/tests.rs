@@ -1,8 +1,7 @@
 //! The breaker over time, with jobs that fail and jobs that do not.
 
 use super::*;
-use decide::plan::Rejection;
-use serde_json::json;
+use decide::{plan::Rejection, testkit};
 
 struct World {
     breakers: Breakers,
@@ -10,20 +9,7 @@ struct World {
 }
 
 fn job(uid: &str, generation: i64) -> Job {
-    Job {
-        namespace: "ns".into(),
-        name: uid.into(),
-        uid: uid.into(),
-        resource_version: "1".into(),
-        generation,
-        created: Timestamp::UNIX_EPOCH,
-        deleting: false,
-        finalizers: vec![],
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        spec: json!({}),
-        status: json!({}),
-    }
+    Job { generation, ..testkit::job(uid, uid) }
 }
 
 impl World {

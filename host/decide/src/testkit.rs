@@ -1,0 +1,84 @@
+//! What tests begin with, here and in the packages that use this one: a job, a pod, a snapshot with nothing in it.
+
+use crate::{
+    Snapshot,
+    ledger::Ledger,
+    plan::JobKind,
+    snapshot::{Job, Pod, PodPhase},
+};
+use jiff::Timestamp;
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// A kind that is suspended by `spec.suspend`.
+#[must_use]
+pub fn kind() -> JobKind {
+    JobKind {
+        group: "example.com".into(),
+        version: "v1".into(),
+        kind: "Tale".into(),
+        plural: "tales".into(),
+        suspend: Some("/suspend".into()),
+        managed_by: None,
+        own_manager: None,
+        retired_finalizers: vec![],
+    }
+}
+
+/// A job without a spec, as it is when it has just been made.
+#[must_use]
+pub fn job(name: &str, uid: &str) -> Job {
+    Job {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: uid.into(),
+        resource_version: "7".into(),
+        generation: 1,
+        created: Timestamp::UNIX_EPOCH,
+        deleting: false,
+        finalizers: vec![],
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        spec: json!({}),
+        status: json!({}),
+    }
+}
+
+/// A pod of the job with this uid, on no node and without an address.
+#[must_use]
+pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
+    Pod {
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        resource_version: "1".into(),
+        owner_uid: owner_uid.into(),
+        created: Timestamp::UNIX_EPOCH,
+        terminating: false,
+        phase,
+        reason: String::new(),
+        message: String::new(),
+        ready: true,
+        ips: vec![],
+        node: String::new(),
+        containers: vec![],
+    }
+}
+
+/// A job of which nothing exists yet.
+#[must_use]
+pub fn snapshot(job: Job) -> Snapshot {
+    Snapshot {
+        now: Timestamp::UNIX_EPOCH,
+        kind: Arc::new(kind()),
+        ledger: Ledger { uid: job.uid.clone(), ..Ledger::default() },
+        job: Arc::new(job),
+        pods: vec![],
+        children: vec![],
+        taken: BTreeSet::new(),
+        digest: "d".into(),
+        set_aside: None,
+    }
+}
