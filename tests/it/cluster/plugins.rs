@@ -73,9 +73,13 @@ impl Stage {
 
     /// As `kubectl create configmap NAME --from-file=plugin.wasm --dry-run=client -o yaml | kubectl apply -f -`.
     async fn apply(&self, wasm: Vec<u8>) {
+        self.apply_as(source::KEY, wasm).await;
+    }
+
+    async fn apply_as(&self, key: &str, bytes: Vec<u8>) {
         let map = ConfigMap {
             metadata: kube::core::ObjectMeta { name: Some("paddle".into()), ..Default::default() },
-            binary_data: Some(BTreeMap::from([("plugin.wasm".to_owned(), ByteString(wasm))])),
+            binary_data: Some(BTreeMap::from([(key.to_owned(), ByteString(bytes))])),
             ..ConfigMap::default()
         };
         self.maps.patch("paddle", &PatchParams::apply("kubectl").force(), &Patch::Apply(map)).await.unwrap();
@@ -344,7 +348,8 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
 
     // Jobs move, since the new plans differ in nothing.
     stage.patch(json!({ "spec": { "upgrade": { "strategy": "Migrate" } } })).await;
-    stage.apply(three.clone()).await;
+    let compressed = source::compress(&three, source::Ratio::Small).unwrap();
+    stage.apply_as(source::COMPRESSED_KEY, compressed).await;
     stage.serves(&three).await;
     let moved = |job: &Value| text(job, "/status/troupe/digest") == source::digest(&three);
     stage.world.is(&PADDLE_JOBS, "first", "moved", moved).await;
