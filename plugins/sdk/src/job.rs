@@ -1,6 +1,9 @@
 //! The user's job, parsed once.
 
-use crate::types::{FieldError, JobView, Refusal};
+use crate::{
+    place,
+    types::{FieldError, JobView, Refusal},
+};
 use serde::de::DeserializeOwned;
 
 /// A job with its spec and the plugin's config in this framework's own types.
@@ -41,13 +44,12 @@ impl<S, C> Job<S, C> {
 }
 
 fn parse<T: DeserializeOwned>(root: &str, json: &str) -> Result<T, Refusal> {
-    let mut text = serde_json::Deserializer::from_str(json);
-    serde_path_to_error::deserialize(&mut text).map_err(|error| {
-        let path = match error.path().to_string().as_str() {
-            "." => root.to_owned(),
+    serde_json::from_str(json).map_err(|error| {
+        let path = match place::of(&error, json).as_str() {
+            "" => root.to_owned(),
             inner => format!("{root}.{inner}"),
         };
-        invalid(path, error.inner().to_string())
+        invalid(path, error.to_string())
     })
 }
 

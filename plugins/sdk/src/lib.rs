@@ -21,6 +21,7 @@ mod job;
 mod observed;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod original;
+mod place;
 mod pod;
 pub mod quantity;
 pub mod testkit;
