@@ -128,9 +128,9 @@ impl Stores {
     /// The jobs of the framework that are not over and that no digest plans so far.
     pub(crate) fn unplanned_keys_of(&self, framework: &str) -> Vec<JobKey> {
         let mut unplanned = Vec::new();
-        self.lock().each_open_job(|key, served, ledger| {
+        self.lock().each_open_job(|(kind, (namespace, name)), served, ledger| {
             if served.framework.name == framework && ledger.digest.is_empty() {
-                unplanned.push(key);
+                unplanned.push(JobKey { kind, namespace: namespace.clone(), name: name.clone() });
             }
         });
         unplanned
@@ -448,14 +448,14 @@ impl Inner {
         })
     }
 
-    fn each_open_job(&self, mut see: impl FnMut(JobKey, &Served, Ledger)) {
+    fn each_open_job(&self, mut see: impl FnMut((usize, &(String, String)), &Served, Ledger)) {
         for (kind, table) in self.tables_of_jobs() {
             let Some(served) = self.layout.kinds().get(kind) else { continue };
-            for ((namespace, name), object) in &table.objects {
+            for (here, object) in &table.objects {
                 let Held::Job(job) = &object.held else { continue };
                 let ledger = Ledger::read(&job.status, &job.uid);
                 if ledger.finished.is_none() {
-                    see(JobKey { kind, namespace: namespace.clone(), name: name.clone() }, served, ledger);
+                    see((kind, here), served, ledger);
                 }
             }
         }

@@ -5,27 +5,18 @@ use crate::{
     ledger::Ledger,
     names,
     plan::{
-        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Piece, Plan, Policy, Reached, Role, Scope,
+        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role, Scope,
         Success, Text, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
-    testkit, triage,
+    testkit::{self, text},
+    triage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 
 const UID: &str = "uid-1";
-
-fn text(parts: &[&str]) -> Text {
-    let piece = |part: &&str| match *part {
-        "JOB" => Piece::JobName,
-        "POD" => Piece::PodName,
-        "INDEX" => Piece::Index(0),
-        fixed => Piece::Fixed(fixed.to_owned()),
-    };
-    Text(parts.iter().map(piece).collect())
-}
 
 fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
     Role {

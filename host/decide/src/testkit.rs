@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     ledger::Ledger,
-    plan::JobKind,
+    plan::{JobKind, Piece, Text},
     snapshot::{Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
@@ -26,6 +26,18 @@ pub fn kind() -> JobKind {
         own_manager: None,
         retired_finalizers: vec![],
     }
+}
+
+/// A text of pieces: `JOB`, `POD` and `INDEX` stand for what they say, anything else for itself.
+#[must_use]
+pub fn text(parts: &[&str]) -> Text {
+    let piece = |part: &&str| match *part {
+        "JOB" => Piece::JobName,
+        "POD" => Piece::PodName,
+        "INDEX" => Piece::Index(0),
+        fixed => Piece::Fixed(fixed.to_owned()),
+    };
+    Text(parts.iter().map(piece).collect())
 }
 
 /// A job without a spec, as it is when it has just been made.

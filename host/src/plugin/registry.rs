@@ -155,9 +155,13 @@ impl Plugins {
     /// The same plugins with a memory of their own; nothing is compiled again.
     #[must_use]
     pub fn fork(&self) -> Self {
+        self.fork_with(self.loaded())
+    }
+
+    fn fork_with(&self, loaded: Vec<Arc<Loaded>>) -> Self {
         Self {
             caller: Arc::clone(&self.caller),
-            loaded: RwLock::new(self.loaded()),
+            loaded: RwLock::new(loaded),
             memo: Mutex::new(Memo::new(REMEMBERED)),
             breakers: Breakers::default(),
             allowances: Arc::default(),

@@ -58,10 +58,11 @@ impl Seat {
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
         let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
         let mut shares = shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if shares.get(plugin).is_none_or(|(is, _)| *is != size) {
-            shares.insert(plugin.to_owned(), (size, of_size(size)));
+        let (is, share) = shares.entry(plugin.to_owned()).or_insert_with(|| (size, of_size(size)));
+        if *is != size {
+            (*is, *share) = (size, of_size(size));
         }
-        shares.get(plugin).map_or_else(|| of_size(size), |(_, share)| share.clone())
+        share.clone()
     }
 
     /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the

@@ -4,7 +4,6 @@ use super::world::World;
 use decide::{
     Action, Applied, Decision, Report, Snapshot, Triage, Wake, decide,
     ledger::HostPorts,
-    outlook,
     plan::{Answer, Event},
     status::{Publication, Published, publication},
     triage,
@@ -89,16 +88,9 @@ fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
     if let Some(fault) = &world.fault {
         return Answer::Faulted(fault.clone());
     }
-    match block_on(world.plugins.plan(snapshot)) {
-        Ok(plan) => {
-            // The host finds ports that no other job has; here there is none.
-            let ports = HostPorts { first: FIRST_PORT, count: plan.host_ports };
-            snapshot.set_aside = (plan.host_ports > 0).then_some(ports);
-            let (outlook, wanted) = outlook(snapshot, &plan);
-            block_on(world.plugins.judge(snapshot, &plan, &wanted, outlook))
-        }
-        Err(refused) => refused.into(),
-    }
+    // The host finds ports that no other job has; here there is no other.
+    let ports = |_: &str, count| Some(HostPorts { first: FIRST_PORT, count });
+    block_on(world.plugins.ask(snapshot, ports)).answer
 }
 
 fn apply(world: &mut World, actions: &[Action]) -> anyhow::Result<(Vec<String>, Applied)> {

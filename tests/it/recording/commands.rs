@@ -9,6 +9,7 @@ use decide::{
     decide,
     plan::Answer,
     snapshot::{Pod, PodPhase},
+    testkit,
 };
 use futures::executor::block_on;
 use serde_json::{Value, json};
@@ -44,21 +45,8 @@ fn hostile_pass(name: &str, running: bool) -> Pass {
     let mut snapshot = job_of(&plugins, "hostile", json!({}));
     let job = Arc::make_mut(&mut snapshot.job);
     (job.name, job.uid) = (name.to_owned(), format!("uid-of-{name}"));
-    let pod = Pod {
-        name: format!("{name}-worker-0"),
-        uid: "uid-of-pod".into(),
-        resource_version: "1".into(),
-        owner_uid: job.uid.clone(),
-        created: jiff::Timestamp::UNIX_EPOCH,
-        terminating: false,
-        phase: PodPhase::Running,
-        reason: String::new(),
-        message: String::new(),
-        ready: true,
-        ips: vec![],
-        node: String::new(),
-        containers: vec![],
-    };
+    let name = format!("{name}-worker-0");
+    let pod = Pod { uid: "uid-of-pod".into(), ..testkit::pod(&name, &job.uid, PodPhase::Running) };
     snapshot.pods.extend(running.then(|| Arc::new(pod)));
     let Asked { answer, outlook } = block_on(plugins.ask(&mut snapshot, |_, _| None));
     let decision = decide(&snapshot, &answer);

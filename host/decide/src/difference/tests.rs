@@ -3,24 +3,14 @@
 use super::*;
 use crate::{
     plan::{
-        Backing, Body, Clean, EnvEntry, Fault, Gate, Moment, Object, Piece, Policy, Reached, Rejection, Role, Success,
-        Text, Ttl, Upkeep,
+        Backing, Body, Clean, EnvEntry, Fault, Gate, Moment, Object, Policy, Reached, Rejection, Role, Success, Ttl,
+        Upkeep,
     },
     snapshot::{Child, Pod, PodPhase},
-    testkit,
+    testkit::{self, text},
 };
 use jiff::Timestamp;
 use serde_json::json;
-
-fn text(parts: &[&str]) -> Text {
-    let piece = |part: &&str| match *part {
-        "JOB" => Piece::JobName,
-        "POD" => Piece::PodName,
-        "INDEX" => Piece::Index(0),
-        fixed => Piece::Fixed(fixed.to_owned()),
-    };
-    Text(parts.iter().map(piece).collect())
-}
 
 fn worker() -> Role {
     Role {

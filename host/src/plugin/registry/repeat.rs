@@ -2,11 +2,8 @@
 
 use super::{
     super::{
-        allowance::Allowances,
-        breaker::Breakers,
         compile::{LoadError, reload},
         determinism::check_same,
-        memo::Memo,
         seam::Seat,
     },
     Loaded, Plugins,
@@ -16,7 +13,7 @@ use decide::{
     plan::{Answer, Fault},
 };
 use futures::executor::block_on;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 
 impl Plugins {
     /// Asks the plugin with this digest again what it has answered: loaded anew, on another thread, by a host that
@@ -53,15 +50,7 @@ impl Plugins {
     /// One plugin, loaded anew, in a host of its own.
     fn alone(&self, plugin: &Loaded) -> Result<Self, LoadError> {
         let exports = reload(self.caller.engine(), &plugin.exports)?;
-        Ok(Self {
-            caller: Arc::clone(&self.caller),
-            loaded: RwLock::new(vec![Arc::new(Loaded { exports, ..plugin.clone() })]),
-            memo: Mutex::new(Memo::new(0)),
-            breakers: Breakers::default(),
-            allowances: Arc::new(Allowances::default()),
-            compiler: self.compiler.clone(),
-            vet: self.vet,
-            seat: Seat::Inline,
-        })
+        let anew = Arc::new(Loaded { exports, ..plugin.clone() });
+        Ok(Self { seat: Seat::Inline, ..self.fork_with(vec![anew]) })
     }
 }
