@@ -43,13 +43,15 @@ fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, 
         let later = requests.iter().filter(|request| request.is_write()).count();
         assert_eq!(later, settled, "a settled job costs nothing");
         task.abort();
-        let mut counted = BTreeMap::new();
+        let (mut counted, mut bytes) = (BTreeMap::new(), BTreeMap::new());
         // A watch that the server ended is opened again; that is not the job's cost.
         for request in requests[before..].iter().filter(|request| request.verb != "watch") {
             *counted.entry(request.what()).or_insert(0) += 1;
+            *bytes.entry(request.what()).or_insert(0) += request.bytes;
         }
         eprintln!("{counted:?}");
         instructions_are_few(&plugins);
+        bodies_are_small(&counted, &bytes);
         counted
     })
 }
@@ -64,6 +66,27 @@ fn instructions_are_few(plugins: &Plugins) {
         eprintln!("{plugin} {function}: {mean} instructions, {} calls", stats.count);
         let most = MOST_FUEL.iter().find(|(name, _)| *name == function).map(|(_, most)| *most);
         assert!(most.is_none_or(|most| mean <= most), "{plugin} {function}: {mean} instructions a call");
+    }
+}
+
+/// What the body of a request may have in bytes, on average over a job's life. What a user's template has comes on top of
+/// that of a pod or a Job; here it has next to nothing.
+const MOST_BYTES: [(&str, usize); 7] = [
+    ("create pods", 1_400),
+    ("create services", 2_000),
+    ("create configmaps", 600),
+    ("create jobs", 2_100),
+    ("create events", 550),
+    ("patch paddlejobs/status", 570),
+    ("patch mpijobs/status", 800),
+];
+
+fn bodies_are_small(counted: &BTreeMap<String, usize>, bytes: &BTreeMap<String, usize>) {
+    for (what, bytes) in bytes {
+        let mean = bytes / counted[what];
+        eprintln!("{what}: {mean} bytes");
+        let most = MOST_BYTES.iter().find(|(name, _)| name == what).map(|(_, most)| *most);
+        assert!(most.is_none_or(|most| mean <= most), "{what}: {mean} bytes a request");
     }
 }
 

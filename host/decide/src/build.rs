@@ -10,13 +10,11 @@ use serde_json::{Map, Value, json};
 /// The pod of a replica.
 #[must_use]
 pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
-    let template = template(snapshot, plan, role, index, name);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": ownership::metadata(snapshot, name, &template["metadata"]),
-        "spec": template["spec"],
-    })
+    let mut template = template(snapshot, plan, role, index, name);
+    let mut pod = json!({ "apiVersion": "v1", "kind": "Pod" });
+    pod["metadata"] = ownership::metadata(snapshot, name, &template["metadata"]);
+    pod["spec"] = template["spec"].take();
+    pod
 }
 
 /// The Job that backs a role, suspended if the job is.
@@ -27,42 +25,37 @@ pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &s
     if snapshot.suspended() {
         spec["suspend"] = json!(true);
     }
-    json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": ownership::metadata(snapshot, name, &body["metadata"]),
-        "spec": spec,
-    })
+    let mut job = json!({ "apiVersion": "batch/v1", "kind": "Job" });
+    job["metadata"] = ownership::metadata(snapshot, name, &body["metadata"]);
+    job["spec"] = spec;
+    job
 }
 
 /// An object of the plan, from the body that the plan or the plugin's `bind` gave.
 #[must_use]
-pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, body: &Value) -> Value {
+pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, body: Value) -> Value {
     let name = names::of_object(plan, object, &snapshot.job.name, index);
-    let mut whole = body.clone();
+    let mut whole = body;
+    whole["metadata"] = ownership::metadata(snapshot, &name, &whole["metadata"]);
     whole["apiVersion"] = json!(object.api_version);
     whole["kind"] = json!(object.kind);
-    whole["metadata"] = ownership::metadata(snapshot, &name, &body["metadata"]);
     whole
 }
 
-/// A fixed body with its texts filled in for one replica.
-#[must_use]
-pub fn filled(
+/// Fills in the texts of a fixed body for one replica.
+pub fn fill_in(
+    body: &mut Value,
     snapshot: &Snapshot,
     plan: &Plan,
-    body: &Value,
     fill: &[(String, Text)],
     pod_name: Option<&str>,
     index: u32,
-) -> Value {
-    let mut body = body.clone();
+) {
     for (pointer, text) in fill {
         if let Some(place) = body.pointer_mut(pointer) {
             *place = json!(expanded(snapshot, plan, text, pod_name, index));
         }
     }
-    body
 }
 
 fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str>, index: u32) -> String {
@@ -72,7 +65,10 @@ fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str
 
 fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
     let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), index);
-    let mut template = json!({ "metadata": role.template["metadata"], "spec": role.template["spec"] });
+    let mut template = json!({});
+    for part in ["metadata", "spec"] {
+        template[part] = role.template[part].clone();
+    }
     if !template["metadata"].is_object() {
         template["metadata"] = json!({});
     }
@@ -94,7 +90,8 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
             }
         }
     }
-    filled(snapshot, plan, &template, &role.fill, Some(name), index)
+    fill_in(&mut template, snapshot, plan, &role.fill, Some(name), index);
+    template
 }
 
 fn applies(entry: &EnvEntry, place: usize, called: &str) -> bool {

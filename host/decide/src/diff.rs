@@ -41,18 +41,17 @@ pub(crate) fn objects(
         }
         for index in standing.indices(object) {
             let name = names::of_object(plan, object, &snapshot.job.name, index);
-            let body = body(snapshot, plan, object, index, bodies);
-            match (snapshot.child(&object.kind, &name), body) {
-                (Some(child), Some(body)) => actions.extend(follow(object, child, &body)),
-                (None, _) if !standing.open(&object.after) => waiting.extend(standing.closed(&object.after)),
-                (None, _) if snapshot.taken.contains(&(object.kind.clone(), name.clone())) => {
+            let body = || body(snapshot, plan, object, index, bodies);
+            match standing.child(&object.kind, &name) {
+                Some(child) => actions.extend(follow(object, child, body)),
+                None if !standing.open(&object.after) => waiting.extend(standing.closed(&object.after)),
+                None if snapshot.taken.contains(&(object.kind.clone(), name.clone())) => {
                     waiting.push(Waiting::Terminating { kind: object.kind.clone(), name });
                 }
-                (None, Some(body)) => {
-                    let write = Write::Create(build::object(snapshot, plan, object, index, &body));
-                    actions.push(Action::new(&object.api_version, &object.kind, &name, write));
-                }
-                (_, None) => {}
+                None => actions.extend(body().map(|body| {
+                    let write = Write::Create(build::object(snapshot, plan, object, index, body));
+                    Action::new(&object.api_version, &object.kind, &name, write)
+                })),
             }
         }
     }
@@ -87,16 +86,20 @@ fn body(
         Body::Fixed(body, fill) => {
             let job_name = &snapshot.job.name;
             let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
-            Some(build::filled(snapshot, plan, body, fill, pod_name.as_deref(), index))
+            let mut body = body.clone();
+            build::fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), index);
+            Some(body)
         }
     }
 }
 
-fn follow(object: &Object, child: &Child, body: &Value) -> Option<Action> {
+/// Keeps an object as its body says, where the plan wants that.
+fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) -> Option<Action> {
     let Upkeep::Follow(pointers) = &object.upkeep else { return None };
     if child.terminating {
         return None;
     }
+    let body = body()?;
     let mut patch = json!({});
     for pointer in pointers {
         let (have, want) = (child.fields.get(pointer).unwrap_or(&Value::Null), body.pointer(pointer));

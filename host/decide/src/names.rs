@@ -48,7 +48,7 @@ pub fn role_of_pod(plan: &Plan, job_name: &str, pod_name: &str) -> Option<(usize
         .iter()
         .enumerate()
         .filter(|(_, role)| role.backing == Backing::Pods)
-        .find_map(|(place, role)| Some((place, index_in(&role.pod_name, job_name, pod_name)?)))
+        .find_map(|(place, role)| Some((place, index_in(&role.pod_name.0, job_name, pod_name)?)))
 }
 
 /// The name of an object of the plan, for one replica where it is per pod.
@@ -61,14 +61,12 @@ pub fn of_object(plan: &Plan, object: &Object, job_name: &str, index: u32) -> St
 /// The replica that an object of this name belongs to, if it is one of those the plan describes.
 #[must_use]
 pub fn index_of_object(plan: &Plan, object: &Object, job_name: &str, name: &str) -> Option<u32> {
-    let mut pieces = Vec::with_capacity(object.name.0.len());
-    for piece in &object.name.0 {
-        match (piece, role_of_object(plan, object)) {
-            (Piece::PodName, Some(role)) => pieces.extend(role.pod_name.0.iter().cloned()),
-            (other, _) => pieces.push(other.clone()),
-        }
-    }
-    index_in(&Text(pieces), job_name, name)
+    let pod_name = role_of_object(plan, object).map(|role| &role.pod_name);
+    let pieces = object.name.0.iter().flat_map(|piece| match (piece, pod_name) {
+        (Piece::PodName, Some(pod_name)) => pod_name.0.as_slice(),
+        (other, _) => std::slice::from_ref(other),
+    });
+    index_in(pieces, job_name, name)
 }
 
 /// The key of the plan's object, or the name of the Job-backed role, that a child is.
@@ -93,17 +91,33 @@ pub fn role_of_object<'a>(plan: &'a Plan, object: &Object) -> Option<&'a Role> {
     plan.roles.iter().find(|candidate| candidate.name == *role)
 }
 
-/// The index with which `text` expands to `name`; 0 for a text without index.
-fn index_in(text: &Text, job_name: &str, name: &str) -> Option<u32> {
-    let at = text.0.iter().position(|piece| matches!(piece, Piece::Index(_)));
-    let Some(at) = at else {
-        return (expand(text, job_name, None, 0) == name).then_some(0);
-    };
-    let before = expand(&Text(text.0[..at].to_vec()), job_name, None, 0);
-    let digits: String = name.strip_prefix(&before)?.chars().take_while(char::is_ascii_digit).collect();
-    let Piece::Index(offset) = text.0[at] else { return None };
-    let index = u32::try_from(digits.parse::<i64>().ok()? - i64::from(offset)).ok()?;
-    (expand(text, job_name, None, index) == name).then_some(index)
+/// The index with which the pieces expand to `name`; 0 for a text without index.
+fn index_in<'t>(pieces: impl IntoIterator<Item = &'t Piece>, job_name: &str, name: &str) -> Option<u32> {
+    let (mut rest, mut index) = (name, None);
+    for piece in pieces {
+        rest = match piece {
+            Piece::Fixed(part) => rest.strip_prefix(part.as_str())?,
+            Piece::JobName => rest.strip_prefix(job_name)?,
+            Piece::PodName | Piece::PeerIp(..) => rest,
+            Piece::Index(offset) => {
+                let (digits, behind) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+                let here = number(digits, *offset)?;
+                if index.replace(here).is_some_and(|before| before != here) {
+                    return None;
+                }
+                behind
+            }
+        };
+    }
+    rest.is_empty().then(|| index.unwrap_or(0))
+}
+
+/// The index that is written so, with this offset.
+fn number(digits: &str, offset: i32) -> Option<u32> {
+    if digits.len() > 1 && digits.starts_with('0') {
+        return None;
+    }
+    u32::try_from(digits.parse::<i64>().ok()? - i64::from(offset)).ok()
 }
 
 #[cfg(test)]
@@ -114,11 +128,11 @@ mod tests {
     fn a_name_reads_back_to_its_index_and_nothing_else_does() {
         let text = Text(vec![Piece::JobName, Piece::Fixed("-worker-".into()), Piece::Index(0)]);
         assert_eq!(expand(&text, "wide", None, 12), "wide-worker-12");
-        assert_eq!(index_in(&text, "wide", "wide-worker-12"), Some(12));
+        assert_eq!(index_in(&text.0, "wide", "wide-worker-12"), Some(12));
         for stranger in
             ["wide-worker-", "wide-worker-012", "wide-worker-1x", "wide-ps-1", "wider-worker-1", "wide-worker--1"]
         {
-            assert_eq!(index_in(&text, "wide", stranger), None, "{stranger}");
+            assert_eq!(index_in(&text.0, "wide", stranger), None, "{stranger}");
         }
     }
 
@@ -126,6 +140,14 @@ mod tests {
     fn an_index_with_an_offset_reads_back() {
         let text = Text(vec![Piece::Fixed("w".into()), Piece::Index(1)]);
         assert_eq!(expand(&text, "", None, 0), "w1");
-        assert_eq!((index_in(&text, "", "w1"), index_in(&text, "", "w0")), (Some(0), None));
+        assert_eq!((index_in(&text.0, "", "w1"), index_in(&text.0, "", "w0")), (Some(0), None));
+    }
+
+    #[test]
+    fn an_index_that_stands_twice_is_the_same_in_both_places() {
+        let text = Text(vec![Piece::Index(0), Piece::Fixed("-".into()), Piece::Index(1)]);
+        assert_eq!(expand(&text, "", None, 9), "9-10");
+        assert_eq!((index_in(&text.0, "", "9-10"), index_in(&text.0, "", "9-9")), (Some(9), None));
+        assert_eq!(index_in(&[Piece::JobName], "wide", "wide"), Some(0));
     }
 }

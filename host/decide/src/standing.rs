@@ -3,7 +3,7 @@
 use crate::{
     Snapshot, names,
     plan::{Backing, Gate, Object, Plan, Reached, Role, Success},
-    snapshot::{Pod, PodPhase},
+    snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,6 +26,8 @@ pub struct Replica<'a> {
 pub struct Standing<'a> {
     snapshot: &'a Snapshot,
     plan: &'a Plan,
+    /// By kind, then by name.
+    children: BTreeMap<&'a str, BTreeMap<&'a str, &'a Child>>,
     /// Wanted replicas of pod-backed roles, in the plan's order.
     pub replicas: Vec<Replica<'a>>,
     /// Pods of the plan's roles beyond their replicas.
@@ -58,7 +60,17 @@ impl<'a> Standing<'a> {
                 Some(Replica { role: plan.roles.get(place)?, index, name: pod.name.clone(), pod: Some(pod) })
             })
             .collect();
-        Self { snapshot, plan, replicas, surplus }
+        let mut children: BTreeMap<&str, BTreeMap<&str, &Child>> = BTreeMap::new();
+        for child in &snapshot.children {
+            children.entry(&child.kind).or_default().insert(&child.name, child);
+        }
+        Self { snapshot, plan, children, replicas, surplus }
+    }
+
+    /// The child of this kind and name, if it is there.
+    #[must_use]
+    pub fn child(&self, kind: &str, name: &str) -> Option<&'a Child> {
+        self.children.get(kind)?.get(name).copied()
     }
 
     /// All gates of this list are open.
@@ -87,7 +99,7 @@ impl<'a> Standing<'a> {
     fn closed_by(&self, key: &str, at: &str, one_of: &[String]) -> Option<Waiting> {
         let object = self.plan.objects.iter().find(|object| object.key == key)?;
         let name = names::of_object(self.plan, object, &self.snapshot.job.name, 0);
-        let child = self.snapshot.child(&object.kind, &name);
+        let child = self.child(&object.kind, &name);
         let has = child.and_then(|child| child.fields.get(at)).and_then(|value| value.as_str()).unwrap_or_default();
         (!one_of.iter().any(|right| right == has)).then(|| Waiting::Field {
             kind: object.kind.clone(),
@@ -146,9 +158,8 @@ impl<'a> Standing<'a> {
 
     fn exists(&self, object: &Object) -> bool {
         let job_name = &self.snapshot.job.name;
-        self.indices(object).all(|index| {
-            self.snapshot.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some()
-        })
+        self.indices(object)
+            .all(|index| self.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some())
     }
 
     fn want(&self, role: &str) -> u32 {

@@ -153,6 +153,7 @@ impl Server {
             name: made,
             code: if answered { code } else { 0 },
             reply_lost: fate.lost,
+            bytes: asked.body.len(),
             at: world.now(),
         };
         world.record(record);

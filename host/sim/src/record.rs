@@ -28,6 +28,8 @@ pub struct RequestRecord {
     pub code: u16,
     /// Whether the answer was lost on the way although the request was applied.
     pub reply_lost: bool,
+    /// The bytes of its body.
+    pub bytes: usize,
     /// The virtual time of the answer.
     pub at: Timestamp,
 }

@@ -1,0 +1,87 @@
+//! What a pass takes from the host's allocator, counted and not measured: the same build and the same job take the same
+//! everywhere. The budgets are somewhat above what it was when they were written down.
+
+use allocation_counter::{AllocationInfo, measure};
+use decide::{Outlook, Snapshot, decide, decision::Action, plan::Answer, snapshot::Child};
+use futures::executor::block_on;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+use troupe::plugin::{Plugins, Seam};
+
+#[path = "../bench/job.rs"]
+mod job;
+
+/// Plugins that have been asked nothing yet.
+fn plugins() -> Plugins {
+    static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Seam::Inline).unwrap());
+    COMPILED.fork()
+}
+
+/// What the second time takes, when what is made once is there.
+fn again(mut work: impl FnMut()) -> AllocationInfo {
+    work();
+    let taken = measure(work);
+    eprintln!("{taken:?}");
+    taken
+}
+
+fn answer(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
+    let plan = block_on(plugins.plan(snapshot)).unwrap();
+    block_on(plugins.judge(snapshot, &plan, &[], Outlook { suspended: false, waiting: None }))
+}
+
+/// A job of so many pods that has everything it needs.
+fn running(plugins: &Plugins, pods: u32) -> Snapshot {
+    let mut snapshot = job::snapshot(plugins, pods);
+    let decision = decide(&snapshot, &answer(plugins, &snapshot));
+    let child = |action: Action| Child {
+        api_version: action.api_version,
+        kind: action.kind,
+        uid: format!("uid-of-{}", action.name),
+        name: action.name,
+        resource_version: "1".into(),
+        terminating: false,
+        fields: BTreeMap::new(),
+    };
+    snapshot.children = decision.actions.into_iter().map(|action| Arc::new(child(action))).collect();
+    assert_eq!(snapshot.children.len(), pods as usize, "a Service for each pod");
+    snapshot
+}
+
+/// What the work takes over a job of ten pods, and what each further pod does.
+fn taken(work: impl Fn(&Plugins, &Snapshot, &Answer)) -> (AllocationInfo, u64) {
+    let [ten, hundred] = [10, 100].map(|pods| {
+        let plugins = plugins();
+        let snapshot = running(&plugins, pods);
+        let answer = answer(&plugins, &snapshot);
+        again(|| work(&plugins, &snapshot, &answer))
+    });
+    assert_eq!((ten.count_current, hundred.count_current), (0, 0), "something is kept");
+    (ten, (hundred.count_total - ten.count_total) / 90)
+}
+
+#[test]
+fn asking_a_plugin_takes_so_much_for_itself_and_so_much_for_each_pod() {
+    let (ten, per_pod) = taken(|plugins, snapshot, _| drop(answer(plugins, snapshot)));
+    assert!(ten.count_total <= 330 && ten.bytes_max <= 40_000 && per_pod <= 27, "{per_pod} for a pod: {ten:?}");
+}
+
+// Nothing is built that is not written: the body of a Service that is there is none of them.
+#[test]
+fn deciding_to_do_nothing_takes_so_much_for_itself_and_so_much_for_each_pod() {
+    let (ten, per_pod) = taken(|_, snapshot, answer| assert_eq!(decide(snapshot, answer).actions, []));
+    assert!(ten.count_total <= 230 && ten.bytes_max <= 13_000 && per_pod <= 20, "{per_pod} for a pod: {ten:?}");
+}
+
+// What is made of a template is made once: as much as its parts are.
+#[test]
+fn making_a_pod_takes_what_its_template_has() {
+    let plugins = plugins();
+    let mut snapshot = running(&plugins, 10);
+    let answer = answer(&plugins, &snapshot);
+    snapshot.pods.clear();
+    let taken = again(|| assert_eq!(decide(&snapshot, &answer).actions.len(), 10));
+    assert!(taken.count_total / 10 <= 260, "{taken:?}");
+}
