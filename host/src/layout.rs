@@ -293,6 +293,7 @@ mod tests {
             managed_by: None,
             own_manager: None,
             retired_finalizers: vec![],
+            roles: vec![],
         };
         let child = ChildKind {
             api_version: "v1".into(),

@@ -38,6 +38,11 @@ impl Operator {
     /// The same as another user.
     pub(crate) async fn start_as(plane: &ControlPlane, user: &str, arguments: &[&str]) -> Self {
         let binary = tokio::task::spawn_blocking(binary).await.unwrap();
+        Self::start_of(binary, plane, user, arguments).await
+    }
+
+    /// The same of another binary.
+    pub(crate) async fn start_of(binary: &Path, plane: &ControlPlane, user: &str, arguments: &[&str]) -> Self {
         let mut operator = Self::spawn(binary, plane, user, arguments).unwrap();
         let ready = until(START, "the operator to be ready", || async {
             let (code, text) = operator.admin("/readyz").await?;

@@ -47,6 +47,9 @@ pub struct JobKind {
     pub own_manager: Option<String>,
     /// Finalizers of an original operator, removed from a job that is being deleted.
     pub retired_finalizers: Vec<String>,
+    /// The roles that its plans may have; none where the job's user names them.
+    #[serde(default)]
+    pub roles: Vec<String>,
 }
 
 impl JobKind {

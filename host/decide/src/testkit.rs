@@ -25,6 +25,7 @@ pub fn kind() -> JobKind {
         managed_by: None,
         own_manager: None,
         retired_finalizers: vec![],
+        roles: vec![],
     }
 }
 

@@ -77,6 +77,7 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
 
 fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role) -> Result<(), String> {
     let what = format!("role {}", role.name);
+    named(descriptor, &role.name)?;
     let kind = if role.backing == Backing::Pods { "Pod" } else { "Job" };
     declared(descriptor, &what, kind)?;
     for index in [0, role.replicas.saturating_sub(1)] {
@@ -181,6 +182,16 @@ fn own_name(job: &Job, what: &str, name: &str) -> Result<(), String> {
         return Err(format!("{what}: the name {name} is no DNS label of at most 63 characters"));
     }
     Ok(())
+}
+
+/// Its kinds have the role, or leave it to the job's user to name them.
+fn named(descriptor: &Descriptor, role: &str) -> Result<(), String> {
+    let kinds = &descriptor.kinds;
+    if kinds.iter().any(|kind| kind.roles.is_empty() || kind.roles.iter().any(|named| named == role)) {
+        return Ok(());
+    }
+    let roles: Vec<_> = kinds.iter().flat_map(|kind| &kind.roles).map(String::as_str).collect();
+    Err(format!("role {role}: describe does not name it; its roles are {}", roles.join(", ")))
 }
 
 fn declared(descriptor: &Descriptor, what: &str, kind: &str) -> Result<(), String> {

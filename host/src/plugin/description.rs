@@ -18,6 +18,10 @@ pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
         if kind.managed_by.is_some() != kind.own_manager.is_some() {
             return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
         }
+        // Frameworks may write them large (`PS`).
+        if let Some(role) = kind.roles.iter().find(|role| !is_label(&role.to_ascii_lowercase())) {
+            return Err(format!("role {role:?} of kind {} is no DNS label", kind.kind));
+        }
         if new.kinds[..place].iter().any(|other| other.is_same(kind)) {
             return Err(format!("kind {} stands twice", kind.kind));
         }

@@ -2,7 +2,8 @@
 //! replayed and compared; one whose answers differ all the same is told so, and nothing of it is remembered.
 
 use super::{
-    call::{Asked, Caller, NoPlan},
+    call::{Asked, Caller, NoPlan, internal},
+    compile::reload,
     convert::JobInput,
     memo::Key,
 };
@@ -20,22 +21,24 @@ impl Caller {
     /// It has no answer, or two.
     pub(super) fn describe_twice(&self, asked: Asked<'_>, anew: Asked<'_>) -> Result<Descriptor, Fault> {
         let first = self.describe(asked)?;
-        let second = std::thread::scope(|scope| scope.spawn(|| self.describe(anew)).join());
-        let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let second = on_another_thread(|| self.describe(anew))?;
         check_same(asked.plugin, "describe", &first, &second).map(|()| first)
     }
 
-    /// What should exist for a job, if the plugin says so twice.
+    /// What should exist for a job, if the plugin says so again when it was loaded anew, on another thread.
     ///
     /// # Errors
     /// It has no answer, or two.
-    pub(super) fn plan_twice(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
-        let ask = || match self.plan(asked, job, key) {
+    fn plan_twice(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+        let ask = |asked| match self.plan(asked, job, key) {
             Err(NoPlan::Faulted(fault)) => Err(fault),
             Err(NoPlan::Rejected(rejection)) => Ok(Err(rejection)),
             Ok(plan) => Ok(Ok(plan)),
         };
-        let (first, second) = (ask()?, ask()?);
+        let anew = reload(self.engine(), asked.exports);
+        let anew = anew.map_err(|error| internal(asked.plugin, "plan", &error.to_string()))?;
+        let first = ask(asked)?;
+        let second = on_another_thread(|| ask(Asked { exports: &anew, ..asked }))?;
         check_same(asked.plugin, "plan", &first, &second)?;
         Ok(first?)
     }
@@ -47,6 +50,12 @@ impl Caller {
     pub(super) fn plan_sampled(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
         if is_sampled(&key) { self.plan_twice(asked, job, key) } else { self.plan(asked, job, key) }
     }
+}
+
+/// What the work returns, done on a thread of its own.
+pub(super) fn on_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// By the hash of the input and not by a count, so that a run that is repeated asks the same.

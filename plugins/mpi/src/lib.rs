@@ -185,6 +185,7 @@ fn mpijob() -> KindInfo {
         },
         own_manager: Some(spec::OWN_MANAGER.into()),
         retired_finalizers: vec![],
+        roles: plan::ROLES.map(String::from).into(),
     }
 }
 

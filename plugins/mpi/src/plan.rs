@@ -12,6 +12,9 @@ use troupe_plugin::{UserTemplate, job_name, json_text, pod_name, pods_are, text,
 /// The workers' role.
 const WORKER: &str = "worker";
 
+/// Every role there is.
+pub(crate) const ROLES: [&str; 2] = [WORKER, launcher::ROLE];
+
 /// The plan, or what is wrong with the job.
 pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
     let valid = validate(job)?;

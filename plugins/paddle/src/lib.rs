@@ -146,6 +146,7 @@ impl Framework for Paddle {
                 switches: Switches { suspend: None, managed_by: None },
                 own_manager: None,
                 retired_finalizers: vec!["finalizers.paddlepaddle.org".into()],
+                roles: spec::ROLES.map(|(name, _)| name.into()).into(),
             }],
             children: vec![
                 child("Pod", "pods", Some("paddle-res-type"), &[]),

@@ -121,7 +121,7 @@ impl Role<'_> {
 }
 
 /// The roles that a job may have, in the original's order, with what Paddle calls them.
-const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER")];
+pub(crate) const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER")];
 
 impl PaddleJobSpec {
     /// The roles that the spec has, in the original's order.

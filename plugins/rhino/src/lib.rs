@@ -125,6 +125,7 @@ fn rhinojob() -> KindInfo {
         switches: Switches { suspend: None, managed_by: None },
         own_manager: None,
         retired_finalizers: vec![],
+        roles: plan::ROLES.map(String::from).into(),
     }
 }
 

@@ -10,6 +10,9 @@ use troupe_plugin::{pods_are, text};
 /// The label with the job's uid, which every child carries.
 pub(crate) const RHINO_ID: &str = "rhinoID";
 
+/// Every role there is.
+pub(crate) const ROLES: [&str; 2] = [launcher::ROLE, workers::ROLE];
+
 /// The plan, or what is wrong with the job.
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
     let valid = validate(job)?;

@@ -16,6 +16,16 @@ use troupe_plugin::{
 /// It says that it is another plugin.
 const POSES: bool = cfg!(feature = "poses-as-paddle");
 
+/// What the job tells a function to do; an annotation says so where the kind of job is another plugin's.
+fn told<'a>(job: &'a Job<Value, Value>, function: &str) -> &'a str {
+    let annotated = || {
+        let mut annotations = job.view.annotations.iter();
+        annotations.find(|(name, _)| name.strip_prefix("hostile/") == Some(function)).map(|(_, told)| told.as_str())
+    };
+    let told = if POSES { annotated() } else { job.spec[function].as_str() };
+    told.unwrap_or_default()
+}
+
 /// The plugin.
 #[derive(Debug)]
 pub struct Hostile;
@@ -62,6 +72,7 @@ impl Framework for Hostile {
                 switches: Switches { suspend: None, managed_by: None },
                 own_manager: None,
                 retired_finalizers: vec![],
+                roles: vec!["worker".into()],
             }],
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
             config_schema: "{}".into(),
@@ -75,7 +86,7 @@ impl Framework for Hostile {
     }
 
     fn plan(job: &Job<Value, Value>) -> Result<JobPlan, Refusal> {
-        let misdeed = if POSES { "trap" } else { job.spec["plan"].as_str().unwrap_or_default() };
+        let misdeed = told(job, "plan");
         match misdeed {
             "invalid" => return Err(troupe_plugin::invalid("spec.plan", "be nice")),
             "unsupported" => return Err(troupe_plugin::unsupported("niceness")),
@@ -122,7 +133,7 @@ impl Framework for Hostile {
     }
 
     fn bind(job: &Job<Value, Value>, _: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
-        let misdeed = job.spec["bind"].as_str().unwrap_or_default();
+        let misdeed = told(job, "bind");
         let body = commit(misdeed).unwrap_or_else(|| json!({ "data": { "is": "bound" } }).to_string());
         let keys: Vec<String> = match misdeed {
             "another's key" => vec!["secret".into()],
@@ -133,14 +144,15 @@ impl Framework for Hostile {
     }
 
     fn judge(job: &Job<Value, Value>, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {
-        let misdeed = job.spec["judge"].as_str().unwrap_or_default();
+        let misdeed = told(job, "judge");
         let made = commit(misdeed);
         let status = made.unwrap_or_else(|| json!({ "pods": seen.pods.len() }).to_string());
         let running = if cfg!(feature = "next") { "Going" } else { "Running" };
         let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx".into() } else { running.into() };
         let event = Event { warning: false, reason: "R".into(), message: "m\u{7}".into() };
         let events = if misdeed == "escapes" { vec![event; 1000] } else { vec![] };
-        Ok(Verdict { status, headline, outcome: Outcome::Open, events })
+        let outcome = if misdeed == "fail" { Outcome::Failed } else { Outcome::Open };
+        Ok(Verdict { status, headline, outcome, events })
     }
 }
 

@@ -20,7 +20,13 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, process::Command, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 use tokio::time::Instant;
 use troupe::{
     plugin::{Plugins, Seam, source},
@@ -29,9 +35,14 @@ use troupe::{
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The built-in component under another digest: the same code with one more custom section.
+/// The built-in component under another digest.
 fn version(mark: &str) -> Vec<u8> {
-    let mut wasm = Plugins::built_in("paddle").unwrap().to_vec();
+    marked(Plugins::built_in("paddle").unwrap(), mark)
+}
+
+/// The same code with one more custom section.
+fn marked(wasm: &[u8], mark: &str) -> Vec<u8> {
+    let mut wasm = wasm.to_vec();
     let name = b"mark";
     let size = u8::try_from(1 + name.len() + mark.len()).unwrap();
     wasm.extend([0, size, u8::try_from(name.len()).unwrap()]);
@@ -50,8 +61,12 @@ struct Stage {
 
 impl Stage {
     async fn of(namespace: &str) -> Self {
+        Self::with_host(namespace, operator::binary()).await
+    }
+
+    async fn with_host(namespace: &str, binary: &Path) -> Self {
         let world = World::alone(namespace).await;
-        let host = host(&world).await;
+        let host = host(&world, binary).await;
         let plugins = Api::all(world.client.clone());
         let maps = Api::namespaced(world.client.clone(), &world.name);
         Self { world, host, plugins, maps }
@@ -114,6 +129,29 @@ impl Stage {
         self.is("served by another digest", |status| status.digest.as_ref() == Some(&digest)).await
     }
 
+    /// Why the component was stopped, which was a canary when these jobs were submitted.
+    async fn stopped(&self, component: Vec<u8>, jobs: &[Value]) -> String {
+        let digest = source::digest(&component);
+        let is = |status: &PluginStatus, state| {
+            status.candidate.as_ref().is_some_and(|candidate| candidate.digest == digest && candidate.state == state)
+        };
+        self.apply(component).await;
+        self.is("a canary", |status| is(status, CandidateState::Canary)).await;
+        join_all(jobs.iter().map(|job| self.world.create(&PADDLE_JOBS, job))).await;
+        let status = self.is("stopped", |status| is(status, CandidateState::Stopped)).await;
+        assert_eq!(condition(&status, "Degraded"), ("True".into(), "CanaryStopped".into()));
+        status.candidate.unwrap().message.unwrap()
+    }
+
+    /// Deletes every job, until none is left.
+    async fn clear(&self) {
+        for job in self.world.list(&PADDLE_JOBS).await.unwrap() {
+            self.world.delete(&PADDLE_JOBS, text(&job, "/metadata/name")).await;
+        }
+        let gone = || async { Ok(self.world.list(&PADDLE_JOBS).await?.is_empty().then_some(())) };
+        until(SOON, "no job to be left", gone).await.unwrap();
+    }
+
     /// The digest that plans a job, once its status says so.
     async fn planner_of(&self, job: &str) -> String {
         let pinned = |job: &Value| !text(job, "/status/troupe/digest").is_empty();
@@ -149,7 +187,7 @@ impl Stage {
 
     /// Another host takes the place of this one, which has no last word.
     async fn restart(&mut self) {
-        let other = host(&self.world).await;
+        let other = host(&self.world, operator::binary()).await;
         std::mem::replace(&mut self.host, other).kill();
     }
 
@@ -175,8 +213,20 @@ fn grants() -> Grants {
     Grants::wanted_by(&paddle)
 }
 
-async fn host(world: &World) -> Operator {
-    Operator::start(&world.plane, &["--namespace", &world.name, "--plugin-namespace", &world.name]).await
+async fn host(world: &World, binary: &Path) -> Operator {
+    let arguments = ["--namespace", &world.name, "--plugin-namespace", &world.name];
+    Operator::start_of(binary, &world.plane, "troupe", &arguments).await
+}
+
+/// The host as an earlier release had it: the same program around another component of paddle. Returns that, too.
+fn earlier_release() -> (PathBuf, Vec<u8>) {
+    let ours = Plugins::built_in("paddle").unwrap();
+    let theirs = with(ours, b"0.1.0", b"0.0.9", |before| before != b'@');
+    let release = Path::new(env!("CARGO_TARGET_TMPDIR")).join("earlier-release");
+    let program = with(&fs::read(operator::binary()).unwrap(), ours, &theirs, |_| true);
+    fs::copy(operator::binary(), &release).unwrap();
+    fs::write(&release, program).unwrap();
+    (release, theirs)
 }
 
 fn condition(status: &PluginStatus, kind: &str) -> (String, String) {
@@ -274,6 +324,37 @@ async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_anoth
     stage.end().await;
 }
 
+// The same for what comes with the host: the next release brings another component, and no Plugin says a word about it.
+#[tokio::test]
+async fn a_job_stays_on_the_built_in_that_planned_it_when_the_host_is_upgraded() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let (release, theirs) = earlier_release();
+    let ours = Plugins::built_in("paddle").unwrap();
+    let mut stage = Stage::with_host("release", &release).await;
+    fs::remove_file(&release).unwrap();
+    stage.submit("old").await;
+    assert_eq!(stage.planner_of("old").await, source::digest(&theirs));
+    stage.running(1).await;
+    let (pods, before) = (stage.pods().await, stage.world.requests());
+
+    stage.restart().await;
+    stage.submit("new").await;
+    assert_eq!(stage.planner_of("new").await, source::digest(ours));
+    let pass = stage.answered("old").await;
+    assert_eq!(text(&pass, "/snapshot/digest"), source::digest(&theirs));
+    assert_eq!(stage.planner_of("old").await, source::digest(&theirs));
+    stage.running(2).await;
+    let now = stage.pods().await;
+    assert!(pods.iter().all(|pod| now.contains(pod)), "every pod is the one it was");
+    let later = stage.world.requests().after(&before);
+    let of_old = later.of("old");
+    assert!(of_old.table().is_empty(), "{:#?}", of_old.table());
+    assert_eq!(stage.failed_passes().await, 0);
+    stage.host.stop().await;
+}
+
 #[tokio::test]
 async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
     if missing(Need::Cluster) {
@@ -333,6 +414,14 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     let compared = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.live.passes > 0);
     let live = stage.is("compared", compared).await.candidate.unwrap().live;
     assert_eq!((live.different, live.failed), (0, 0));
+    let metrics = stage.host.metrics().await.unwrap();
+    let of_class = |class: &str| -> u32 {
+        let name = format!("troupe_plugin_trial_passes{{plugin=\"paddle\",class=\"{class}\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        line.unwrap_or_else(|| panic!("no {name}in\n{metrics}")).parse().unwrap()
+    };
+    assert!(of_class("all") >= live.passes, "{metrics}");
+    assert_eq!(["different", "dangerous", "failed"].map(of_class), [0; 3]);
 
     stage.patch(json!({ "spec": { "upgrade": { "shadow": false, "canary": { "percent": 100, "matchLabels": { "team": "a" } } } } })).await;
     let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
@@ -356,6 +445,16 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     stage.end().await;
 }
 
+/// A job that the canary plans; the component that poses as paddle does there what it is told.
+fn of_team(name: &str, told: &[(&str, &str)]) -> Value {
+    let mut job = paddle(name).worker(1).manifest;
+    job["metadata"]["labels"] = json!({ "team": "a" });
+    job["metadata"]["annotations"] =
+        told.iter().map(|(function, what)| (format!("hostile/{function}"), *what)).collect();
+    job
+}
+
+// A trap, a budget that is used up, jobs that fail and a live pod that would be touched each stop a canary.
 #[tokio::test]
 async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_serves() {
     if missing(Need::Cluster) {
@@ -370,26 +469,32 @@ async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_se
     let mut granted = grants();
     granted.images.extend(["one", "two"].map(str::to_owned));
     stage.patch(json!({ "spec": { "grants": granted, "upgrade": canary } })).await;
-    stage.apply(guest("poses-as-paddle")).await;
-    let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
-    stage.is("a canary", canary).await;
-    let mut of_team = paddle("of-team").worker(1).manifest;
-    of_team["metadata"]["labels"] = json!({ "team": "a" });
-    stage.world.create(&PADDLE_JOBS, &of_team).await;
+    let poses = guest("poses-as-paddle");
 
-    let stopped =
-        |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Stopped);
-    let status = stage.is("stopped", stopped).await;
-    assert_eq!(condition(&status, "Degraded"), ("True".into(), "CanaryStopped".into()));
-    let why = status.candidate.unwrap().message.unwrap();
-    assert!(why.contains("/of-team: plugin paddle trapped in plan: ") && why.contains("as I was told"), "{why}");
-    assert_eq!(stage.planner_of("of-team").await, source::digest(&one));
+    let why = stage.stopped(marked(&poses, "traps"), &[of_team("traps", &[("plan", "trap")])]).await;
+    assert!(why.contains("/traps: plugin paddle trapped in plan: ") && why.contains("as I was told"), "{why}");
+    assert_eq!(stage.planner_of("traps").await, source::digest(&one));
     stage.running(1).await;
-
     // It stays stopped for whoever comes later, until a person says otherwise.
-    of_team["metadata"]["name"] = json!("later");
-    stage.world.create(&PADDLE_JOBS, &of_team).await;
+    stage.world.create(&PADDLE_JOBS, &of_team("later", &[])).await;
     assert_eq!(stage.planner_of("later").await, source::digest(&one));
+    stage.clear().await;
+
+    let why = stage.stopped(marked(&poses, "loops"), &[of_team("loops", &[("plan", "loop")])]).await;
+    assert!(why.ends_with("/loops: plugin paddle ran out of fuel in plan"), "{why}");
+    assert_eq!(stage.planner_of("loops").await, source::digest(&one));
+    stage.clear().await;
+
+    let failing: Vec<_> = (0..5).map(|number| of_team(&format!("fails-{number}"), &[("judge", "fail")])).collect();
+    let why = stage.stopped(marked(&poses, "fails"), &failing).await;
+    assert_eq!(why, "5 of its 5 jobs failed, and 0 of a hundred of the active digest's");
+    stage.clear().await;
+
+    // A job of another team, which the canary is shown once its pod is there.
+    let why = stage.stopped(marked(&poses, "touches"), &[paddle("of-others").worker(1).manifest]).await;
+    assert!(why.contains("/of-others: a live pod would be touched: role worker "), "{why}");
+    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
+    stage.running(1).await;
     stage.end().await;
 }
 

@@ -143,8 +143,8 @@ impl Handmade {
         for part in ["example.org", "v1", "HandmadeJob", "handmadejobs"] {
             words.extend(text(part));
         }
-        // No switches, no own manager, no finalizers.
-        words.extend([0; 11]);
+        // No switches, no own manager, no finalizers, no roles.
+        words.extend([0; 13]);
         let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         bytes.resize(DATA as usize, 0);
         bytes.extend(texts);

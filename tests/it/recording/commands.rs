@@ -117,6 +117,7 @@ fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
     assert_eq!(facts["fitsConfigMap"], true);
     assert_eq!(facts["contract"], "0.1.0");
     assert_eq!(facts["kinds"][0]["kind"], "PaddleJob");
+    assert_eq!(facts["kinds"][0]["roles"], json!(["ps", "worker", "heter"]));
     let names = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).unwrap() };
     assert!(names(&facts["imports"]).iter().any(|name| name.starts_with("wasi:")), "{text}");
     assert!(names(&facts["asksFor"]["kinds"]).contains(&"PodGroup.scheduling.volcano.sh".to_owned()), "{text}");
@@ -125,7 +126,10 @@ fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
 
     let (well, text) = troupe(&["plugin", "inspect", "paddle"]);
     assert!(well && text.starts_with("plugin     paddle "), "{text}");
-    assert!(text.contains("serves     PaddleJob (batch.paddlepaddle.org/v1, paddlejobs)"), "{text}");
+    assert!(
+        text.contains("serves     PaddleJob (batch.paddlepaddle.org/v1, paddlejobs)\nroles      ps, worker, heter\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn descriptor() -> Descriptor {
             managed_by: None,
             own_manager: None,
             retired_finalizers: vec![],
+            roles: vec![],
         }],
         children: kinds.map(|(api_version, kind)| child(api_version, kind)).into(),
         config_schema: json!({}),
@@ -750,11 +751,25 @@ fn a_refusal_is_one_line_that_ends() {
     assert!(message.len() <= 1000 && !message.contains(char::is_control), "{message}");
 }
 
+#[test]
+fn a_plan_has_the_roles_that_its_kind_has() {
+    let with = |roles: &[&str]| {
+        let mut descriptor = descriptor();
+        descriptor.kinds[0].roles = roles.iter().map(ToString::to_string).collect();
+        let template = template(&json!({}), &json!({}), &json!({}));
+        vet(&descriptor, &modest(), &granted(&json!({})), &plan(vec![role(template)], vec![]))
+    };
+    assert_eq!((with(&[]), with(&["master", "worker"])), (Ok(()), Ok(())));
+    let refused = "role worker: describe does not name it; its roles are master, ps";
+    assert_eq!(with(&["master", "ps"]), Err(refused.to_owned()));
+}
+
 mod what_the_host_writes_into {
     use crate::{
         difference::tests::{idle, plan},
         grants::Grants,
         plan::{Backing, ChildKind, Descriptor, Plan},
+        testkit,
         vet::vet,
     };
     use serde_json::json;
@@ -772,7 +787,7 @@ mod what_the_host_writes_into {
         let descriptor = Descriptor {
             name: "tales".into(),
             version: "1.0.0".into(),
-            kinds: vec![],
+            kinds: vec![testkit::kind()],
             children: vec![child("Pod", "/x"), child("Job", "/spec/suspend"), child("ConfigMap", "/data/hosts")],
             config_schema: json!({}),
             event_source: "tales".into(),

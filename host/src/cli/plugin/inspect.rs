@@ -85,6 +85,7 @@ impl fmt::Display for Facts {
         line("size", &format!("{} bytes, {} with zstd: {fits}", self.size, self.compressed))?;
         for kind in &self.kinds {
             line("serves", &serves(kind))?;
+            line("roles", &roles(kind))?;
         }
         for child in &self.children {
             line("owns", &owns(child))?;
@@ -106,6 +107,10 @@ fn serves(kind: &JobKind) -> String {
     let suspend = switch("suspend", &kind.suspend).unwrap_or_default();
     let managed = switch("managed-by", &kind.managed_by).unwrap_or_default();
     format!("{} ({}, {}){suspend}{managed}", kind.kind, kind.api_version(), kind.plural)
+}
+
+fn roles(kind: &JobKind) -> String {
+    if kind.roles.is_empty() { "as the job's user names them".to_owned() } else { kind.roles.join(", ") }
 }
 
 fn owns(child: &ChildKind) -> String {

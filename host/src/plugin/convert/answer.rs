@@ -62,6 +62,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
             plural: kind.plural,
             own_manager: kind.own_manager,
             retired_finalizers: kind.retired_finalizers,
+            roles: kind.roles,
         })
     });
     let children = said.children.into_iter().map(|child| {

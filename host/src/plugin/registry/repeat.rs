@@ -3,7 +3,7 @@
 use super::{
     super::{
         compile::{LoadError, reload},
-        determinism::check_same,
+        determinism::{check_same, on_another_thread},
         seam::Seat,
     },
     Loaded, Plugins,
@@ -37,14 +37,8 @@ impl Plugins {
                 (first, second) => check_same(&name, "plan, bind and judge", first, second),
             }
         };
-        let work = move || {
-            let ask_all = || answered.iter().try_for_each(ask_again);
-            std::thread::scope(|scope| scope.spawn(ask_all).join())
-        };
-        match self.seat.run(&plugin.share, work).await {
-            Ok(same) => same,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let work = move || on_another_thread(|| answered.iter().try_for_each(ask_again));
+        self.seat.run(&plugin.share, work).await
     }
 
     /// One plugin, loaded anew, in a host of its own.
