@@ -85,3 +85,15 @@ fn making_a_pod_takes_what_its_template_has() {
     let taken = again(|| assert_eq!(decide(&snapshot, &answer).actions.len(), 10));
     assert!(taken.count_total / 10 <= 260, "{taken:?}");
 }
+
+// The most that a plan may have.
+#[test]
+fn a_job_of_ten_thousand_pods_takes_no_more_for_each_of_them() {
+    let plugins = plugins();
+    let snapshot = running(&plugins, 10_000);
+    let said = answer(&plugins, &snapshot);
+    let asking = again(|| drop(answer(&plugins, &snapshot)));
+    let deciding = again(|| assert_eq!(decide(&snapshot, &said).actions, []));
+    assert!(asking.count_total <= 27 * 10_000, "{asking:?}");
+    assert!(deciding.count_total <= 20 * 10_000, "{deciding:?}");
+}

@@ -68,7 +68,7 @@ impl PublicKey {
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
     /// There is no signature.
-    #[error("there is no signature: make one with `cosign sign --key cosign.key {manifest}`, for the whole reference")]
+    #[error("there is no signature: make one with `cosign sign --key cosign.key REPOSITORY@{manifest}`")]
     Absent {
         /// Whose.
         manifest: Digest,

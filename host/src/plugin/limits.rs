@@ -19,9 +19,10 @@ pub struct Limits {
     pub memory: usize,
     /// Elements of a table of an instance.
     pub table: usize,
-    /// A whole answer, and the arguments of one call of the host, in bytes.
+    /// A whole answer, and so a status or a body from `bind`, which say something of every pod; and the arguments of one
+    /// call of the host. In bytes.
     pub answer: usize,
-    /// One JSON text within an answer, in bytes.
+    /// A template or a fixed body within a plan, in bytes.
     pub body: usize,
     /// Lines of log in the life of an instance.
     pub log_lines: u32,

@@ -11,8 +11,8 @@ use troupe_plugin::{ObservationExt, json_text};
 pub(crate) const KEY: &str = "config";
 pub(crate) const HOSTFILE: &str = "hostfile";
 pub(crate) const DISCOVER_HOSTS: &str = "discover_hosts.sh";
-/// What the host takes as a body, less what surrounds the host names.
-const MAX_BYTES: usize = 250 * 1024;
+/// What a ConfigMap holds, less what surrounds the host names.
+const MAX_BYTES: usize = 1_000_000;
 
 /// The ConfigMap's name.
 pub(crate) fn name(job: &MpiJob) -> String {
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn what_is_said_to_fit_does_fit() {
         let mut spec = pi();
-        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(3000);
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
         let large = job("pi", &spec);
-        let body = config_map(&large, &seen(workers("pi", 3000, PodIs::running))).unwrap();
-        assert!(too_large(&large).is_none() && body.len() < 256 * 1024, "{}", body.len());
+        let body = config_map(&large, &seen(workers("pi", 10_000, PodIs::running))).unwrap();
+        assert!(too_large(&large).is_none() && body.len() < 1 << 20, "{}", body.len());
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(i32::MAX);
         assert!(too_large(&job("pi", &spec)).is_some());
     }

@@ -43,6 +43,10 @@ struct Section<'a> {
     refs: Vec<Reference<'a>>,
 }
 
+/// Better: the original lists every pod, so that a job of some thousands is larger than an object may be. The counts are of
+/// all pods.
+const MOST_REFS: usize = 1000;
+
 /// Without `resourceVersion`, which would change the status with every touch of a pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -171,7 +175,7 @@ impl Counts {
             name: &pod.name,
             uid: &pod.uid,
         };
-        let refs: Vec<_> = seen.pods.iter().filter(|pod| pod.role == role).map(reference).collect();
+        let refs: Vec<_> = seen.pods.iter().filter(|pod| pod.role == role).map(reference).take(MOST_REFS).collect();
         let empty = self == Self::default() && refs.is_empty();
         (!empty).then_some(Section { counts: self, refs })
     }
@@ -203,6 +207,14 @@ mod tests {
 
     fn worker(index: u32) -> PodRow {
         pod("worker", index, &format!("wide-worker-{index}"))
+    }
+
+    #[test]
+    fn of_a_large_role_some_pods_are_listed_and_all_are_counted() {
+        let pods = (0..5000).map(|index| worker(index).running()).collect();
+        let status = status(&job(&json!({ "worker": role(5000) })), pods, &json!({}));
+        let listed = status["worker"]["refs"].as_array().unwrap().len();
+        assert_eq!((listed, &status["worker"]["running"], &status["phase"]), (1000, &json!(5000), &json!("Running")));
     }
 
     // A1: pending, with counters and refs, no start time.

@@ -42,7 +42,8 @@
 //! - All pods are made at once, and removed at once. The original makes and removes one object a pass.
 //! - There is no finalizer: garbage collection removes what a job owns. The original's is taken from a job that is deleted;
 //!   the phase `Terminating` is never written.
-//! - `refs` in the status are in order of the index and have no resource version, so that they do not change by themselves.
+//! - `refs` in the status are in order of the index and have no resource version, so that they do not change by themselves;
+//!   of a role with more than 1,000 pods the first 1,000 are listed, since an object may have 1.5 MiB. Counts are of all.
 //! - A PodGroup that is no more admitted holds back new pods only, not the rest of the job.
 //!
 //! The init container asks for 10Mi of memory, not for 10 thousandths of a byte, and counts names up instead of listing them.

@@ -30,15 +30,12 @@ pub(super) fn refusal(said: wit::Refusal) -> Stop {
     }
 }
 
-fn json(what: &str, text: &str, limits: &Limits) -> Checked<Value> {
-    if text.len() > limits.body {
-        return Err(format!("{what}: {} bytes are more than {}", text.len(), limits.body));
+/// The object in the text, which may have so many bytes.
+fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
+    if text.len() > most {
+        return Err(format!("{what}: {} bytes are more than {most}", text.len()));
     }
-    serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
-}
-
-fn json_object(what: &str, text: &str, limits: &Limits) -> Checked<Value> {
-    let value = json(what, text, limits)?;
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))?;
     if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object")) }
 }
 
@@ -81,11 +78,11 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
     Ok(plan::Descriptor {
         kinds: kinds.collect::<Checked<_>>()?,
         children: children.collect::<Checked<_>>()?,
-        config_schema: json_object("config-schema", &said.config_schema, limits)?,
+        config_schema: json_object("config-schema", &said.config_schema, limits.body)?,
         name: said.name,
         version: said.version,
         event_source: said.event_source,
-        asks: Grants::asked(&json_object("grants", &said.grants, limits)?)?,
+        asks: Grants::asked(&json_object("grants", &said.grants, limits.body)?)?,
     })
 }
 
@@ -112,7 +109,7 @@ fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
     let what = |field: &str| format!("{field} of role {}", said.name);
     let backing = match &said.backing {
         wit::Backing::Pods => plan::Backing::Pods,
-        wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits)?),
+        wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits.body)?),
     };
     let env = |entry: wit::EnvEntry| plan::EnvEntry {
         container: entry.container,
@@ -121,7 +118,7 @@ fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
     };
     Ok(plan::Role {
         backing,
-        template: json_object(&what("template"), &said.template, limits)?,
+        template: json_object(&what("template"), &said.template, limits.body)?,
         replicas: said.replicas,
         pod_name: text(said.pod_name),
         hostname: said.hostname.map(text),
@@ -143,7 +140,7 @@ fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
     let body = match said.body {
         wit::Body::Bound => plan::Body::Bound,
         wit::Body::Fixed((body, texts)) => {
-            plan::Body::Fixed(json_object(&what("body"), &body, limits)?, fill(&what("text"), texts)?)
+            plan::Body::Fixed(json_object(&what("body"), &body, limits.body)?, fill(&what("text"), texts)?)
         }
     };
     let upkeep = match said.upkeep {
@@ -239,7 +236,7 @@ pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) ->
         if !wanted.contains(&key) {
             return Err(format!("body of object {key}: it was not asked for"));
         }
-        let body = json_object(&format!("body of object {key}"), &body, limits)?;
+        let body = json_object(&format!("body of object {key}"), &body, limits.answer)?;
         if bodies.insert(key.clone(), body).is_some() {
             return Err(format!("body of object {key}: it stands twice"));
         }
@@ -248,7 +245,7 @@ pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) ->
 }
 
 pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
-    let status = json_object("status", &said.status, limits)?;
+    let status = json_object("status", &said.status, limits.answer)?;
     if status.get("troupe").is_some() {
         return Err("status: the field troupe is the host's".to_owned());
     }
