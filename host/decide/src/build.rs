@@ -33,10 +33,9 @@ pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &s
 
 /// An object of the plan, from the body that the plan or the plugin's `bind` gave.
 #[must_use]
-pub fn object(snapshot: &Snapshot, plan: &Plan, object: &Object, index: u32, body: Value) -> Value {
-    let name = names::of_object(plan, object, &snapshot.job.name, index);
+pub fn object(snapshot: &Snapshot, object: &Object, body: Value, name: &str) -> Value {
     let mut whole = body;
-    whole["metadata"] = ownership::metadata(snapshot, &name, &whole["metadata"]);
+    whole["metadata"] = ownership::metadata(snapshot, name, &whole["metadata"]);
     whole["apiVersion"] = json!(object.api_version);
     whole["kind"] = json!(object.kind);
     whole

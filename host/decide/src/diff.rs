@@ -49,7 +49,7 @@ pub(crate) fn objects(
                     waiting.push(Waiting::Terminating { kind: object.kind.clone(), name });
                 }
                 None => actions.extend(body().map(|body| {
-                    let write = Write::Create(build::object(snapshot, plan, object, index, body));
+                    let write = Write::Create(build::object(snapshot, object, body, &name));
                     Action::new(&object.api_version, &object.kind, &name, write)
                 })),
             }

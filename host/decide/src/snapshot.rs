@@ -226,14 +226,11 @@ impl Snapshot {
     #[must_use]
     pub fn job_behind(&self, role: &Role) -> Option<&Arc<Child>> {
         match role.backing {
-            Backing::Job(_) => self.child("Job", &names::of_replica(role, &self.job.name, 0)),
+            Backing::Job(_) => {
+                let name = names::of_replica(role, &self.job.name, 0);
+                self.children.iter().find(|child| child.kind == "Job" && child.name == name)
+            }
             Backing::Pods => None,
         }
-    }
-
-    /// The child of this kind and name.
-    #[must_use]
-    pub fn child(&self, kind: &str, name: &str) -> Option<&Arc<Child>> {
-        self.children.iter().find(|child| child.kind == kind && child.name == name)
     }
 }

@@ -1,5 +1,6 @@
 //! The life of a plugin while jobs run: upgraded by its ConfigMap, broken, rolled back, lost and brought back.
 
+mod candidates;
 mod registry;
 
 use super::{
@@ -7,10 +8,7 @@ use super::{
     objects::{PADDLE_JOBS, PODS, SOON, at, text},
     world::World,
 };
-use crate::{
-    hostile::guest,
-    operator::{self, Operator},
-};
+use crate::operator::{self, Operator};
 use cluster::{Need, require::missing, until};
 use decide::grants::Grants;
 use futures::future::join_all;
@@ -30,7 +28,7 @@ use std::{
 use tokio::time::Instant;
 use troupe::{
     plugin::{Plugins, Seam, source},
-    plugin_resource::{CandidateState, Plugin, PluginStatus},
+    plugin_resource::{Plugin, PluginStatus},
 };
 
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -129,29 +127,6 @@ impl Stage {
         self.is("served by another digest", |status| status.digest.as_ref() == Some(&digest)).await
     }
 
-    /// Why the component was stopped, which was a canary when these jobs were submitted.
-    async fn stopped(&self, component: Vec<u8>, jobs: &[Value]) -> String {
-        let digest = source::digest(&component);
-        let is = |status: &PluginStatus, state| {
-            status.candidate.as_ref().is_some_and(|candidate| candidate.digest == digest && candidate.state == state)
-        };
-        self.apply(component).await;
-        self.is("a canary", |status| is(status, CandidateState::Canary)).await;
-        join_all(jobs.iter().map(|job| self.world.create(&PADDLE_JOBS, job))).await;
-        let status = self.is("stopped", |status| is(status, CandidateState::Stopped)).await;
-        assert_eq!(condition(&status, "Degraded"), ("True".into(), "CanaryStopped".into()));
-        status.candidate.unwrap().message.unwrap()
-    }
-
-    /// Deletes every job, until none is left.
-    async fn clear(&self) {
-        for job in self.world.list(&PADDLE_JOBS).await.unwrap() {
-            self.world.delete(&PADDLE_JOBS, text(&job, "/metadata/name")).await;
-        }
-        let gone = || async { Ok(self.world.list(&PADDLE_JOBS).await?.is_empty().then_some(())) };
-        until(SOON, "no job to be left", gone).await.unwrap();
-    }
-
     /// The digest that plans a job, once its status says so.
     async fn planner_of(&self, job: &str) -> String {
         let pinned = |job: &Value| !text(job, "/status/troupe/digest").is_empty();
@@ -177,6 +152,12 @@ impl Stage {
     async fn pods(&self) -> Vec<(String, String)> {
         let pods = self.world.list(&PODS).await.unwrap();
         pods.iter().map(|pod| (text(pod, "/metadata/name").to_owned(), text(pod, "/metadata/uid").to_owned())).collect()
+    }
+
+    /// Every one of these pods is the one it was.
+    async fn still_has(&self, pods: &[(String, String)]) {
+        let now = self.pods().await;
+        assert!(pods.iter().all(|pod| now.contains(pod)), "{pods:#?} were there, {now:#?} are");
     }
 
     async fn failed_passes(&self) -> u64 {
@@ -223,9 +204,8 @@ fn earlier_release() -> (PathBuf, Vec<u8>) {
     let ours = Plugins::built_in("paddle").unwrap();
     let theirs = with(ours, b"0.1.0", b"0.0.9", |before| before != b'@');
     let release = Path::new(env!("CARGO_TARGET_TMPDIR")).join("earlier-release");
-    let program = with(&fs::read(operator::binary()).unwrap(), ours, &theirs, |_| true);
-    fs::copy(operator::binary(), &release).unwrap();
-    fs::write(&release, program).unwrap();
+    fs::write(&release, with(&fs::read(operator::binary()).unwrap(), ours, &theirs, |_| true)).unwrap();
+    fs::set_permissions(&release, fs::metadata(operator::binary()).unwrap().permissions()).unwrap();
     (release, theirs)
 }
 
@@ -291,8 +271,7 @@ async fn two_hundred_jobs_run_on_while_their_plugin_is_upgraded_broken_and_rolle
         .filter(|it| touched(&it.name))
         .collect();
     assert!(of_old_pods.is_empty(), "{of_old_pods:#?}");
-    let now = stage.pods().await;
-    assert!(pods.iter().all(|pod| now.contains(pod)), "every pod is the one it was");
+    stage.still_has(&pods).await;
     println!(
         "{JOBS} jobs: the new digest served {serves:?} after its ConfigMap was applied, a job had it after {took:?}"
     );
@@ -316,8 +295,7 @@ async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_anoth
     let pass = stage.answered("old").await;
     assert_eq!(text(&pass, "/snapshot/digest"), source::digest(&one));
     assert_eq!(stage.planner_of("old").await, source::digest(&one));
-    let now = stage.pods().await;
-    assert!(pods.iter().all(|pod| now.contains(pod)));
+    stage.still_has(&pods).await;
     let job = stage.world.get(&PADDLE_JOBS, "old").await.unwrap();
     assert_eq!(at(&job, "/status/phase"), "Running");
     assert!(at(&job, "/status/conditions").is_null(), "no flicker: {job:#}");
@@ -346,8 +324,7 @@ async fn a_job_stays_on_the_built_in_that_planned_it_when_the_host_is_upgraded()
     assert_eq!(text(&pass, "/snapshot/digest"), source::digest(&theirs));
     assert_eq!(stage.planner_of("old").await, source::digest(&theirs));
     stage.running(2).await;
-    let now = stage.pods().await;
-    assert!(pods.iter().all(|pod| now.contains(pod)), "every pod is the one it was");
+    stage.still_has(&pods).await;
     let later = stage.world.requests().after(&before);
     let of_old = later.of("old");
     assert!(of_old.table().is_empty(), "{:#?}", of_old.table());
@@ -383,118 +360,6 @@ async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
     let free = |job: &Value| at(job, "/status/conditions").is_null();
     stage.world.is(&PADDLE_JOBS, "old", "free again", free).await;
     assert_eq!(stage.pods().await, pods);
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
-    if missing(Need::Cluster) {
-        return;
-    }
-    let stage = Stage::of("candidates").await;
-    let (one, two, three) = (version("one"), version("two"), version("three"));
-    stage.apply(one.clone()).await;
-    stage.create(json!({ "strategy": "Manual" })).await;
-    // The one that comes with the host serves until a person says otherwise.
-    let waits = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Waiting);
-    stage.is("waiting", waits).await;
-    let output = troupe(&stage.world, &["plugin", "approve", "paddle"]);
-    assert!(output.contains("may serve"), "{output}");
-    stage.serves(&one).await;
-    stage.submit("first").await;
-    stage.running(1).await;
-
-    stage.patch(json!({ "spec": { "upgrade": { "strategy": "NewJobs", "shadow": true } } })).await;
-    stage.apply(two.clone()).await;
-    let shadow = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Shadow);
-    let status = stage.is("a shadow", shadow).await;
-    assert_eq!(status.candidate.unwrap().preflight.passes, 1);
-    stage.submit("second").await;
-    assert_eq!(stage.planner_of("second").await, source::digest(&one));
-    let compared = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.live.passes > 0);
-    let live = stage.is("compared", compared).await.candidate.unwrap().live;
-    assert_eq!((live.different, live.failed), (0, 0));
-    let metrics = stage.host.metrics().await.unwrap();
-    let of_class = |class: &str| -> u32 {
-        let name = format!("troupe_plugin_trial_passes{{plugin=\"paddle\",class=\"{class}\"}} ");
-        let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
-        line.unwrap_or_else(|| panic!("no {name}in\n{metrics}")).parse().unwrap()
-    };
-    assert!(of_class("all") >= live.passes, "{metrics}");
-    assert_eq!(["different", "dangerous", "failed"].map(of_class), [0; 3]);
-
-    stage.patch(json!({ "spec": { "upgrade": { "shadow": false, "canary": { "percent": 100, "matchLabels": { "team": "a" } } } } })).await;
-    let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
-    stage.is("a canary", canary).await;
-    let mut of_team = paddle("of-team").worker(1).manifest;
-    of_team["metadata"]["labels"] = json!({ "team": "a" });
-    stage.world.create(&PADDLE_JOBS, &of_team).await;
-    assert_eq!(stage.planner_of("of-team").await, source::digest(&two));
-    stage.submit("of-others").await;
-    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
-    stage.patch(json!({ "spec": { "upgrade": { "canary": null } } })).await;
-    stage.serves(&two).await;
-
-    // Jobs move, since the new plans differ in nothing.
-    stage.patch(json!({ "spec": { "upgrade": { "strategy": "Migrate" } } })).await;
-    let compressed = source::compress(&three, source::Ratio::Small).unwrap();
-    stage.apply_as(source::COMPRESSED_KEY, compressed).await;
-    stage.serves(&three).await;
-    let moved = |job: &Value| text(job, "/status/troupe/digest") == source::digest(&three);
-    stage.world.is(&PADDLE_JOBS, "first", "moved", moved).await;
-    stage.end().await;
-}
-
-/// A job that the canary plans; the component that poses as paddle does there what it is told.
-fn of_team(name: &str, told: &[(&str, &str)]) -> Value {
-    let mut job = paddle(name).worker(1).manifest;
-    job["metadata"]["labels"] = json!({ "team": "a" });
-    job["metadata"]["annotations"] =
-        told.iter().map(|(function, what)| (format!("hostile/{function}"), *what)).collect();
-    job
-}
-
-// A trap, a budget that is used up, jobs that fail and a live pod that would be touched each stop a canary.
-#[tokio::test]
-async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_serves() {
-    if missing(Need::Cluster) {
-        return;
-    }
-    let stage = Stage::of("canary").await;
-    let one = version("one");
-    stage.apply(one.clone()).await;
-    stage.create(json!({})).await;
-    stage.serves(&one).await;
-    let canary = json!({ "canary": { "percent": 100, "matchLabels": { "team": "a" } } });
-    let mut granted = grants();
-    granted.images.extend(["one", "two"].map(str::to_owned));
-    stage.patch(json!({ "spec": { "grants": granted, "upgrade": canary } })).await;
-    let poses = guest("poses-as-paddle");
-
-    let why = stage.stopped(marked(&poses, "traps"), &[of_team("traps", &[("plan", "trap")])]).await;
-    assert!(why.contains("/traps: plugin paddle trapped in plan: ") && why.contains("as I was told"), "{why}");
-    assert_eq!(stage.planner_of("traps").await, source::digest(&one));
-    stage.running(1).await;
-    // It stays stopped for whoever comes later, until a person says otherwise.
-    stage.world.create(&PADDLE_JOBS, &of_team("later", &[])).await;
-    assert_eq!(stage.planner_of("later").await, source::digest(&one));
-    stage.clear().await;
-
-    let why = stage.stopped(marked(&poses, "loops"), &[of_team("loops", &[("plan", "loop")])]).await;
-    assert!(why.ends_with("/loops: plugin paddle ran out of fuel in plan"), "{why}");
-    assert_eq!(stage.planner_of("loops").await, source::digest(&one));
-    stage.clear().await;
-
-    let failing: Vec<_> = (0..5).map(|number| of_team(&format!("fails-{number}"), &[("judge", "fail")])).collect();
-    let why = stage.stopped(marked(&poses, "fails"), &failing).await;
-    assert_eq!(why, "5 of its 5 jobs failed, and 0 of a hundred of the active digest's");
-    stage.clear().await;
-
-    // A job of another team, which the canary is shown once its pod is there.
-    let why = stage.stopped(marked(&poses, "touches"), &[paddle("of-others").worker(1).manifest]).await;
-    assert!(why.contains("/of-others: a live pod would be touched: role worker "), "{why}");
-    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
-    stage.running(1).await;
     stage.end().await;
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        call::internal,
         compile::{LoadError, reload},
         determinism::{check_same, on_another_thread},
         seam::Seat,
@@ -23,11 +24,8 @@ impl Plugins {
     /// It is not loaded, or it answers otherwise.
     pub async fn repeats(&self, digest: &str, answered: Vec<(Snapshot, Answer)>) -> Result<(), Fault> {
         let plugin = self.by_digest(digest)?;
-        let twin = self.alone(&plugin).map_err(|error| Fault::Internal {
-            plugin: plugin.descriptor.name.clone(),
-            function: "describe".to_owned(),
-            message: error.to_string(),
-        })?;
+        let twin = self.alone(&plugin);
+        let twin = twin.map_err(|error| internal(&plugin.descriptor.name, "describe", &error.to_string()))?;
         let (name, digest) = (plugin.descriptor.name.clone(), digest.to_owned());
         let ask_again = move |(snapshot, first): &(Snapshot, Answer)| {
             let second = block_on(twin.answer(snapshot, &digest));
