@@ -58,7 +58,7 @@ fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, 
 
 /// What a call of a plugin may cost in instructions (fuel) on average over a job's life. The same component and the same
 /// job cost the same everywhere, so this is a budget and no measurement.
-const MOST_FUEL: [(&str, u64); 4] = [("instantiate", 5_000), ("plan", 700_000), ("bind", 200_000), ("judge", 200_000)];
+const MOST_FUEL: [(&str, u64); 4] = [("instantiate", 5_000), ("plan", 400_000), ("bind", 100_000), ("judge", 150_000)];
 
 fn instructions_are_few(plugins: &Plugins) {
     for (plugin, function, stats) in plugins.calls() {

@@ -176,6 +176,38 @@ fn an_answer_that_says_too_much_is_not_accepted() {
 }
 
 #[test]
+fn an_edit_that_cannot_be_made_is_the_plugins_fault_and_says_why() {
+    let plugins = plugins();
+    let cases = [
+        ("refer to nothing", "the job's spec has no object at /nowhere"),
+        ("refer to everything", "\"\" is no JSON pointer to a field"),
+        ("edit what is not there", "an edit leads to /spec/containers/7/image, but there is no item 7"),
+        ("edit the whole", "\"\" is no JSON pointer to a field"),
+        ("edit deeply", "an edit leads more than 32 steps into it"),
+        ("edit without json", "EOF while parsing an object"),
+        ("edit too much", "307202 bytes are more than 262144"),
+        ("append no list", "what is appended at /spec/containers is not a JSON array"),
+        ("edit in a privilege", "/spec/hostNetwork is true, which the job's user does not ask for"),
+    ];
+    let template = json!({ "spec": { "containers": [{ "name": "c", "image": "one" }] } });
+    for (misdeed, words) in cases {
+        let (kind, at, message) = fault(pass(&plugins, json!({ "plan": misdeed, "template": template })));
+        assert_eq!((kind.as_str(), at.as_str()), ("UnacceptableAnswer", "plan"), "{misdeed}: {message}");
+        assert!(message.contains("role worker") && message.contains(words), "{misdeed}: {message}");
+    }
+}
+
+// A thousand roles with the same large template of the user's would cost the plugin nothing, and the host a gigabyte.
+#[test]
+fn what_roles_refer_to_is_bounded() {
+    let container = json!({ "name": "c", "image": "one", "args": ["x".repeat(1_000_000)] });
+    let template = json!({ "spec": { "containers": [container] } });
+    let (kind, _, message) = fault(pass(&plugins(), json!({ "plan": "refer again and again", "template": template })));
+    assert_eq!(kind, "UnacceptableAnswer", "{message}");
+    assert!(message.contains("its roles refer to") && message.contains("more than 33554432"), "{message}");
+}
+
+#[test]
 fn a_plan_reaches_no_further_than_its_user_and_the_grants() {
     let plugins = plugins();
     let cases = [

@@ -24,6 +24,7 @@ pub mod snapshot;
 pub mod standing;
 pub mod status;
 mod suspend;
+pub mod template;
 pub mod testkit;
 mod ttl;
 pub mod vet;

@@ -9,7 +9,7 @@ use super::{
 use decide::{Outlook, Snapshot, names, plan, snapshot};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use wasmtime::{
     Store,
     component::{Component, InstancePre},
@@ -48,7 +48,11 @@ pub(super) enum Stop {
 
 /// The job as a plugin is shown it.
 #[derive(Debug)]
-pub(super) struct JobInput(wit::JobView);
+pub(super) struct JobInput {
+    view: wit::JobView,
+    /// What a plan refers to.
+    job: Arc<snapshot::Job>,
+}
 
 /// One instant as a plugin is shown it.
 #[derive(Debug)]
@@ -65,7 +69,7 @@ impl JobInput {
     pub(super) fn new(snapshot: &Snapshot, config: &str) -> Self {
         let (kind, job) = (&snapshot.kind, &snapshot.job);
         let pairs = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        Self(wit::JobView {
+        let view = wit::JobView {
             kind: kind.kind.clone(),
             namespace: job.namespace.clone(),
             name: job.name.clone(),
@@ -77,7 +81,8 @@ impl JobInput {
             spec: text(&job.spec),
             config: config.to_owned(),
             host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
-        })
+        };
+        Self { view, job: Arc::clone(job) }
     }
 
     /// The hash of exactly what the plugin with this digest is shown.
@@ -87,7 +92,7 @@ impl JobInput {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         };
-        let job = &self.0;
+        let job = &self.view;
         for text in [plugin, &job.kind, &job.namespace, &job.name, &job.uid, &job.spec, &job.config] {
             part(text);
         }
@@ -106,17 +111,18 @@ impl JobInput {
 
     /// About its size in memory.
     pub(super) fn bytes(&self) -> usize {
-        let pairs = self.0.labels.iter().chain(&self.0.annotations).map(|(name, value)| name.len() + value.len());
-        512 + self.0.spec.len() + self.0.config.len() + pairs.sum::<usize>()
+        let view = &self.view;
+        let pairs = view.labels.iter().chain(&view.annotations).map(|(name, value)| name.len() + value.len());
+        512 + view.spec.len() + view.config.len() + pairs.sum::<usize>()
     }
 
     /// `namespace/name`, for the log.
     pub(super) fn subject(&self) -> String {
-        format!("{}/{}", self.0.namespace, self.0.name)
+        format!("{}/{}", self.view.namespace, self.view.name)
     }
 
     pub(super) fn uid(&self) -> &str {
-        &self.0.uid
+        &self.view.uid
     }
 }
 
@@ -240,8 +246,8 @@ impl Live {
     }
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
-        let said = self.functions().call_plan(store, &job.0).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(said, limits).map_err(Stop::Unacceptable)
+        let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
+        answer::job_plan(said, &job.job.spec, limits).map_err(Stop::Unacceptable)
     }
 
     pub(super) fn bind(
@@ -251,7 +257,7 @@ impl Live {
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
     ) -> Result<BTreeMap<String, Value>, Stop> {
-        let said = self.functions().call_bind(store, &job.0, &seen.0, wanted);
+        let said = self.functions().call_bind(store, &job.view, &seen.0, wanted);
         answer::bodies(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits).map_err(Stop::Unacceptable)
     }
 

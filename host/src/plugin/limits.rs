@@ -22,7 +22,7 @@ pub struct Limits {
     /// A whole answer, and so a status or a body from `bind`, which say something of every pod; and the arguments of one
     /// call of the host. In bytes.
     pub answer: usize,
-    /// A template or a fixed body within a plan, in bytes.
+    /// A template, an edit or a fixed body within a plan, in bytes.
     pub body: usize,
     /// Lines of log in the life of an instance.
     pub log_lines: u32,

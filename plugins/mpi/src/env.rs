@@ -10,7 +10,7 @@ const SSH_ARGS: &str = "-o ConnectionAttempts=10";
 
 /// Adds the launcher's variables after the user's. Those of the original win over a user's of the same name, as they
 /// always did; the ones that came later, and the blanks for NVIDIA, give way to the user's.
-pub(crate) fn launcher(container: &mut Container<'_>, job: &MpiJob, implementation: Implementation) {
+pub(crate) fn launcher(container: &mut Container<'_, '_>, job: &MpiJob, implementation: Implementation) {
     container.env("K_MPI_JOB_ROLE", "launcher");
     let slots = job.spec.slots().to_string();
     match implementation {
@@ -33,11 +33,11 @@ pub(crate) fn launcher(container: &mut Container<'_>, job: &MpiJob, implementati
 }
 
 /// Adds a worker's variable after the user's.
-pub(crate) fn worker(container: &mut Container<'_>) {
+pub(crate) fn worker(container: &mut Container<'_, '_>) {
     container.env("K_MPI_JOB_ROLE", "worker");
 }
 
-fn open_mpi(container: &mut Container<'_>, slots: &str, launcher_is_a_host: bool) {
+fn open_mpi(container: &mut Container<'_, '_>, slots: &str, launcher_is_a_host: bool) {
     container.env("OMPI_MCA_orte_keep_fqdn_hostnames", "true");
     container.env("OMPI_MCA_orte_default_hostfile", HOSTFILE);
     container.env("OMPI_MCA_plm_rsh_args", SSH_ARGS);
@@ -50,7 +50,7 @@ fn open_mpi(container: &mut Container<'_>, slots: &str, launcher_is_a_host: bool
     yielding(container, "PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
 }
 
-fn yielding(container: &mut Container<'_>, name: &str, value: &str) {
+fn yielding(container: &mut Container<'_, '_>, name: &str, value: &str) {
     if !container.has_env(name) {
         container.env(name, value);
     }

@@ -49,7 +49,7 @@ impl Kind {
 }
 
 /// What the scheduler reads of a pod, if there is one.
-pub(crate) fn mark(job: &MpiJob, template: &mut PodTemplate) {
+pub(crate) fn mark(job: &MpiJob, template: &mut PodTemplate<'_>) {
     match Kind::of(job) {
         None => return,
         Some(Kind::Volcano) => template.annotation("scheduling.k8s.io/group-name", job.name()),

@@ -2,10 +2,11 @@
 
 use crate::validate::{CleanPods, Replicas, Valid, validate};
 use crate::{MpiJob, gang, hostfile, launcher, pods};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use troupe_plugin::types::{
     Algorithm, Backing, Body, Clean, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
-    Success, Ttl, Upkeep,
+    Success, Template, Ttl, Upkeep,
 };
 use troupe_plugin::{UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
@@ -44,7 +45,7 @@ fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refu
         pod_name: vec![job_name(), text("-worker-"), Piece::Index(0)],
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![job_name()]),
-        template: worker.map_or_else(|| Ok("{}".into()), |worker| pods::worker(job, worker))?,
+        template: worker.map_or_else(|| Ok(Template::Whole("{}".into())), |worker| pods::worker(job, worker))?,
         env: vec![],
         labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
         fill: vec![],
@@ -140,9 +141,17 @@ fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
 }
 
 fn overridden_restart_policy(launcher: &UserTemplate) -> Option<Event> {
-    let template: Value = launcher.read()?;
-    let policy = template.pointer("/spec/restartPolicy").and_then(Value::as_str)?;
-    (!policy.is_empty()).then(|| Event {
+    #[derive(Deserialize)]
+    struct Template {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        #[serde(rename = "restartPolicy")]
+        restart_policy: String,
+    }
+    let template: Template = launcher.read()?;
+    (!template.spec.restart_policy.is_empty()).then(|| Event {
         warning: true,
         reason: "SetPodTemplateRestartPolicy".into(),
         message: "Restart policy in pod template overridden by restart policy in replica spec".into(),
@@ -153,6 +162,8 @@ fn overridden_restart_policy(launcher: &UserTemplate) -> Option<Event> {
 mod tests {
     use super::*;
     use crate::fixtures::{foo, job, parsed, pi};
+    use serde_json::Value;
+    use troupe_plugin::testkit;
 
     fn planned(spec: &Value) -> JobPlan {
         plan(&job("pi", spec)).unwrap()
@@ -319,7 +330,7 @@ mod tests {
         let plan = planned(&spec);
         assert_eq!(plan.warnings[0].reason, "SetPodTemplateRestartPolicy");
         assert!(plan.warnings[0].warning);
-        assert_eq!(parsed(&role(&plan, "launcher").template)["spec"]["restartPolicy"], "Never");
+        assert_eq!(testkit::template(&role(&plan, "launcher").template, &spec)["spec"]["restartPolicy"], "Never");
         spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["restartPolicy"] = json!("Always");
         assert!(planned(&spec).warnings.is_empty());

@@ -4,9 +4,9 @@ use crate::MpiJob;
 use crate::spec::ROOT_SSH;
 use crate::validate::{Replicas, Valid};
 use crate::{env, gang, hostfile};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use troupe_plugin::PodTemplate;
-use troupe_plugin::types::Refusal;
+use troupe_plugin::types::{Refusal, Template};
 
 pub(crate) const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
 pub(crate) const JOB_NAME: &str = "training.kubeflow.org/job-name";
@@ -15,7 +15,7 @@ pub(crate) const MPI_OPERATOR: &str = "mpi-operator";
 const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
 /// The launcher's pod template.
-pub(crate) fn launcher(job: &MpiJob, valid: &Valid<'_>) -> Result<String, Refusal> {
+pub(crate) fn launcher(job: &MpiJob, valid: &Valid<'_>) -> Result<Template, Refusal> {
     let mut template = common(job, &valid.launcher, "launcher")?;
     if job.spec.launcher_is_a_host() {
         template.label(REPLICA_INDEX, "0");
@@ -26,13 +26,13 @@ pub(crate) fn launcher(job: &MpiJob, valid: &Valid<'_>) -> Result<String, Refusa
     container.push("volumeMounts", json!({ "name": "mpi-job-config", "mountPath": "/etc/mpi" }));
     template.push("volumes", ssh_auth(job));
     template.push("volumes", mpi_job_config(job));
-    Ok(template.into_json())
+    Ok(template.into_template())
 }
 
 /// A worker's pod template, but for what depends on its index.
-pub(crate) fn worker(job: &MpiJob, worker: &Replicas<'_>) -> Result<String, Refusal> {
+pub(crate) fn worker(job: &MpiJob, worker: &Replicas<'_>) -> Result<Template, Refusal> {
     let mut template = common(job, worker, "worker")?;
-    template.set("dnsConfig", dns_config(job, template.get("dnsConfig")));
+    template.set("dnsConfig", dns_config(job, template.get("dnsConfig").unwrap_or_default()));
     let mut container = template.first_container();
     if container.lacks("command") && container.lacks("args") {
         container.set("command", json!(["/usr/sbin/sshd", "-De"]));
@@ -40,15 +40,16 @@ pub(crate) fn worker(job: &MpiJob, worker: &Replicas<'_>) -> Result<String, Refu
     env::worker(&mut container);
     container.push("volumeMounts", json!({ "name": "ssh-auth", "mountPath": job.spec.ssh_path() }));
     template.push("volumes", ssh_auth(job));
-    Ok(template.into_json())
+    Ok(template.into_template())
 }
 
-fn common(job: &MpiJob, replicas: &Replicas<'_>, role: &str) -> Result<PodTemplate, Refusal> {
-    let mut template = PodTemplate::from_user(Some(replicas.template), &format!("{}.template", replicas.path))?;
+fn common<'a>(job: &MpiJob, replicas: &Replicas<'a>, role: &str) -> Result<PodTemplate<'a>, Refusal> {
+    let at = format!("/mpiReplicaSpecs/{}/template", replicas.entry);
+    let mut template = PodTemplate::from_user(Some(replicas.template), &at)?;
     template.label(OPERATOR_NAME, MPI_OPERATOR);
     template.label(JOB_NAME, job.name());
     template.label(JOB_ROLE, role);
-    if template.get("hostNetwork") == Some(&Value::Bool(true)) {
+    if template.get("hostNetwork") == Some(true) {
         template.set("dnsPolicy", "ClusterFirstWithHostNet");
     }
     template.set("restartPolicy", replicas.restart_policy);
@@ -57,13 +58,12 @@ fn common(job: &MpiJob, replicas: &Replicas<'_>, role: &str) -> Result<PodTempla
 }
 
 /// The user's DNS settings, with the job's own subdomain searched last, so that workers know each other by short names.
-fn dns_config(job: &MpiJob, user: Option<&Value>) -> Value {
-    let mut config = user.and_then(Value::as_object).cloned().unwrap_or_default();
+fn dns_config(job: &MpiJob, mut config: Map<String, Value>) -> Map<String, Value> {
     let mut searches = config.get("searches").and_then(Value::as_array).cloned().unwrap_or_default();
     let domain = if job.config.cluster_domain.is_empty() { "cluster.local" } else { &job.config.cluster_domain };
     searches.push(format!("{}.{}.svc.{domain}", job.name(), job.namespace()).into());
     config.insert("searches".to_owned(), searches.into());
-    config.into()
+    config
 }
 
 fn ssh_auth(job: &MpiJob) -> Value {
@@ -95,13 +95,20 @@ mod tests {
     use crate::fixtures::{env, foo, job, parsed, pi, with_domain};
     use crate::validate::validate;
     use serde_json::{Value, json};
+    use troupe_plugin::testkit;
+    use troupe_plugin::types::Template;
+
+    /// The template as the host makes it.
+    fn made(job: &MpiJob, template: &Template) -> Value {
+        testkit::template(template, &parsed(&job.view.spec))
+    }
 
     fn launcher(job: &MpiJob) -> Value {
-        parsed(&super::launcher(job, &validate(job).unwrap()).unwrap())
+        made(job, &super::launcher(job, &validate(job).unwrap()).unwrap())
     }
 
     fn worker(job: &MpiJob) -> Value {
-        parsed(&super::worker(job, validate(job).unwrap().worker.as_ref().unwrap()).unwrap())
+        made(job, &super::worker(job, validate(job).unwrap().worker.as_ref().unwrap()).unwrap())
     }
 
     // M01
@@ -268,8 +275,7 @@ mod tests {
     fn only_the_first_container_is_touched_and_our_labels_win() {
         let mut spec = pi();
         let template = spec.pointer_mut("/mpiReplicaSpecs/Worker/template").unwrap();
-        template["metadata"] =
-            json!({ "labels": { "training.kubeflow.org/job-name": "x", "a": "b" }, "name": "n", "finalizers": ["f"] });
+        template["metadata"] = json!({ "labels": { "training.kubeflow.org/job-name": "x", "a": "b" } });
         template["spec"]["containers"].as_array_mut().unwrap().push(json!({ "name": "side" }));
         template["spec"]["initContainers"] = json!([{ "name": "init" }]);
         let worker = worker(&job("pi", &spec));
@@ -277,6 +283,5 @@ mod tests {
         assert_eq!(worker["spec"]["initContainers"], json!([{ "name": "init" }]));
         assert_eq!(worker["metadata"]["labels"]["training.kubeflow.org/job-name"], "pi");
         assert_eq!(worker["metadata"]["labels"]["a"], "b");
-        assert!(worker["metadata"].get("finalizers").is_none() && worker["metadata"].get("name").is_none());
     }
 }

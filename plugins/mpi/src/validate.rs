@@ -3,7 +3,6 @@
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use troupe_plugin::UserTemplate;
 use troupe_plugin::types::{FieldError, Refusal};
 
@@ -20,8 +19,8 @@ pub(crate) struct Valid<'a> {
 /// The launcher, or the workers.
 #[derive(Debug)]
 pub(crate) struct Replicas<'a> {
-    /// The entry's field, for errors that only show later.
-    pub(crate) path: String,
+    /// The name of its entry: `Launcher` or `Worker`.
+    pub(crate) entry: &'static str,
     pub(crate) replicas: u32,
     pub(crate) restart_policy: &'a str,
     pub(crate) template: &'a UserTemplate,
@@ -87,36 +86,35 @@ impl Mistakes {
     }
 
     fn launcher<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
-        let path = "spec.mpiReplicaSpecs[Launcher]";
         if spec.replicas.unwrap_or(1) != 1 {
-            self.add(format!("{path}.replicas"), "must be 1");
+            self.add("spec.mpiReplicaSpecs[Launcher].replicas", "must be 1");
         }
-        self.replicas(path, spec, 1, "OnFailure")
+        self.replicas("Launcher", spec, 1, "OnFailure")
     }
 
     fn worker<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
-        let path = "spec.mpiReplicaSpecs[Worker]";
         let replicas = u32::try_from(spec.replicas.unwrap_or(0)).unwrap_or(0);
         if replicas < 1 {
-            self.add(format!("{path}.replicas"), "must be greater than or equal to 1");
+            self.add("spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1");
         }
-        self.replicas(path, spec, replicas, "Never")
+        self.replicas("Worker", spec, replicas, "Never")
     }
 
     fn replicas<'a>(
         &mut self,
-        path: &str,
+        entry: &'static str,
         spec: &'a ReplicaSpec,
         replicas: u32,
         restart: &'a str,
     ) -> Option<Replicas<'a>> {
+        let path = format!("spec.mpiReplicaSpecs[{entry}]");
         let restart_policy = given(spec.restart_policy.as_ref()).unwrap_or(restart);
         self.one_of(format!("{path}.restartPolicy"), restart_policy, &["Never", "OnFailure"]);
         let template = spec.template.as_ref().filter(|template| has_containers(template));
         if template.is_none() {
             self.add(format!("{path}.template.spec.containers"), "must define at least one container");
         }
-        Some(Replicas { path: path.to_owned(), replicas, restart_policy, template: template? })
+        Some(Replicas { entry, replicas, restart_policy, template: template? })
     }
 
     fn run_policy(&mut self, policy: &RunPolicy) -> Option<CleanPods> {
@@ -170,8 +168,10 @@ fn has_containers(template: &UserTemplate) -> bool {
     }
     #[derive(Deserialize)]
     struct Spec {
-        containers: Vec<Map<String, Value>>,
+        containers: Vec<Container>,
     }
+    #[derive(Deserialize)]
+    struct Container {}
     template.read().is_some_and(|template: Template| !template.spec.containers.is_empty())
 }
 

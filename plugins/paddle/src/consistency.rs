@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(u32::try_from(hosts.len()).unwrap(), case.replicas["worker"]);
         prop_assert_eq!(case.plan.host_ports > 0, case.is("Host"));
         for role in case.plan.roles.iter().filter(|role| case.is("Host") && role.replicas > 0) {
-            let template: Value = serde_json::from_str(&role.template).unwrap();
+            let template = testkit::template(&role.template, &case.spec);
             let port = json!({ "containerPort": PORTS, "hostPort": PORTS });
             prop_assert_eq!(&template["spec"]["containers"][0]["ports"], &json!([port]));
             prop_assert_eq!(&case.data["PADDLE_PORT"], &PORTS.to_string());

@@ -11,7 +11,7 @@ use troupe_plugin::{Container, PodTemplate, index, pod_name, types::Piece};
 pub(crate) const PORT: u32 = 36_000;
 
 /// Adds what every replica of the role has in common.
-pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate) {
+pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     let policy = restart_policy(job, role, template);
     template.set("restartPolicy", policy);
     if !job.config.init_image.is_empty() && !job.config.is_lean(job.spec.intranet()) {
@@ -53,7 +53,7 @@ pub(crate) fn per_replica(job: &Job) -> Vec<(String, Vec<Piece>)> {
     env
 }
 
-fn elastic(job: &Job, container: &mut Container<'_>) {
+fn elastic(job: &Job, container: &mut Container<'_, '_>) {
     let Some(worker) = &job.spec.worker else { return };
     // Better: the original never says a range, although Paddle reads one.
     let np = match (worker.requests, worker.limits) {
@@ -65,11 +65,11 @@ fn elastic(job: &Job, container: &mut Container<'_>) {
     container.env("PADDLE_ELASTIC_TIMEOUT", "60");
 }
 
-fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate) -> String {
-    let users = template.get("restartPolicy").and_then(|policy| policy.as_str()).filter(|policy| !policy.is_empty());
+fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> String {
+    let users = template.get("restartPolicy").filter(|policy: &String| !policy.is_empty());
     match users {
         _ if job.spec.elastic.is_some() => "OnFailure".into(),
-        Some(policy) => policy.into(),
+        Some(policy) => policy,
         None if role.name == "worker" && job.spec.intranet() == Intranet::Service => "OnFailure".into(),
         None => "Never".into(),
     }

@@ -29,7 +29,7 @@ pub(crate) fn is_on(job: &Job) -> bool {
 }
 
 /// What Volcano reads of a pod.
-pub(crate) fn mark(job: &Job, role: &Role<'_>, template: &mut PodTemplate) {
+pub(crate) fn mark(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     template.set("schedulerName", VOLCANO);
     template.annotation("scheduling.k8s.io/group-name", job.name());
     template.annotation("volcano.sh/task-spec", role.name);

@@ -8,6 +8,7 @@ use troupe_plugin::{
     PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
         Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Success,
+        Template,
     },
 };
 
@@ -18,7 +19,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
     }
     let mut roles = job.spec.roles().map(|role| planned(job, &role)).collect::<Result<Vec<_>, Refusal>>()?;
     // Better: pods and Services of a role that was taken out of the spec go, as those of one that was scaled to 0.
-    roles.extend(job.spec.other_roles().map(|name| PlannedRole { template: "{}".into(), ..role(name, 0) }));
+    roles.extend(job.spec.other_roles().map(|name| role(name, 0)));
     let mut objects = Vec::with_capacity(roles.len() + 2);
     if !job.config.is_lean(job.spec.intranet()) {
         objects.extend(job.spec.roles().map(|role| objects::service(role.name)));
@@ -33,7 +34,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
 }
 
 fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
-    let mut template = PodTemplate::from_user(of.spec.template.as_ref(), &format!("spec.{}.template", of.name))?;
+    let mut template = PodTemplate::from_user(of.spec.template.as_ref(), &format!("/{}/template", of.name))?;
     template.label("paddle-res-type", of.name);
     template.annotation("paddle-resource", of.name);
     env::edit(job, of, &mut template);
@@ -42,13 +43,13 @@ fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
         gang::mark(job, of, &mut template);
         planned.after.push(gang::admitted());
     }
-    planned.template = template.into_json();
+    planned.template = template.into_template();
     let entry = |(name, value)| EnvEntry { container: String::new(), name, value };
     planned.env = env::per_replica(job).into_iter().map(entry).collect();
     Ok(planned)
 }
 
-/// A role without its template.
+/// A role with no template yet.
 fn role(name: &str, replicas: u32) -> PlannedRole {
     PlannedRole {
         name: name.into(),
@@ -57,7 +58,7 @@ fn role(name: &str, replicas: u32) -> PlannedRole {
         pod_name: vec![job_name(), text(format!("-{name}-")), index()],
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![pod_name()]),
-        template: String::new(),
+        template: Template::Whole("{}".into()),
         env: vec![],
         labels: vec![("paddle-res-name".into(), vec![pod_name()])],
         fill: vec![],
@@ -127,6 +128,11 @@ mod tests {
         Paddle::plan(&Job::parse(testkit::job("PaddleJob", "wide", spec))?)
     }
 
+    /// The templates of the first two roles, as the host makes them.
+    fn templates(plan: &JobPlan, spec: &Value) -> [Value; 2] {
+        [0, 1].map(|role| testkit::template(&plan.roles[role].template, spec))
+    }
+
     fn paths(refused: Result<JobPlan, Refusal>) -> Vec<String> {
         match refused {
             Err(Refusal::Invalid(errors)) => errors.into_iter().map(|error| error.path).collect(),
@@ -137,9 +143,9 @@ mod tests {
     // A1: objects, labels, env order, restart policy.
     #[test]
     fn a_parameter_server_job_becomes_pods_with_paddles_environment() {
-        let plan =
-            plan_of(&json!({ "withGloo": 1, "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) })).unwrap();
-        let ps: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        let spec = json!({ "withGloo": 1, "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) });
+        let plan = plan_of(&spec).unwrap();
+        let [ps, _] = templates(&plan, &spec);
         assert_eq!((plan.roles[0].replicas, plan.roles[1].replicas), (2, 2));
         assert_eq!(ps["metadata"]["labels"]["paddle-res-type"], "ps");
         assert_eq!(ps["metadata"]["annotations"]["paddle-resource"], "ps");
@@ -182,8 +188,7 @@ mod tests {
             "metadata": { "labels": { "team": "x" }, "annotations": { "k": "v" } },
             "spec": { "restartPolicy": "Always", "initContainers": [{ "name": "a" }], "containers": [
                 { "name": "paddle", "env": [{ "name": "POD_IP", "value": "x" }] }, { "name": "side" }] } } } });
-        let plan = plan_of(&spec).unwrap();
-        let pod: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        let [pod, _] = templates(&plan_of(&spec).unwrap(), &spec);
         assert_eq!(pod["spec"]["restartPolicy"], "Always");
         let inits: Vec<_> = pod["spec"]["initContainers"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
         assert_eq!(inits, ["a", "coord-paddle"]);
@@ -200,12 +205,12 @@ mod tests {
     // A9: Service mode restarts workers, not servers.
     #[test]
     fn service_mode_restarts_workers_by_default() {
-        let plan = plan_of(&json!({ "intranet": "Service", "ps": role(1), "worker": role(1) })).unwrap();
-        let policies: Vec<Value> = plan.roles[..2]
-            .iter()
-            .map(|role| serde_json::from_str::<Value>(&role.template).unwrap()["spec"]["restartPolicy"].clone())
-            .collect();
-        assert_eq!(policies, ["Never", "OnFailure"]);
+        let spec = json!({ "intranet": "Service", "ps": role(1), "worker": role(1) });
+        let [ps, worker] = templates(&plan_of(&spec).unwrap(), &spec);
+        assert_eq!(
+            (&ps["spec"]["restartPolicy"], &worker["spec"]["restartPolicy"]),
+            (&json!("Never"), &json!("OnFailure"))
+        );
     }
 
     // A13: elastic variables instead of the ConfigMap.
@@ -213,8 +218,8 @@ mod tests {
     fn an_elastic_job_gets_its_variables_and_no_config_map() {
         let mut worker = role(3);
         (worker["requests"], worker["limits"]) = (json!(2), json!(4));
-        let plan = plan_of(&json!({ "elastic": 0, "worker": worker })).unwrap();
-        let pod: Value = serde_json::from_str(&plan.roles[0].template).unwrap();
+        let spec = json!({ "elastic": 0, "worker": worker });
+        let [pod, _] = templates(&plan_of(&spec).unwrap(), &spec);
         let container = &pod["spec"]["containers"][0];
         let last: Vec<_> =
             container["env"].as_array().unwrap()[4..].iter().map(|e| (&e["name"], &e["value"])).collect();

@@ -4,7 +4,9 @@ use crate::spec::TtlFrom;
 use crate::validate::{Data, Valid, validate};
 use crate::{Job, launcher, workers};
 use serde_json::{Value, json};
-use troupe_plugin::types::{Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Success, Ttl};
+use troupe_plugin::types::{
+    Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Success, Template, Ttl,
+};
 use troupe_plugin::{pods_are, text};
 
 /// The label with the job's uid, which every child carries.
@@ -74,7 +76,7 @@ fn role(job: &Job, name: &str, spec: &Value, template: &Value) -> Role {
         pod_name: vec![Piece::JobName, text(suffix(job, name))],
         hostname: None,
         subdomain: None,
-        template: template.to_string(),
+        template: Template::Whole(template.to_string()),
         env: vec![],
         labels: vec![],
         fill: vec![],
@@ -114,6 +116,7 @@ fn half_a_volume(valid: &Valid<'_>) -> Option<Event> {
 mod tests {
     use super::*;
     use crate::fixtures::{job, parsed, sample, with_config};
+    use troupe_plugin::testkit;
     use troupe_plugin::types::{Gate, PodsGate};
 
     const NAME: &str = "rhinojob-sample-v1alpha2";
@@ -129,6 +132,10 @@ mod tests {
             other => panic!("{other:?}"),
         });
         said.collect()
+    }
+
+    fn template(role: &Role) -> Value {
+        testkit::template(&role.template, &sample())
     }
 
     fn body(role: &Role) -> Value {
@@ -154,8 +161,8 @@ mod tests {
         assert!(launcher.after.is_empty() && launcher.fill.is_empty());
         let labels = json!({ "app": NAME, "type": "launcher", "rhinoID": "abcdef01-2345" });
         assert_eq!(body(launcher), json!({ "metadata": { "labels": labels }, "spec": {} }));
-        assert_eq!(parsed(&launcher.template)["metadata"], json!({ "labels": labels }));
-        assert_eq!(parsed(&launcher.template)["spec"]["restartPolicy"], "OnFailure");
+        assert_eq!(template(launcher)["metadata"], json!({ "labels": labels }));
+        assert_eq!(template(launcher)["spec"]["restartPolicy"], "OnFailure");
         assert_eq!((plan.roles.len(), plan.objects.len(), plan.secrets.len()), (2, 0, 0));
     }
 
@@ -171,7 +178,7 @@ mod tests {
             "app": NAME, "type": "worker", "rhinoID": "abcdef01-2345", "alibabacloud.com/eci": "true",
         });
         let annotations = json!({ "k8s.aliyun.com/eci-use-specs": "1-2Gi" });
-        let template = parsed(&workers.template);
+        let template = template(workers);
         assert_eq!(template["metadata"], json!({ "labels": labels, "annotations": annotations }));
         assert!(template.pointer("/spec/containers/0/args/1").is_some());
         assert_eq!(body(workers)["metadata"]["labels"], labels);

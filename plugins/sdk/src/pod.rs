@@ -1,14 +1,18 @@
-//! Editing a user's pod template. What we do not understand passes through untouched: quantities as integers, nulls,
-//! fields of a later Kubernetes.
+//! Editing a user's pod template. What we do not understand passes by us: the host makes the edits, and everything else
+//! stays where it is.
 
 use crate::{
     json_text,
-    types::{FieldError, Refusal},
+    types::{Edit, FieldError, Refusal, Template},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json, value::RawValue};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, fmt};
 
-/// A pod template as it stands in a job's spec: text that only those who edit it need to take apart.
+/// A pod template as it stands in a job's spec: text that only those who are interested in it need to take apart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserTemplate(Box<RawValue>);
@@ -27,182 +31,249 @@ impl UserTemplate {
     }
 }
 
-/// A PodTemplateSpec with at least one container.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PodTemplate {
-    metadata: Map<String, Value>,
-    spec: Map<String, Value>,
-    containers: Vec<Map<String, Value>>,
+/// A user's PodTemplateSpec with at least one container, and the edits to be made in it.
+#[derive(Debug)]
+pub struct PodTemplate<'a> {
+    at: String,
+    spec: Fields<'a>,
+    first_container: Fields<'a>,
+    edits: Vec<Edit>,
 }
 
-impl PodTemplate {
-    /// The user's template, to be edited.
+impl<'a> PodTemplate<'a> {
+    /// The user's template, to be edited. `at` is where it stands in the job's spec: `/worker/template`.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`] when it is missing or has no container; `path` is where it stands in the job.
-    pub fn from_user(template: Option<&UserTemplate>, path: &str) -> Result<Self, Refusal> {
-        let wrong = |at: &str, message: &str| {
-            Err(Refusal::Invalid(vec![FieldError { path: format!("{path}{at}"), message: message.to_owned() }]))
+    /// [`Refusal::Invalid`] when it is missing or has no container.
+    pub fn from_user(template: Option<&'a UserTemplate>, at: &str) -> Result<Self, Refusal> {
+        let wrong = |field: &str, message: &str| {
+            let path = format!("spec{}{field}", at.replace('/', "."));
+            Refusal::Invalid(vec![FieldError { path, message: message.to_owned() }])
         };
-        let Some(Value::Object(mut template)) = template.and_then(UserTemplate::read) else {
-            return wrong("", "is required: a pod template with at least one container");
-        };
-        let Some(Value::Object(mut spec)) = template.remove("spec") else {
-            return wrong(".spec", "is required: a pod spec with at least one container");
-        };
-        let containers: Option<Vec<_>> = match spec.remove("containers") {
-            Some(Value::Array(all)) => all
-                .into_iter()
-                .map(|container| match container {
-                    Value::Object(fields) => Some(fields),
-                    _ => None,
-                })
-                .collect(),
-            _ => None,
-        };
-        let Some(containers) = containers.filter(|all| !all.is_empty()) else {
-            return wrong(".spec.containers", "must define at least one container");
-        };
-        let metadata = match template.remove("metadata") {
-            Some(Value::Object(metadata)) => kept_metadata(metadata),
-            _ => Map::new(),
-        };
-        Ok(Self { metadata, spec, containers })
+        let template: Option<Fields<'a>> = template.and_then(UserTemplate::read);
+        let template = template.ok_or_else(|| wrong("", "is required: a pod template with at least one container"))?;
+        let spec: Option<Fields<'a>> = template.get("spec");
+        let spec = spec.ok_or_else(|| wrong(".spec", "is required: a pod spec with at least one container"))?;
+        let containers: Option<Vec<Fields<'a>>> = spec.get("containers");
+        let first = containers.and_then(|all| all.into_iter().next());
+        let first_container = first.ok_or_else(|| wrong(".spec.containers", "must define at least one container"))?;
+        Ok(Self { at: at.to_owned(), spec, first_container, edits: Vec::with_capacity(16) })
     }
 
     /// Sets a label, replacing the user's.
-    pub fn label(&mut self, key: &str, value: impl Into<String>) {
-        self.section("labels").insert(key.to_owned(), Value::String(value.into()));
+    pub fn label(&mut self, key: &str, value: &str) {
+        set(&mut self.edits, format!("/metadata/labels/{}", escaped(key)), value);
     }
 
     /// Sets an annotation, replacing the user's.
-    pub fn annotation(&mut self, key: &str, value: impl Into<String>) {
-        self.section("annotations").insert(key.to_owned(), Value::String(value.into()));
+    pub fn annotation(&mut self, key: &str, value: &str) {
+        set(&mut self.edits, format!("/metadata/annotations/{}", escaped(key)), value);
     }
 
-    /// A field of the pod spec; null counts as absent.
+    /// What the user says in a field of the pod spec. None when it is absent, null or reads otherwise.
     #[must_use]
-    pub fn get(&self, field: &str) -> Option<&Value> {
-        self.spec.get(field).filter(|value| !value.is_null())
+    pub fn get<T: Deserialize<'a>>(&self, field: &str) -> Option<T> {
+        self.spec.get(field)
     }
 
     /// Sets a field of the pod spec, replacing the user's.
-    pub fn set(&mut self, field: &str, value: impl Into<Value>) {
-        self.spec.insert(field.to_owned(), value.into());
+    pub fn set(&mut self, field: &str, value: impl Serialize) {
+        set(&mut self.edits, format!("/spec/{field}"), value);
     }
 
     /// Appends to a list of the pod spec (`volumes`, `initContainers`).
-    pub fn push(&mut self, list: &str, item: Value) {
-        push(&mut self.spec, list, item);
+    pub fn push(&mut self, list: &str, item: impl Serialize) {
+        append(&mut self.edits, format!("/spec/{list}"), item);
     }
 
     /// The container that runs the framework's program.
-    pub fn first_container(&mut self) -> Container<'_> {
-        Container(self.containers.first_mut().expect("from_user refuses a template without containers"))
+    pub fn first_container(&mut self) -> Container<'_, 'a> {
+        Container { user: &self.first_container, edits: &mut self.edits }
     }
 
-    /// The template as JSON text.
+    /// The template for a plan.
     #[must_use]
-    pub fn into_json(self) -> String {
-        let mut spec = self.spec;
-        spec.insert("containers".into(), self.containers.into());
-        let parts = [("metadata".to_owned(), self.metadata.into()), ("spec".to_owned(), spec.into())];
-        json_text(&Value::from(Map::from_iter(parts)))
-    }
-
-    fn section(&mut self, name: &str) -> &mut Map<String, Value> {
-        let section = self.metadata.entry(name).or_insert_with(|| json!({}));
-        if !section.is_object() {
-            *section = json!({});
-        }
-        section.as_object_mut().expect("just made an object")
+    pub fn into_template(self) -> Template {
+        Template::Edited((self.at, self.edits))
     }
 }
 
-/// One container of a template.
+/// The first container of a template.
 #[derive(Debug)]
-pub struct Container<'a>(&'a mut Map<String, Value>);
+pub struct Container<'t, 'a> {
+    user: &'t Fields<'a>,
+    edits: &'t mut Vec<Edit>,
+}
 
-impl Container<'_> {
-    /// A field is absent, null or an empty list.
+/// A variable with its value.
+#[derive(Serialize)]
+struct EnvVar<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+impl Container<'_, '_> {
+    /// The user leaves a field out, or says null or an empty list.
     #[must_use]
     pub fn lacks(&self, field: &str) -> bool {
-        match self.0.get(field) {
-            None | Some(Value::Null) => true,
-            Some(Value::Array(items)) => items.is_empty(),
-            Some(_) => false,
-        }
+        self.user.get(field).is_none_or(|value: Value| value.as_array().is_some_and(Vec::is_empty))
     }
 
     /// Sets a field, replacing the user's.
-    pub fn set(&mut self, field: &str, value: impl Into<Value>) {
-        self.0.insert(field.to_owned(), value.into());
+    pub fn set(&mut self, field: &str, value: impl Serialize) {
+        set(self.edits, in_first(field), value);
     }
 
-    /// A variable of this name stands in the template.
+    /// The user has a variable of this name.
     #[must_use]
     pub fn has_env(&self, name: &str) -> bool {
-        let env = self.0.get("env").and_then(Value::as_array);
-        env.is_some_and(|env| env.iter().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name)))
+        let env: Option<Vec<Fields<'_>>> = self.user.get("env");
+        env.is_some_and(|env| env.iter().any(|entry| entry.get("name") == Some(Cow::Borrowed(name))))
     }
 
     /// Appends a variable; a later duplicate wins in Kubernetes.
     pub fn env(&mut self, name: &str, value: &str) {
-        self.push("env", json!({ "name": name, "value": value }));
+        self.push("env", EnvVar { name, value });
     }
 
     /// Appends a variable that takes its value from a field of the pod.
     pub fn env_from_field(&mut self, name: &str, path: &str) {
-        self.push("env", json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } }));
+        self.push("env", serde_json::json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } }));
     }
 
     /// Appends to a list of the container (`envFrom`, `ports`, `volumeMounts`).
-    pub fn push(&mut self, list: &str, item: Value) {
-        push(self.0, list, item);
+    pub fn push(&mut self, list: &str, item: impl Serialize) {
+        append(self.edits, in_first(list), item);
     }
 }
 
-fn push(fields: &mut Map<String, Value>, list: &str, item: Value) {
-    match fields.get_mut(list) {
-        Some(Value::Array(items)) => items.push(item),
-        _ => {
-            fields.insert(list.to_owned(), json!([item]));
+fn in_first(field: &str) -> String {
+    format!("/spec/containers/0/{field}")
+}
+
+fn set(edits: &mut Vec<Edit>, at: String, value: impl Serialize) {
+    edits.push(Edit::Set((at, json_text(&value))));
+}
+
+/// Items for the same list that come one after the other are one edit.
+fn append(edits: &mut Vec<Edit>, at: String, item: impl Serialize) {
+    let item = json_text(&item);
+    match edits.last_mut() {
+        Some(Edit::Append((list, items))) if *list == at => {
+            items.pop();
+            items.push(',');
+            items.push_str(&item);
+            items.push(']');
         }
+        _ => edits.push(Edit::Append((at, format!("[{item}]")))),
     }
 }
 
-/// Labels and annotations; a template's name, namespace and finalizers are not the user's to give.
-fn kept_metadata(mut metadata: Map<String, Value>) -> Map<String, Value> {
-    metadata.retain(|key, value| ["labels", "annotations"].contains(&key.as_str()) && value.is_object());
-    metadata
+/// A name as a part of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The fields of an object, of which only those that somebody asks for are taken apart.
+#[derive(Debug)]
+struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
+
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Fields<'a> {
+    /// None when it is absent, null or reads otherwise.
+    fn get<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        let (_, value) = self.0.iter().find(|(field, _)| field.0 == name)?;
+        serde_json::from_str(value.get()).ok().flatten()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct OfObject;
+        impl<'de> Visitor<'de> for OfObject {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        reader.deserialize_map(OfObject)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit;
+    use serde_json::json;
 
-    fn template(user: &Value) -> Result<PodTemplate, Refusal> {
-        PodTemplate::from_user(Some(&serde_json::from_value(user.clone()).unwrap()), "spec.ps.template")
+    /// The user's template with these edits, as the host makes it.
+    fn edited(user: &Value, edit: impl FnOnce(&mut PodTemplate<'_>)) -> Value {
+        let read: UserTemplate = serde_json::from_value(user.clone()).unwrap();
+        let mut template = PodTemplate::from_user(Some(&read), "/ps/template").unwrap();
+        edit(&mut template);
+        testkit::template(&template.into_template(), &json!({ "ps": { "template": user } }))
     }
 
     #[test]
     fn what_we_do_not_understand_passes_through() {
         let user = json!({ "spec": { "containers": [{ "name": "a", "command": null, "resources": { "limits": { "cpu": 1 } } }], "future": [1] } });
-        let mut template = template(&user).unwrap();
-        assert!(template.first_container().lacks("command"));
-        template.first_container().env("X", "1");
-        let json: Value = serde_json::from_str(&template.into_json()).unwrap();
+        let json = edited(&user, |template| {
+            assert!(template.first_container().lacks("command"));
+            template.first_container().env("X", "1");
+        });
         assert_eq!(json["spec"]["future"], json!([1]));
         assert_eq!(json["spec"]["containers"][0]["resources"]["limits"]["cpu"], json!(1));
         assert_eq!(json["spec"]["containers"][0]["env"], json!([{ "name": "X", "value": "1" }]));
     }
 
     #[test]
+    fn what_the_user_says_is_read_and_items_of_a_list_are_one_edit() {
+        let user = json!({ "metadata": { "labels": null }, "spec": { "hostNetwork": true, "volumes": [],
+            "containers": [{ "args": [], "env": [{ "name": "A" }] }, { "name": "side" }] } });
+        let read: UserTemplate = serde_json::from_value(user.clone()).unwrap();
+        let mut template = PodTemplate::from_user(Some(&read), "/ps/template").unwrap();
+        assert_eq!((template.get("hostNetwork"), template.get::<String>("hostNetwork")), (Some(true), None));
+        let mut container = template.first_container();
+        assert_eq!((container.lacks("args"), container.lacks("env")), (true, false));
+        assert_eq!((container.has_env("A"), container.has_env("B")), (true, false));
+        container.env("B", "2");
+        container.env("C", "3");
+        template.label("example.org/a~b", "x");
+        let Template::Edited((at, edits)) = template.into_template() else { panic!("it is the user's") };
+        assert_eq!((at.as_str(), edits.len()), ("/ps/template", 2));
+        let made = testkit::template(&Template::Edited((at, edits)), &json!({ "ps": { "template": user } }));
+        assert_eq!(made["metadata"]["labels"], json!({ "example.org/a~b": "x" }));
+        let names: Vec<_> =
+            made["spec"]["containers"][0]["env"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
+        assert_eq!(names, ["A", "B", "C"]);
+        assert_eq!(made["spec"]["containers"][1], json!({ "name": "side" }));
+    }
+
+    #[test]
     fn a_template_without_containers_is_refused_by_its_path() {
-        let user = json!({ "spec": { "containers": [] } });
-        let Err(Refusal::Invalid(errors)) = template(&user) else {
-            panic!("it was accepted");
-        };
-        assert_eq!(errors[0].path, "spec.ps.template.spec.containers");
+        for (user, path) in [
+            (json!([]), "spec.ps.template"),
+            (json!({ "spec": null }), "spec.ps.template.spec"),
+            (json!({ "spec": { "containers": [] } }), "spec.ps.template.spec.containers"),
+            (json!({ "spec": { "containers": [{}, 3] } }), "spec.ps.template.spec.containers"),
+        ] {
+            let user = serde_json::from_value(user).unwrap();
+            let Err(Refusal::Invalid(errors)) = PodTemplate::from_user(Some(&user), "/ps/template") else {
+                panic!("it was accepted");
+            };
+            assert_eq!(errors[0].path, path);
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! For a plugin's native tests: a job from JSON, and an observation one word per deviation.
 
-use crate::types::{ChildView, ContainerRow, ContainerState, Ended, JobView, Observation, Outlook, PodPhase, PodRow};
-use serde_json::Value;
+use crate::types::{
+    ChildView, ContainerRow, ContainerState, Edit, Ended, JobView, Observation, Outlook, PodPhase, PodRow, Template,
+};
+use serde_json::{Value, json};
 
 /// A job named `name` in namespace `ns`, with uid `uid-of-NAME` and no config.
 #[must_use]
@@ -64,6 +66,50 @@ pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> Chi
         terminating: false,
         fields: fields.iter().map(|(at, value)| ((*at).into(), value.to_string())).collect(),
     }
+}
+
+/// A role's template as the host makes it, of a job with this spec.
+///
+/// # Panics
+/// When the spec has nothing where the template is, or an edit is no JSON.
+#[must_use]
+pub fn template(planned: &Template, spec: &Value) -> Value {
+    let parsed = |json: &str| -> Value { serde_json::from_str(json).expect("JSON") };
+    let (at, edits) = match planned {
+        Template::Whole(json) => return parsed(json),
+        Template::Edited(edited) => edited,
+    };
+    let mut template = spec.pointer(at).expect("the spec has the template").clone();
+    for edit in edits {
+        match edit {
+            Edit::Set((at, value)) => *place(&mut template, at) = parsed(value),
+            Edit::Append((at, items)) => {
+                let list = place(&mut template, at);
+                let (mut all, Value::Array(items)) = (list.as_array().cloned().unwrap_or_default(), parsed(items))
+                else {
+                    panic!("items are a list");
+                };
+                all.extend(items);
+                *list = all.into();
+            }
+        }
+    }
+    template
+}
+
+/// What stands at the pointer. What it leads through is made.
+fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
+    pointer.split('/').skip(1).fold(json, |at, step| {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        match at {
+            Value::Array(items) => &mut items[step.parse::<usize>().expect("an index")],
+            Value::Object(fields) => fields.entry(step).or_insert(Value::Null),
+            other => {
+                *other = json!({});
+                &mut other[step.as_str()]
+            }
+        }
+    })
 }
 
 /// Deviations of a pod from [`pod`].

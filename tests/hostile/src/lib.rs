@@ -9,7 +9,7 @@ use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
         Backing, Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
-        Outlook, Policy, Refusal, Role, Success, Switches, Upkeep, Verdict,
+        Outlook, Policy, Refusal, Role, Success, Switches, Template, Upkeep, Verdict,
     },
 };
 
@@ -96,7 +96,9 @@ impl Framework for Hostile {
         let made = commit(misdeed);
         let image = if cfg!(feature = "next") { "two" } else { "one" };
         let container = json!({ "name": "c", "image": image });
-        let template = made.unwrap_or_else(|| json!({ "spec": { "containers": [container] } }).to_string());
+        let template = misdeeds::edited(misdeed).unwrap_or_else(|| {
+            Template::Whole(made.unwrap_or_else(|| json!({ "spec": { "containers": [container] } }).to_string()))
+        });
         let role = Role {
             name: "worker".into(),
             replicas: 2,
@@ -122,7 +124,11 @@ impl Framework for Hostile {
             after: vec![],
             remove_when: vec![],
         };
-        let roles = if misdeed == "many roles" { vec![role; 20_000] } else { vec![role] };
+        let roles = match misdeed {
+            "many roles" => vec![role; 20_000],
+            "refer again and again" => vec![role; 1000],
+            _ => vec![role],
+        };
         let policy = Policy {
             clean_on_success: Clean::All,
             clean_on_failure: Clean::Keep,

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 use std::{collections::hash_map::RandomState, hash::BuildHasher, hint::black_box, time::Duration};
-use troupe_plugin::__bindings::troupe::framework::log;
+use troupe_plugin::{
+    __bindings::troupe::framework::log,
+    types::{Edit, Template},
+};
 
 const FLOOD: usize = 1_000_000;
 
@@ -65,6 +68,30 @@ pub(crate) fn commit(misdeed: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The user's template with edits that cannot be made, or once too often.
+pub(crate) fn edited(misdeed: &str) -> Option<Template> {
+    let set = |at: &str, value: &str| vec![Edit::Set((at.to_owned(), value.to_owned()))];
+    let (at, edits) = match misdeed {
+        "refer to nothing" => ("/nowhere", vec![]),
+        "refer to everything" => ("", vec![]),
+        "refer again and again" => ("/template", vec![]),
+        "edit what is not there" => ("/template", set("/spec/containers/7/image", "\"one\"")),
+        "edit the whole" => ("/template", set("", "{}")),
+        "edit deeply" => return Some(Template::Edited(("/template".into(), set(&"/a".repeat(100_000), "1")))),
+        "edit without json" => ("/template", set("/spec/hostname", "{")),
+        "edit too much" => {
+            return Some(Template::Edited((
+                "/template".into(),
+                set("/spec/hostname", &format!("\"{}\"", "x".repeat(300 << 10))),
+            )));
+        }
+        "append no list" => ("/template", vec![Edit::Append(("/spec/containers".into(), "{}".into()))]),
+        "edit in a privilege" => ("/template", set("/spec/hostNetwork", "true")),
+        _ => return None,
+    };
+    Some(Template::Edited((at.to_owned(), edits)))
 }
 
 /// The template of a pod with one container and this.

@@ -205,7 +205,10 @@ impl<'a> Walk<'a> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Step::Key(name) => pointer.push_str(&name.replace('~', "~0").replace('/', "~1")),
+                Step::Key(name) if name.contains(['~', '/']) => {
+                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                }
+                Step::Key(name) => pointer.push_str(name),
                 Step::Index(index) => pointer.push_str(&index.to_string()),
             }
         }

@@ -2,8 +2,15 @@
 //! will read are cleaned. What the plan says is checked by `decide::vet`.
 
 use super::{Stop, wit};
-use crate::plugin::{limits::Limits, log::clean};
-use decide::{grants::Grants, plan};
+use crate::{
+    plugin::{limits::Limits, log::clean},
+    weight,
+};
+use decide::{
+    grants::Grants,
+    plan,
+    template::{Edit, edited},
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,6 +19,10 @@ const LONGEST_TEXT: usize = 1024;
 
 /// So many field errors and events are passed on.
 const MOST: usize = 64;
+
+/// What all templates of a plan may take up that stand in the job's spec, in bytes of memory: a role with one costs the
+/// plugin nothing, and the host a copy.
+const MOST_REFERRED: usize = 32 << 20;
 
 /// A result whose error names the field that is wrong and what is wrong with it.
 type Checked<T> = Result<T, String>;
@@ -30,12 +41,16 @@ pub(super) fn refusal(said: wit::Refusal) -> Stop {
     }
 }
 
-/// The object in the text, which may have so many bytes.
-fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
+/// The value in the text, which may have so many bytes.
+fn json(what: &str, text: &str, most: usize) -> Checked<Value> {
     if text.len() > most {
         return Err(format!("{what}: {} bytes are more than {most}", text.len()));
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))?;
+    serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
+}
+
+fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
+    let value = json(what, text, most)?;
     if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object")) }
 }
 
@@ -86,9 +101,17 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
     })
 }
 
-pub(super) fn job_plan(said: wit::JobPlan, limits: &Limits) -> Checked<plan::Plan> {
+pub(super) fn job_plan(said: wit::JobPlan, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
+    let referred = said.roles.iter().filter_map(|role| match &role.template {
+        wit::Template::Edited((at, _)) => spec.pointer(at),
+        wit::Template::Whole(_) => None,
+    });
+    let referred: usize = referred.map(weight::json).sum();
+    if referred > MOST_REFERRED {
+        return Err(format!("its roles refer to {referred} bytes of templates, more than {MOST_REFERRED}"));
+    }
     Ok(plan::Plan {
-        roles: said.roles.into_iter().map(|one| role(one, limits)).collect::<Checked<_>>()?,
+        roles: said.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
         objects: said.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
         secrets: said.secrets.into_iter().map(secret).collect(),
         host_ports: said.host_ports,
@@ -105,7 +128,7 @@ pub(super) fn job_plan(said: wit::JobPlan, limits: &Limits) -> Checked<plan::Pla
     })
 }
 
-fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
+fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
     let what = |field: &str| format!("{field} of role {}", said.name);
     let backing = match &said.backing {
         wit::Backing::Pods => plan::Backing::Pods,
@@ -118,7 +141,7 @@ fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
     };
     Ok(plan::Role {
         backing,
-        template: json_object(&what("template"), &said.template, limits.body)?,
+        template: template(&what("template"), said.template, spec, limits)?,
         replicas: said.replicas,
         pod_name: text(said.pod_name),
         hostname: said.hostname.map(text),
@@ -133,6 +156,21 @@ fn role(said: wit::Role, limits: &Limits) -> Checked<plan::Role> {
         after: gates(&what("gate"), said.after)?,
         name: said.name,
     })
+}
+
+fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> Checked<Value> {
+    let (at, edits) = match said {
+        wit::Template::Whole(json) => return json_object(what, &json, limits.body),
+        wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
+    };
+    let edits = edits.into_iter().map(|edit| match edit {
+        wit::Edit::Set((at, value)) => Ok(Edit::Set(pointer(what, at)?, json(what, &value, limits.body)?)),
+        wit::Edit::Append((at, items)) => match json(what, &items, limits.body)? {
+            Value::Array(items) => Ok(Edit::Append(pointer(what, at)?, items)),
+            _ => Err(format!("{what}: what is appended at {at} is not a JSON array")),
+        },
+    });
+    edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|error| format!("{what}: {error}"))
 }
 
 fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
