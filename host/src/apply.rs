@@ -5,6 +5,7 @@ use crate::{
     keys,
     resource::Resource,
     stores::{Expected, JobKey, Stores},
+    turns::{Rank, Turns},
     watch::{chain, said},
     wire,
 };
@@ -26,7 +27,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 /// Who writes, in managed fields.
@@ -36,7 +36,7 @@ pub const FIELD_MANAGER: &str = "troupe";
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
-const IN_FLIGHT: usize = 32;
+const IN_FLIGHT: usize = 64;
 
 /// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
 const SLOW_START: usize = 32;
@@ -78,7 +78,7 @@ impl WriteError {
 pub struct Writer {
     client: Client,
     stores: Arc<Stores>,
-    in_flight: Semaphore,
+    turns: Turns,
     random: Mutex<ChaCha20Rng>,
 }
 
@@ -105,7 +105,7 @@ impl Writer {
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32]) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
-        Self { client, stores, in_flight: Semaphore::new(IN_FLIGHT), random }
+        Self { client, stores, turns: Turns::new(IN_FLIGHT), random }
     }
 
     /// Makes the writes, in growing batches side by side, and remembers what the watches have to show before the job
@@ -145,7 +145,7 @@ impl Writer {
     }
 
     async fn write(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Result<(), WriteError> {
-        let _permit = self.in_flight.acquire().await;
+        let _turn = self.turns.wait(rank(action)).await;
         let resource = self.resource(key, snapshot, action);
         let one = One { key, snapshot, resource: &resource, action };
         match &action.write {
@@ -247,6 +247,13 @@ impl Writer {
             None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
             None => Resource::new(&action.api_version, &action.kind, &format!("{}s", action.kind.to_lowercase())),
         }
+    }
+}
+
+fn rank(action: &Action) -> Rank {
+    match (&action.write, action.kind.as_str()) {
+        (Write::Create(_), "Pod" | "Job") => Rank::Pod,
+        _ => Rank::Rest,
     }
 }
 

@@ -33,6 +33,7 @@ pub mod scenario;
 pub mod stores;
 mod table;
 pub mod telemetry;
+mod turns;
 pub mod watch;
 mod weight;
 mod wire;

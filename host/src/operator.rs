@@ -33,8 +33,8 @@ use tokio::{
 };
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
-/// Passes under way at once.
-const WORKERS: usize = 16;
+/// Passes under way at once. Most of them wait for their writes; what is under way of those has a limit of its own.
+const WORKERS: usize = 64;
 
 /// How a host is set up.
 pub struct Options {
