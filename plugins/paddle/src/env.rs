@@ -4,6 +4,7 @@ use crate::{
     Job,
     spec::{Intranet, Role},
 };
+use serde::Serialize;
 use serde_json::json;
 use troupe_plugin::{Container, PodTemplate, index, pod_name, types::Piece};
 
@@ -15,7 +16,14 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     let policy = restart_policy(job, role, template);
     template.set("restartPolicy", policy);
     if !job.config.init_image.is_empty() && !job.config.is_lean(job.spec.intranet()) {
-        template.push("initContainers", coordinator(job, role));
+        let coordinator = InitContainer {
+            name: "coord-paddle",
+            image: &job.config.init_image,
+            image_pull_policy: "IfNotPresent",
+            command: ["sh", "-c", &wait_for_names(job, role)],
+            resources: Resources { requests: Requests { cpu: "10m", memory: "10Mi" } },
+        };
+        template.push("initContainers", coordinator);
     }
     let mut container = template.first_container();
     // Placeholders where `per_replica` says the value: the order is the original's.
@@ -75,21 +83,36 @@ fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> Str
     }
 }
 
+/// A container before all others, as far as it is ours to say.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InitContainer<'a> {
+    name: &'static str,
+    image: &'a str,
+    image_pull_policy: &'static str,
+    command: [&'a str; 3],
+    resources: Resources,
+}
+
+#[derive(Serialize)]
+struct Resources {
+    requests: Requests,
+}
+
+#[derive(Serialize)]
+struct Requests {
+    cpu: &'static str,
+    memory: &'static str,
+}
+
 /// Waits until the names of all pods of its role resolve; the names are counted up so that the template does not
 /// grow with the replicas.
-fn coordinator(job: &Job, role: &Role<'_>) -> serde_json::Value {
-    let script = format!(
+fn wait_for_names(job: &Job, role: &Role<'_>) -> String {
+    format!(
         "i=0; while [ $i -lt {replicas} ]; do n=0; until nslookup {job}-{role}-$i >/dev/null 2>&1; do n=$((n+1)); \
          if [ $n -ge 1000 ]; then echo {job}-{role}-$i does not resolve; exit 1; fi; sleep 1; done; i=$((i+1)); done; sleep 2",
         replicas = role.replicas(),
         job = job.name(),
         role = role.name,
-    );
-    json!({
-        "name": "coord-paddle",
-        "image": job.config.init_image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", script],
-        "resources": { "requests": { "cpu": "10m", "memory": "10Mi" } },
-    })
+    )
 }

@@ -46,28 +46,24 @@ impl<'a> PodTemplate<'a> {
     /// # Errors
     /// [`Refusal::Invalid`] when it is missing or has no container.
     pub fn from_user(template: Option<&'a UserTemplate>, at: &str) -> Result<Self, Refusal> {
-        let wrong = |field: &str, message: &str| {
+        let read: Option<Outline<'a>> = template.and_then(UserTemplate::read);
+        let first = read.and_then(|Outline { spec }| Some((spec.fields, spec.containers.into_iter().next()?)));
+        let Some((spec, first_container)) = first else {
+            let (field, message) = what_lacks(template);
             let path = format!("spec{}{field}", at.replace('/', "."));
-            Refusal::Invalid(vec![FieldError { path, message: message.to_owned() }])
+            return Err(Refusal::Invalid(vec![FieldError { path, message: message.to_owned() }]));
         };
-        let template: Option<Fields<'a>> = template.and_then(UserTemplate::read);
-        let template = template.ok_or_else(|| wrong("", "is required: a pod template with at least one container"))?;
-        let spec: Option<Fields<'a>> = template.get("spec");
-        let spec = spec.ok_or_else(|| wrong(".spec", "is required: a pod spec with at least one container"))?;
-        let containers: Option<Vec<Fields<'a>>> = spec.get("containers");
-        let first = containers.and_then(|all| all.into_iter().next());
-        let first_container = first.ok_or_else(|| wrong(".spec.containers", "must define at least one container"))?;
         Ok(Self { at: at.to_owned(), spec, first_container, edits: Vec::with_capacity(16) })
     }
 
     /// Sets a label, replacing the user's.
     pub fn label(&mut self, key: &str, value: &str) {
-        set(&mut self.edits, format!("/metadata/labels/{}", escaped(key)), value);
+        set(&mut self.edits, within("/metadata/labels/", key), value);
     }
 
     /// Sets an annotation, replacing the user's.
     pub fn annotation(&mut self, key: &str, value: &str) {
-        set(&mut self.edits, format!("/metadata/annotations/{}", escaped(key)), value);
+        set(&mut self.edits, within("/metadata/annotations/", key), value);
     }
 
     /// What the user says in a field of the pod spec. None when it is absent, null or reads otherwise.
@@ -78,12 +74,12 @@ impl<'a> PodTemplate<'a> {
 
     /// Sets a field of the pod spec, replacing the user's.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
-        set(&mut self.edits, format!("/spec/{field}"), value);
+        set(&mut self.edits, within("/spec/", field), value);
     }
 
     /// Appends to a list of the pod spec (`volumes`, `initContainers`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
-        append(&mut self.edits, format!("/spec/{list}"), item);
+        append(&mut self.edits, within("/spec/", list), item);
     }
 
     /// The container that runs the framework's program.
@@ -98,6 +94,18 @@ impl<'a> PodTemplate<'a> {
     }
 }
 
+/// Where a template is not what it must be, and what would be right.
+fn what_lacks(template: Option<&UserTemplate>) -> (&'static str, &'static str) {
+    let fields: Option<Fields<'_>> = template.and_then(UserTemplate::read);
+    match fields.map(|fields| fields.get::<Fields<'_>>("spec").is_some()) {
+        None => ("", "is required: a pod template with at least one container"),
+        Some(false) => (".spec", "is required: a pod spec with at least one container"),
+        Some(true) => (".spec.containers", "must define at least one container"),
+    }
+}
+
+const FIRST_CONTAINER: &str = "/spec/containers/0/";
+
 /// The first container of a template.
 #[derive(Debug)]
 pub struct Container<'t, 'a> {
@@ -105,11 +113,27 @@ pub struct Container<'t, 'a> {
     edits: &'t mut Vec<Edit>,
 }
 
-/// A variable with its value.
+/// A variable with its value, or with where that comes from.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct EnvVar<'a> {
     name: &'a str,
-    value: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_from: Option<EnvVarSource<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EnvVarSource<'a> {
+    field_ref: ObjectFieldSelector<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectFieldSelector<'a> {
+    field_path: &'a str,
 }
 
 impl Container<'_, '_> {
@@ -121,7 +145,7 @@ impl Container<'_, '_> {
 
     /// Sets a field, replacing the user's.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
-        set(self.edits, in_first(field), value);
+        set(self.edits, within(FIRST_CONTAINER, field), value);
     }
 
     /// The user has a variable of this name.
@@ -133,22 +157,27 @@ impl Container<'_, '_> {
 
     /// Appends a variable; a later duplicate wins in Kubernetes.
     pub fn env(&mut self, name: &str, value: &str) {
-        self.push("env", EnvVar { name, value });
+        self.push("env", EnvVar { name, value: Some(value), value_from: None });
     }
 
     /// Appends a variable that takes its value from a field of the pod.
     pub fn env_from_field(&mut self, name: &str, path: &str) {
-        self.push("env", serde_json::json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } }));
+        let field_ref = ObjectFieldSelector { field_path: path };
+        self.push("env", EnvVar { name, value: None, value_from: Some(EnvVarSource { field_ref }) });
     }
 
     /// Appends to a list of the container (`envFrom`, `ports`, `volumeMounts`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
-        append(self.edits, in_first(list), item);
+        append(self.edits, within(FIRST_CONTAINER, list), item);
     }
 }
 
-fn in_first(field: &str) -> String {
-    format!("/spec/containers/0/{field}")
+/// The pointer of a field. Put together without formatting, which costs ten times as much.
+fn within(place: &str, field: &str) -> String {
+    if field.contains(['~', '/']) {
+        return [place, &field.replace('~', "~0").replace('/', "~1")].concat();
+    }
+    [place, field].concat()
 }
 
 fn set(edits: &mut Vec<Edit>, at: String, value: impl Serialize) {
@@ -169,9 +198,17 @@ fn append(edits: &mut Vec<Edit>, at: String, item: impl Serialize) {
     }
 }
 
-/// A name as a part of a JSON pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+/// What is read of a template, in one go.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    spec: Spec<'a>,
+}
+
+/// A pod's spec. `fields` are all but the containers.
+struct Spec<'a> {
+    fields: Fields<'a>,
+    containers: Vec<Fields<'a>>,
 }
 
 /// The fields of an object, of which only those that somebody asks for are taken apart.
@@ -209,6 +246,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
         }
         reader.deserialize_map(OfObject)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct OfPod;
+        impl<'de> Visitor<'de> for OfPod {
+            type Value = Spec<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a pod's spec")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Spec<'de>, M::Error> {
+                let (mut fields, mut containers) = (Vec::with_capacity(8), Vec::new());
+                while let Some(name) = map.next_key::<Name<'de>>()? {
+                    match &*name.0 {
+                        "containers" => containers = map.next_value()?,
+                        _ => fields.push((name, map.next_value()?)),
+                    }
+                }
+                Ok(Spec { fields: Fields(fields), containers })
+            }
+        }
+        reader.deserialize_map(OfPod)
     }
 }
 
