@@ -124,6 +124,10 @@ impl JobInput {
     pub(super) fn uid(&self) -> &str {
         &self.view.uid
     }
+
+    fn spec(&self) -> &Value {
+        &self.job.spec
+    }
 }
 
 impl Seen {
@@ -247,7 +251,7 @@ impl Live {
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
         let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(said, &job.job.spec, limits).map_err(Stop::Unacceptable)
+        answer::job_plan(said, job.spec(), limits).map_err(Stop::Unacceptable)
     }
 
     pub(super) fn bind(

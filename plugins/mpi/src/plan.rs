@@ -2,13 +2,12 @@
 
 use crate::validate::{CleanPods, Replicas, Valid, validate};
 use crate::{MpiJob, gang, hostfile, launcher, pods};
-use serde::Deserialize;
 use serde_json::json;
 use troupe_plugin::types::{
     Algorithm, Backing, Body, Clean, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
     Success, Template, Ttl, Upkeep,
 };
-use troupe_plugin::{UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
+use troupe_plugin::{PodTemplate, UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
 /// The workers' role.
 const WORKER: &str = "worker";
@@ -141,17 +140,8 @@ fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
 }
 
 fn overridden_restart_policy(launcher: &UserTemplate) -> Option<Event> {
-    #[derive(Deserialize)]
-    struct Template {
-        spec: Spec,
-    }
-    #[derive(Deserialize)]
-    struct Spec {
-        #[serde(rename = "restartPolicy")]
-        restart_policy: String,
-    }
-    let template: Template = launcher.read()?;
-    (!template.spec.restart_policy.is_empty()).then(|| Event {
+    let policy: String = PodTemplate::from_user(Some(launcher), "").ok()?.get("restartPolicy")?;
+    (!policy.is_empty()).then(|| Event {
         warning: true,
         reason: "SetPodTemplateRestartPolicy".into(),
         message: "Restart policy in pod template overridden by restart policy in replica spec".into(),

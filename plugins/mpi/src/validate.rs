@@ -2,9 +2,8 @@
 
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
-use serde::Deserialize;
-use troupe_plugin::UserTemplate;
 use troupe_plugin::types::{FieldError, Refusal};
+use troupe_plugin::{PodTemplate, UserTemplate};
 
 /// A job that is as it must be, with the defaults filled in.
 #[derive(Debug)]
@@ -162,17 +161,7 @@ impl Mistakes {
 }
 
 fn has_containers(template: &UserTemplate) -> bool {
-    #[derive(Deserialize)]
-    struct Template {
-        spec: Spec,
-    }
-    #[derive(Deserialize)]
-    struct Spec {
-        containers: Vec<Container>,
-    }
-    #[derive(Deserialize)]
-    struct Container {}
-    template.read().is_some_and(|template: Template| !template.spec.containers.is_empty())
+    PodTemplate::from_user(Some(template), "").is_ok()
 }
 
 /// Why this is not a label of RFC 1035, or None if it is one.
