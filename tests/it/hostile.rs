@@ -245,6 +245,9 @@ fn identity_in_a_template_is_dropped() {
     assert_eq!((&metadata["name"], &metadata["namespace"]), (&json!("job-worker-0"), &json!("ns")));
     assert_eq!(metadata["ownerReferences"][0]["uid"], "uid-of-job");
     assert!(!metadata.contains_key("finalizers"));
+    // The Job controller would take the finalizers of its template.
+    let job = decide::build::job(&snapshot, &plan, &plan.roles[0], &json!({}), "job-worker");
+    assert_eq!(job["spec"]["template"]["metadata"], json!({}));
 }
 
 #[test]

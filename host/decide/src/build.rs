@@ -64,13 +64,11 @@ fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str
 
 fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
     let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), index);
-    let mut template = json!({});
-    for part in ["metadata", "spec"] {
-        template[part] = role.template[part].clone();
+    let mut template = json!({ "metadata": {} });
+    for (section, entries) in ownership::given(&role.template["metadata"]) {
+        template["metadata"][section] = entries.clone();
     }
-    if !template["metadata"].is_object() {
-        template["metadata"] = json!({});
-    }
+    template["spec"] = role.template["spec"].clone();
     for (label, value) in &role.labels {
         template["metadata"]["labels"][label.as_str()] = json!(fill(value));
     }

@@ -6,6 +6,7 @@ use crate::{
     decision::{Action, Write},
     names,
     plan::{Body, Moment, Object, Plan, Upkeep},
+    pointer::unescaped,
     snapshot::Child,
     standing::Standing,
     status::merge_patch,
@@ -136,7 +137,7 @@ pub(crate) fn versioned(child: &Child, mut patch: Value) -> Value {
 fn place(root: &mut Value, pointer: &str, value: Value) {
     let mut at = root;
     for token in pointer.split('/').skip(1) {
-        at = &mut at[token.replace("~1", "/").replace("~0", "~")];
+        at = &mut at[&*unescaped(token)];
     }
     *at = value;
 }

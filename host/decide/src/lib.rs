@@ -17,6 +17,7 @@ pub mod need;
 pub mod outlook;
 pub mod ownership;
 pub mod plan;
+mod pointer;
 #[cfg(test)]
 mod properties;
 mod replicas;

@@ -27,16 +27,19 @@ pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
         "namespace": snapshot.job.namespace,
         "ownerReferences": [reference(snapshot)],
     });
-    for section in ["labels", "annotations"] {
-        match from.get(section) {
-            Some(Value::Object(entries)) if !entries.is_empty() => metadata[section] = json!(entries),
-            _ => {}
-        }
+    for (section, entries) in given(from) {
+        metadata[section] = entries.clone();
     }
     if snapshot.ledger.digest.is_empty() {
         metadata["annotations"][MADE_BY] = json!(snapshot.digest);
     }
     metadata
+}
+
+/// What of some metadata is the user's or a plugin's to say: labels and annotations, where there are any.
+pub(crate) fn given(metadata: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
+    let is_some = |entries: &&Value| entries.as_object().is_some_and(|entries| !entries.is_empty());
+    ["labels", "annotations"].into_iter().filter_map(move |it| Some((it, metadata.get(it).filter(is_some)?)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A user's template with a plugin's edits made in it.
 
+use crate::pointer::unescaped;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// A pointer of more steps than this is refused: no field of a pod is half as deep.
 const DEEPEST: usize = 32;
@@ -53,11 +53,6 @@ fn into<'a>(at: &'a mut Value, step: &str) -> Option<&'a mut Value> {
         *at = Map::new().into();
     }
     Some(&mut at[&*unescaped(step)])
-}
-
-/// A step of a JSON pointer as the name of a field.
-fn unescaped(step: &str) -> Cow<'_, str> {
-    if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() }
 }
 
 #[cfg(test)]

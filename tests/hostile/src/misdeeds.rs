@@ -79,14 +79,9 @@ pub(crate) fn edited(misdeed: &str) -> Option<Template> {
         "refer again and again" => ("/template", vec![]),
         "edit what is not there" => ("/template", set("/spec/containers/7/image", "\"one\"")),
         "edit the whole" => ("/template", set("", "{}")),
-        "edit deeply" => return Some(Template::Edited(("/template".into(), set(&"/a".repeat(100_000), "1")))),
+        "edit deeply" => ("/template", set(&"/a".repeat(100_000), "1")),
         "edit without json" => ("/template", set("/spec/hostname", "{")),
-        "edit too much" => {
-            return Some(Template::Edited((
-                "/template".into(),
-                set("/spec/hostname", &format!("\"{}\"", "x".repeat(300 << 10))),
-            )));
-        }
+        "edit too much" => ("/template", set("/spec/hostname", &format!("\"{}\"", "x".repeat(300 << 10)))),
         "append no list" => ("/template", vec![Edit::Append(("/spec/containers".into(), "{}".into()))]),
         "edit in a privilege" => ("/template", set("/spec/hostNetwork", "true")),
         _ => return None,

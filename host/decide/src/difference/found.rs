@@ -1,7 +1,10 @@
 //! The differences found so far: short texts, and not more of them than somebody reads.
 
 use super::{Danger, Difference};
-use crate::plan::{Piece, Text};
+use crate::{
+    plan::{Piece, Text},
+    pointer::escaped,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -126,8 +129,7 @@ fn walk(pointer: &mut String, old: Option<&Value>, new: Option<&Value>, note: No
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let added = new.keys().filter(|name| !old.contains_key(*name));
             for name in old.keys().chain(added) {
-                let token = name.replace('~', "~0").replace('/', "~1");
-                below(pointer, &token, old.get(name), new.get(name), note);
+                below(pointer, &escaped(name), old.get(name), new.get(name), note);
             }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) => {

@@ -1,7 +1,7 @@
 //! Everything that a piece of JSON makes use of: walked once, by the names of fields and by where they stand. The same
 //! walk reads a user's job and a plugin's plan, so that each use means the same in both.
 
-use crate::need::Need;
+use crate::{need::Need, pointer::escaped};
 use serde_json::{Map, Value};
 
 /// One thing that is made use of.
@@ -205,10 +205,7 @@ impl<'a> Walk<'a> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Step::Key(name) if name.contains(['~', '/']) => {
-                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                }
-                Step::Key(name) => pointer.push_str(name),
+                Step::Key(name) => pointer.push_str(&escaped(name)),
                 Step::Index(index) => pointer.push_str(&index.to_string()),
             }
         }
