@@ -49,6 +49,11 @@ struct TrialLabels {
     class: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
+}
+
 /// Counters and gauges of one host.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
@@ -79,6 +84,11 @@ impl Metrics {
         let failed = Counter::<u64>::default();
         failed.inc_by(context.failed());
         registry.register("failed_passes", "Passes over a job that have to be tried again", failed);
+        let restarts = Family::<TaskLabels, Counter>::default();
+        for (task, count) in context.restarts().read() {
+            restarts.get_or_create(&TaskLabels { task }).inc_by(count);
+        }
+        registry.register("task_restarts", "Long-lived tasks that panicked or ended, and were started again", restarts);
         let calls = Family::<PluginLabels, Counter>::default();
         let seconds = Family::<PluginLabels, Counter<f64, std::sync::atomic::AtomicU64>>::default();
         for (plugin, function, stats) in context.plugins().calls() {
@@ -105,6 +115,7 @@ impl Metrics {
                 ("different", live.different),
                 ("dangerous", live.dangerous),
                 ("failed", live.failed),
+                ("dropped", trial.dropped),
             ];
             for (class, passes) in classes {
                 trials.get_or_create(&TrialLabels { plugin: plugin.clone(), class }).set(passes.into());

@@ -3,7 +3,8 @@
 use crate::{
     apply::Writer,
     clock::Clock,
-    delivery::{self, Delivery, Trials, Wanted},
+    deadline::with_deadline,
+    delivery::{self, Comparisons, Delivery, Trials, Wanted},
     host_ports,
     layout::{Layout, Route},
     lease::Election,
@@ -13,6 +14,7 @@ use crate::{
     queue::Queue,
     reconcile::Context,
     stores::{JobKey, Listed, Stores},
+    supervise::{AbortOnDrop, Restarts, supervise},
     watch::{chain, watch},
 };
 use decide::Wake;
@@ -27,10 +29,7 @@ use std::{
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
-use tokio::{
-    task::{AbortHandle, JoinSet},
-    time::Instant,
-};
+use tokio::{task::JoinSet, time::Instant};
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
 /// Passes under way at once. Most of them wait for their writes; what is under way of those has a limit of its own.
@@ -78,15 +77,6 @@ pub enum Ended {
     LeaseLost,
 }
 
-/// Ends a task when dropped.
-pub(crate) struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Operator {
     /// A host that serves these plugins through this client. Nothing runs yet.
     #[must_use]
@@ -111,6 +101,8 @@ impl Operator {
             failed: AtomicU64::new(0),
             wanted: Wanted::default(),
             trials: Trials::default(),
+            comparisons: Comparisons::default(),
+            restarts: Arc::default(),
         };
         Self {
             context: Arc::new(context),
@@ -137,11 +129,38 @@ impl Operator {
     /// Starts the watches that there are beside these.
     fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
         for place in running.len()..self.context.stores.layout().watches().len() {
-            let (client, stores, queue) =
-                (self.client.clone(), self.context.stores.clone(), self.context.queue.clone());
-            let task = tokio::spawn(watch(client, stores, queue, place, self.namespace.clone()));
-            running.push(AbortOnDrop(task.abort_handle()));
+            let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
+            running.push(supervise("watch", &self.context.restarts, move || {
+                let (stores, queue) = (context.stores.clone(), context.queue.clone());
+                watch(client.clone(), stores, queue, place, namespace.clone())
+            }));
         }
+    }
+
+    /// Delivers plugins until the value is dropped; what is started again learns everything anew.
+    fn deliver(&self, started: Delivery) -> AbortOnDrop {
+        let (client, context, options) = (with_deadline(&self.client), self.context.clone(), self.delivery.clone());
+        let mut started = Some(started);
+        supervise("delivery", &self.context.restarts, move || {
+            let (started, client, context) = (started.take(), client.clone(), context.clone());
+            let options = options.clone().unwrap_or_default();
+            async move {
+                let delivery = match started {
+                    Some(delivery) => delivery,
+                    None => Delivery::start(client, context, options).await,
+                };
+                delivery.run().await;
+            }
+        })
+    }
+
+    /// Shows passes to candidates until the value is dropped.
+    fn compare(&self) -> AbortOnDrop {
+        let context = self.context.clone();
+        supervise("comparisons", &self.context.restarts, move || {
+            let context = context.clone();
+            async move { context.show_to_candidates().await }
+        })
     }
 
     /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
@@ -174,7 +193,7 @@ impl Operator {
         let mut lost = std::pin::pin!(lost);
         let delivery = async {
             let options = self.delivery.clone()?;
-            Some(Delivery::start(self.client.clone(), self.context.clone(), options).await)
+            Some(Delivery::start(with_deadline(&self.client), self.context.clone(), options).await)
         };
         // No job is planned before it is known which plugins serve.
         let delivery = tokio::select! {
@@ -183,7 +202,8 @@ impl Operator {
             () = &mut lost => return Ended::LeaseLost,
             delivery = delivery => delivery,
         };
-        let _delivery = delivery.map(|delivery| AbortOnDrop(tokio::spawn(delivery.run()).abort_handle()));
+        let _delivery = delivery.map(|delivery| self.deliver(delivery));
+        let _comparisons = self.compare();
         let mut watches = self.watches();
         let mut passes = JoinSet::new();
         let ended = loop {
@@ -215,7 +235,11 @@ impl Context {
         let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
         let _entered = span.enter();
         match result {
-            Ok(Ok(wake)) => {
+            Ok(Ok(None)) => {
+                self.passes.forget(&key);
+                self.queue.gone(&key);
+            }
+            Ok(Ok(Some(wake))) => {
                 debug!(?wake, "decided");
                 self.queue.done(&key, start.elapsed());
                 if let Wake::At(at) = wake {
@@ -251,6 +275,12 @@ impl Context {
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// How often long-lived tasks had to be started again.
+    #[must_use]
+    pub fn restarts(&self) -> &Restarts {
+        &self.restarts
     }
 
     /// The last passes of jobs.

@@ -95,8 +95,8 @@ impl Kept {
 
 impl Passes {
     /// Keeps a pass in place of the job's last one, and as the latest of all.
-    pub(crate) fn note(&self, key: &JobKey, pass: Noted) {
-        let (weight, pass) = (pass.weight(), Arc::new(pass));
+    pub(crate) fn note(&self, key: &JobKey, pass: Arc<Noted>) {
+        let weight = pass.weight();
         let mut kept = self.lock();
         kept.last.insert(key.clone(), Arc::clone(&pass));
         kept.push(weight, pass);
@@ -143,11 +143,11 @@ mod tests {
         JobKey { kind: 0, namespace: "ns".into(), name: name.into() }
     }
 
-    fn noted(plugin: &str, name: &str, spec_bytes: usize) -> Noted {
+    fn noted(plugin: &str, name: &str, spec_bytes: usize) -> Arc<Noted> {
         let spec = json!({ "text": "x".repeat(spec_bytes) });
         let snapshot = testkit::snapshot(Job { spec, ..testkit::job(name, "u") });
         let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
-        Noted { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer }
+        Arc::new(Noted { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer })
     }
 
     fn names(passes: &[Arc<Noted>]) -> Vec<&str> {

@@ -100,11 +100,23 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Forgets a job that is gone.
-    pub fn forget(&self, key: &JobKey) {
+    /// A pass found that the job is gone: nothing is kept of it.
+    pub fn gone(&self, key: &JobKey) {
         let mut inner = self.lock();
         inner.not_before.remove(key);
         inner.failures.remove(key);
+        inner.drop_later(key);
+        inner.finish(key);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// How many jobs something is kept of.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        let inner = self.lock();
+        let keys = inner.queued.iter().chain(inner.running.keys()).chain(inner.later_at.keys());
+        keys.chain(inner.not_before.keys()).chain(inner.failures.keys()).collect::<BTreeSet<_>>().len()
     }
 
     /// How many keys are ready.
@@ -134,9 +146,7 @@ impl Inner {
     }
 
     fn make_ready(&mut self, key: JobKey) {
-        if let Some(at) = self.later_at.remove(&key) {
-            self.later.remove(&(at, key.clone()));
-        }
+        self.drop_later(&key);
         if !self.queued.insert(key.clone()) {
             return;
         }
@@ -160,6 +170,12 @@ impl Inner {
         }
         self.later_at.insert(key.clone(), at);
         self.later.insert((at, key));
+    }
+
+    fn drop_later(&mut self, key: &JobKey) {
+        if let Some(at) = self.later_at.remove(key) {
+            self.later.remove(&(at, key.clone()));
+        }
     }
 
     fn promote(&mut self, now: Instant) {
@@ -238,5 +254,27 @@ mod tests {
         queue.add(first.clone());
         assert_eq!(queue.next().await, first);
         assert_eq!(start.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_of_a_job_that_is_gone() {
+        let queue = Queue::default();
+        queue.add(key("a", "1"));
+        let first = queue.next().await;
+        queue.failed(&first, |_| Duration::from_secs(1));
+        assert_eq!(queue.next().await, first);
+        queue.add_at(first.clone(), Instant::now() + Duration::from_secs(3600));
+        queue.gone(&first);
+        assert_eq!(queue.jobs(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_job_that_is_made_again_in_the_pass_that_found_it_gone_is_looked_at() {
+        let queue = Queue::default();
+        queue.add(key("a", "1"));
+        let first = queue.next().await;
+        queue.add(first.clone());
+        queue.gone(&first);
+        assert_eq!(queue.next().await, first);
     }
 }

@@ -3,16 +3,17 @@
 use crate::{
     apply::{WriteError, Writer},
     clock::Clock,
-    delivery::{Trials, Wanted},
+    delivery::{Comparisons, Trials, Wanted},
     passes::{Noted, Passes},
     plugin::{Asked, Plugins},
     publish::Publisher,
     queue::Queue,
     stores::{JobKey, Observed, Stores},
+    supervise::Restarts,
 };
 use decide::{
     Decision, Report, Snapshot, Triage, Wake, decide,
-    difference::{differences, touches_live},
+    difference::touches_live,
     plan::{Answer, Fault},
     triage,
 };
@@ -63,31 +64,37 @@ pub struct Context {
     pub(crate) wanted: Wanted,
     /// Candidates beside the digests that serve.
     pub(crate) trials: Trials,
+    /// Passes that candidates are to be shown.
+    pub(crate) comparisons: Comparisons,
+    /// How often long-lived tasks had to be started again.
+    pub(crate) restarts: Arc<Restarts>,
 }
 
 impl Context {
-    /// One pass over one job: what is decided from one snapshot is written, and nothing is read back.
-    pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Wake, ReconcileError> {
+    /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
+    pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
         let mut snapshot = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => snapshot,
-            Observed::Stale => return Ok(Wake::OnChange),
+            Observed::Stale => return Ok(Some(Wake::OnChange)),
             Observed::Loading(digest) => {
                 self.wanted.add(digest);
-                return Ok(Wake::OnChange);
+                return Ok(Some(Wake::OnChange));
             }
-            Observed::Gone => {
-                self.queue.forget(key);
-                self.passes.forget(key);
-                return Ok(Wake::OnChange);
-            }
+            Observed::Gone => return Ok(None),
         };
-        let decision = match triage(&snapshot) {
-            Triage::Settled(decision) => decision,
-            Triage::NeedsPlan => self.ask(key, &mut snapshot).await.1,
+        let (pass, decision) = match triage(&snapshot) {
+            Triage::Settled(decision) => (None, decision),
+            Triage::NeedsPlan => {
+                let (pass, decision) = self.ask(key, &mut snapshot).await;
+                (Some(pass), decision)
+            }
         };
         let applied = self.writer.apply(key, &snapshot, &decision.actions).await;
         self.stores.note_made(key, &snapshot.job.uid, &applied.made);
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
+        if let Some(pass) = &pass {
+            self.try_candidate(pass, &decision);
+        }
         match applied.failures.first() {
             Some(first) => Err(ReconcileError::Writes {
                 failed: applied.failures.len(),
@@ -95,9 +102,9 @@ impl Context {
                 first: first.to_string(),
             }),
             None if is_written_down(&snapshot, &decision) && self.stores.forget_departed(key) => {
-                Ok(Wake::At(self.clock.now()))
+                Ok(Some(Wake::At(self.clock.now())))
             }
-            None => Ok(wake.min(decision.wake)),
+            None => Ok(Some(wake.min(decision.wake))),
         }
     }
 
@@ -108,32 +115,11 @@ impl Context {
         let (answer, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
             Triage::NeedsPlan => {
-                let (answer, decision) = self.ask(key, &mut snapshot).await;
-                (Some(answer), decision)
+                let (pass, decision) = self.ask(key, &mut snapshot).await;
+                (Some(pass.answer.clone()), decision)
             }
         };
         Some((*snapshot, answer, decision))
-    }
-
-    /// Shows the job to the candidate that is tried beside its plugin, if there is one, and takes note of how it ends.
-    async fn compare(&self, snapshot: &Snapshot, answer: &Answer, decision: &Decision) {
-        let layout = self.stores.layout();
-        let Some(framework) = layout.descriptor(&snapshot.digest).map(|framework| &framework.name) else { return };
-        let Some(candidate) = self.trials.candidate(framework) else { return };
-        let job = format!("{}/{}", snapshot.job.namespace, snapshot.job.name);
-        match answer {
-            Answer::Faulted(fault) if snapshot.digest == candidate => self.trials.note_fault(framework, &job, fault),
-            _ if snapshot.digest == candidate => {}
-            _ => {
-                let other = self.plugins.answer(snapshot, &candidate).await;
-                self.trials.note_compared(framework, &job, &differences(snapshot, answer, &other), &other);
-            }
-        }
-        if let Report::Verdict { ledger, .. } = &decision.report
-            && let Some(finished) = &ledger.finished
-        {
-            self.trials.note_end(framework, &snapshot.digest, finished.outcome);
-        }
     }
 
     /// Moves a job that an older digest plans to the active one, where the framework's jobs are to move and that touches
@@ -163,15 +149,15 @@ impl Context {
     }
 
     /// Asks the plugin about this instant, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Answer, Decision) {
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Arc<Noted>, Decision) {
         self.migrate(key, snapshot).await;
         let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
         let Asked { answer, outlook } = self.plugins.ask(snapshot, ports).await;
         let mut decision = decide(snapshot, &answer);
         self.tell_why_lost(&answer, &mut decision);
-        self.compare(snapshot, &answer, &decision).await;
         let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
-        self.passes.note(key, Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer: answer.clone() });
-        (answer, decision)
+        let pass = Arc::new(Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer });
+        self.passes.note(key, Arc::clone(&pass));
+        (pass, decision)
     }
 }

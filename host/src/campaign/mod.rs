@@ -168,7 +168,8 @@ impl Host {
     }
 
     fn panics(&self) -> Option<String> {
-        let panics = self.context.panics();
+        let restarts: u64 = self.context.restarts().read().iter().map(|(_, restarts)| restarts).sum();
+        let panics = u64::from(self.context.panics()) + restarts;
         (panics > 0).then(|| format!("S8: the host panicked {panics} times"))
     }
 }

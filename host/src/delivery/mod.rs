@@ -3,17 +3,21 @@
 //! One task for all Plugins, one Plugin at a time. What it decides is in `upgrade`, what it says in `report`.
 
 mod accept;
+mod comparisons;
 mod fetch;
 mod kept;
 mod lost;
 mod report;
 mod startup;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod trials;
 mod upgrade;
 mod wanted;
 mod watched;
 
+pub(crate) use comparisons::Comparisons;
 pub(crate) use kept::short;
 pub(crate) use trials::Trials;
 pub(crate) use wanted::Wanted;

@@ -41,6 +41,8 @@ pub(crate) struct Trial {
     pub(crate) live: Comparison,
     candidate: Ended,
     active: Ended,
+    /// Passes that it was not shown, since it is behind.
+    pub(crate) dropped: u32,
     /// Why it has to stop.
     pub(crate) stopped: Option<String>,
 }

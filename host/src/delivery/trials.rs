@@ -55,6 +55,11 @@ impl Trials {
         self.note(plugin, |trial| trial.note_compared(job, differences, candidate));
     }
 
+    /// A job of another digest was not shown to the candidate, which is behind.
+    pub(super) fn note_dropped(&self, plugin: &str) {
+        self.note(plugin, |trial| trial.dropped += 1);
+    }
+
     /// A job that the candidate plans was not answered.
     pub(crate) fn note_fault(&self, plugin: &str, job: &str, fault: &Fault) {
         self.note(plugin, |trial| trial.note_fault(job, fault));

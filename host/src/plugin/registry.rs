@@ -102,9 +102,11 @@ impl Loaded {
 pub struct Plugins {
     caller: Arc<Caller>,
     loaded: RwLock<Vec<Arc<Loaded>>>,
-    memo: Mutex<Memo>,
-    breakers: Breakers,
+    memo: Arc<Mutex<Memo>>,
+    breakers: Arc<Breakers>,
     allowances: Arc<Allowances>,
+    /// What calls burn that no live job waits for.
+    aside: Arc<Allowances>,
     compiler: Compiler,
     vet: Vet,
     seat: Seat,
@@ -126,10 +128,11 @@ impl Plugins {
         if options.seam != Seam::Inline {
             caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
         }
-        let memo = Mutex::new(Memo::new(REMEMBERED));
-        let (breakers, allowances) = (Breakers::default(), Arc::default());
+        let memo = Arc::new(Mutex::new(Memo::new(REMEMBERED)));
+        let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
         let (loaded, seat) = (RwLock::default(), Seat::new(options.seam));
-        Ok(Self { caller, loaded, memo, breakers, allowances, compiler: options.compiler, vet: options.vet, seat })
+        let Options { compiler, vet, .. } = options;
+        Ok(Self { caller, loaded, memo, breakers, allowances, aside, compiler, vet, seat })
     }
 
     /// The plugins that come with the host, with the usual limits.
@@ -162,9 +165,10 @@ impl Plugins {
         Self {
             caller: Arc::clone(&self.caller),
             loaded: RwLock::new(loaded),
-            memo: Mutex::new(Memo::new(REMEMBERED)),
-            breakers: Breakers::default(),
+            memo: Arc::new(Mutex::new(Memo::new(REMEMBERED))),
+            breakers: Arc::default(),
             allowances: Arc::default(),
+            aside: Arc::default(),
             compiler: self.compiler.clone(),
             vet: self.vet,
             seat: self.seat.clone(),
@@ -347,11 +351,24 @@ impl Plugins {
         Ok(())
     }
 
-    /// Everything that this digest says of the snapshot, and the host's own rules with it, whoever else plans the job.
+    /// The same plugins with the same memory, called where no live job waits, from fuel of their own.
+    fn beside(&self) -> Self {
+        Self {
+            memo: Arc::clone(&self.memo),
+            breakers: Arc::clone(&self.breakers),
+            allowances: Arc::clone(&self.aside),
+            aside: Arc::clone(&self.aside),
+            seat: self.seat.beside(),
+            ..self.fork()
+        }
+    }
+
+    /// Everything that this digest says of the snapshot, and the host's own rules with it, whoever else plans the job. No
+    /// live job waits for the calls.
     pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
         let mut snapshot = snapshot.clone();
         digest.clone_into(&mut snapshot.digest);
-        self.ask(&mut snapshot, |_, _| None).await.answer
+        self.beside().ask(&mut snapshot, |_, _| None).await.answer
     }
 
     fn limits_of(&self, settings: &Settings) -> Limits {

@@ -31,7 +31,14 @@ impl Seam {
 #[derive(Debug, Clone)]
 pub(super) enum Seat {
     Inline,
-    Blocking { seats: Arc<Semaphore>, all: usize, shares: Shares },
+    Blocking {
+        seats: Arc<Semaphore>,
+        all: usize,
+        shares: Shares,
+        beside: Arc<Semaphore>,
+    },
+    /// One that no live job waits for.
+    Beside(Arc<Semaphore>),
 }
 
 /// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others.
@@ -46,9 +53,18 @@ impl Seat {
         match seam {
             Seam::Inline => Self::Inline,
             Seam::Blocking { at_once } => {
-                let all = at_once.clamp(1, SLOTS);
-                Self::Blocking { seats: Arc::new(Semaphore::new(all)), all, shares: Shares::default() }
+                let all = at_once.clamp(1, SLOTS - 1);
+                let (seats, beside) = (Arc::new(Semaphore::new(all)), Arc::new(Semaphore::new(1)));
+                Self::Blocking { seats, all, shares: Shares::default(), beside }
             }
+        }
+    }
+
+    /// The one seat for calls that no live job waits for: they take no place of a plugin's share.
+    pub(super) fn beside(&self) -> Self {
+        match self {
+            Self::Inline => Self::Inline,
+            Self::Blocking { beside, .. } | Self::Beside(beside) => Self::Beside(Arc::clone(beside)),
         }
     }
 
@@ -68,9 +84,12 @@ impl Seat {
     /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the
     /// work is done.
     pub(super) async fn run<T: Send + 'static>(&self, share: &Share, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let Self::Blocking { seats, .. } = self else { return work() };
-        // A plugin's calls wait for each other before they wait for those of others.
-        let own = Arc::clone(&share.0).acquire_owned().await;
+        let (own, seats) = match self {
+            Self::Inline => return work(),
+            // A plugin's calls wait for each other before they wait for those of others.
+            Self::Blocking { seats, .. } => (Some(Arc::clone(&share.0).acquire_owned().await), seats),
+            Self::Beside(seat) => (None, seat),
+        };
         let seat = Arc::clone(seats).acquire_owned().await;
         let work = move || {
             let result = work();
@@ -120,6 +139,19 @@ mod tests {
     fn a_share_is_at_least_one_seat_and_at_most_all() {
         let permits = |at_once, own| Seat::new(Seam::Blocking { at_once }).share("p", own).0.available_permits();
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
+    }
+
+    #[test]
+    fn a_call_that_no_live_job_waits_for_takes_nobodys_seat() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let seat = Seat::new(Seam::Blocking { at_once: 1 });
+        let share = seat.share("p", None);
+        let (end, ends) = mpsc::channel::<()>();
+        let (beside, own) = (seat.beside(), share.clone());
+        let slow = runtime.spawn(async move { beside.run(&own, move || ends.recv().unwrap()).await });
+        assert_eq!(runtime.block_on(seat.run(&share, || "served")), "served");
+        end.send(()).unwrap();
+        runtime.block_on(slow).unwrap();
     }
 
     #[test]

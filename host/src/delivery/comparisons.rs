@@ -1,0 +1,86 @@
+//! Passes that candidates are shown: after their writes, by a task of its own, so that a slow candidate delays nobody.
+//! What there is no time for is dropped and counted.
+
+use crate::{passes::Noted, reconcile::Context};
+use decide::{Decision, Report, difference::differences, plan::Answer};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+
+/// So many passes of a plugin wait for its candidate.
+const WAITING: usize = 64;
+
+/// Passes that candidates are shown, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Comparisons {
+    waiting: Mutex<VecDeque<Arc<Noted>>>,
+    changed: Notify,
+}
+
+impl Comparisons {
+    /// The pass waits for the candidate of its plugin. False: too many do.
+    fn add(&self, pass: &Arc<Noted>) -> bool {
+        let mut waiting = self.lock();
+        if waiting.iter().filter(|other| other.plugin == pass.plugin).count() >= WAITING {
+            return false;
+        }
+        waiting.push_back(Arc::clone(pass));
+        self.changed.notify_one();
+        true
+    }
+
+    async fn next(&self) -> Arc<Noted> {
+        loop {
+            let pass = self.lock().pop_front();
+            if let Some(pass) = pass {
+                return pass;
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Noted>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `namespace/name`.
+fn job(pass: &Noted) -> String {
+    format!("{}/{}", pass.snapshot.job.namespace, pass.snapshot.job.name)
+}
+
+impl Context {
+    /// Notes for the candidate of the job's plugin, if one is tried, how the pass went; has it shown a pass of another digest.
+    pub(crate) fn try_candidate(&self, pass: &Arc<Noted>, decision: &Decision) {
+        let (trials, plugin) = (&self.trials, pass.plugin.clone());
+        let Some(candidate) = trials.candidate(&plugin) else { return };
+        if let Report::Verdict { ledger, .. } = &decision.report
+            && let Some(finished) = &ledger.finished
+        {
+            trials.note_end(&plugin, &pass.snapshot.digest, finished.outcome);
+        }
+        match &pass.answer {
+            Answer::Faulted(fault) if pass.snapshot.digest == candidate => {
+                trials.note_fault(&plugin, &job(pass), fault);
+            }
+            _ if pass.snapshot.digest == candidate => {}
+            _ if self.comparisons.add(pass) => {}
+            _ => trials.note_dropped(&plugin),
+        }
+    }
+
+    /// Shows the passes that wait to the candidates of their plugins, for ever.
+    pub(crate) async fn show_to_candidates(&self) {
+        loop {
+            let pass = self.comparisons.next().await;
+            let Some(candidate) = self.trials.candidate(&pass.plugin) else { continue };
+            if pass.snapshot.digest != candidate {
+                let other = self.plugins.answer(&pass.snapshot, &candidate).await;
+                let different = differences(&pass.snapshot, &pass.answer, &other);
+                self.trials.note_compared(&pass.plugin, &job(&pass), &different, &other);
+            }
+        }
+    }
+}
