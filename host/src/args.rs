@@ -224,9 +224,17 @@ pub struct OperatorArgs {
     /// Apply the CustomResourceDefinitions first.
     #[arg(long)]
     pub install_crds: bool,
-    /// Where health, metrics and the last passes are served.
-    #[arg(long, default_value = "0.0.0.0:8080")]
-    pub admin_address: SocketAddr,
+    /// Where health, metrics and the last passes are served: by HTTP to everybody on a loopback address, by HTTPS to whom
+    /// the API server lets read on any other (probes are open on both); 127.0.0.1:8080 unless the host runs in a cluster,
+    /// where it is port 8443 of all addresses.
+    #[arg(long)]
+    pub admin_address: Option<SocketAddr>,
+    /// The certificate of the admin port, PEM, read again when it changes; one is made at the start unless it is given.
+    #[arg(long, value_name = "FILE", requires = "admin_tls_key")]
+    pub admin_tls_certificate: Option<PathBuf>,
+    /// The key of that certificate, PEM.
+    #[arg(long, value_name = "FILE", requires = "admin_tls_certificate")]
+    pub admin_tls_key: Option<PathBuf>,
     /// Settings of a plugin: its name and a YAML or JSON file. May be given once for each plugin.
     #[arg(long, value_name = "PLUGIN=FILE", value_parser = plugin_config)]
     pub plugin_config: Vec<PluginConfig>,

@@ -93,6 +93,9 @@ fn common() -> Vec<Value> {
         rule("troupe.dev", "plugins", &["get", "list", "watch"]),
         rule("troupe.dev", "plugins/status", &["patch"]),
         rule("apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]),
+        // Who may read the admin port.
+        rule("authentication.k8s.io", "tokenreviews", &["create"]),
+        rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
     ]
 }
 

@@ -3,6 +3,7 @@
 //! Every test has a namespace and an operator of its own; they share one control plane, where what a pod does is said by
 //! its annotations (kwok), or by the test itself if nobody schedules it.
 
+mod admin;
 mod adoption;
 mod budget;
 mod burst;

@@ -9,14 +9,22 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring::default_provider,
+        pki_types::{CertificateDer, pem::PemObject},
+    },
 };
 
 const START: Duration = Duration::from_secs(60);
@@ -26,6 +34,8 @@ const STOP: Duration = Duration::from_secs(20);
 pub(crate) struct Operator {
     child: Child,
     admin: SocketAddr,
+    /// What the admin port's certificate is checked by, where it speaks TLS.
+    authority: Option<PathBuf>,
     log: PathBuf,
 }
 
@@ -54,6 +64,38 @@ impl Operator {
             panic!("{error:#} ({ended:?})");
         }
         operator
+    }
+
+    /// One whose admin port others can reach, so that it speaks TLS with this certificate.
+    pub(crate) async fn start_reviewed(plane: &ControlPlane, user: &str, certificate: &Path, key: &Path) -> Self {
+        let binary = tokio::task::spawn_blocking(binary).await.unwrap();
+        let (files, everywhere) =
+            ([certificate, key].map(|file| file.to_str().unwrap()), free_port("0.0.0.0:0").unwrap());
+        let arguments = ["--admin-tls-certificate", files[0], "--admin-tls-key", files[1]];
+        let mut operator = Self::spawn_at(binary, plane, user, &arguments, everywhere).unwrap();
+        operator.authority = Some(certificate.to_owned());
+        let ready = until(START, "the operator to be ready", || async {
+            Ok((operator.read("/readyz", None).await?.0 == 200).then_some(()))
+        });
+        if let Err(error) = ready.await {
+            let ended = operator.child.try_wait();
+            panic!("{error:#} ({ended:?})");
+        }
+        operator
+    }
+
+    /// What the admin port shows over TLS to the user with this token.
+    pub(crate) async fn read(&self, path: &str, token: Option<&str>) -> Result<(u16, String)> {
+        let authority = CertificateDer::from_pem_file(self.authority.as_ref().context("it speaks no TLS")?)?;
+        let mut roots = RootCertStore::empty();
+        roots.add(authority)?;
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(("127.0.0.1", self.admin.port())).await?;
+        let stream = TlsConnector::from(Arc::new(config)).connect("localhost".try_into()?, stream).await?;
+        get(stream, path, token).await
     }
 
     /// What it has written so far.
@@ -91,30 +133,51 @@ impl Operator {
     }
 
     fn spawn(binary: &Path, plane: &ControlPlane, user: &str, arguments: &[&str]) -> Result<Self> {
+        Self::spawn_at(binary, plane, user, arguments, free_port("127.0.0.1:0")?)
+    }
+
+    fn spawn_at(
+        binary: &Path,
+        plane: &ControlPlane,
+        user: &str,
+        arguments: &[&str],
+        admin: SocketAddr,
+    ) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let log = plane.dir().join(format!("operator-{number}.log"));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
-        // Bound and let go, so that nobody is there; nobody else asks the kernel for a port on this address.
-        let admin = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
         let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig(user)?);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, log })
+        Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, authority: None, log })
     }
 
-    async fn admin(&self, path: &str) -> Result<(u16, String)> {
-        let mut stream = TcpStream::connect(self.admin).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.1\r\nHost: troupe\r\nConnection: close\r\n\r\n").as_bytes())
-            .await?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await?;
-        let (head, body) = text.split_once("\r\n\r\n").context("no HTTP")?;
-        let code = head.split(' ').nth(1).context("no HTTP status")?.parse()?;
-        Ok((code, body.to_owned()))
+    /// What the admin port shows by plain HTTP.
+    pub(crate) async fn admin(&self, path: &str) -> Result<(u16, String)> {
+        get(TcpStream::connect(self.admin).await?, path, None).await
     }
+}
+
+/// Bound and let go, so that nobody is there; nobody else asks the kernel for a port on this address.
+fn free_port(address: &str) -> Result<SocketAddr> {
+    Ok(TcpListener::bind(address)?.local_addr()?)
+}
+
+/// The answer's code and body. HTTP 1.0: a client that does not know chunks gets none.
+async fn get(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+    token: Option<&str>,
+) -> Result<(u16, String)> {
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: troupe\r\n{token}\r\n").as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    let (head, body) = text.split_once("\r\n\r\n").context("no HTTP")?;
+    let code = head.split(' ').nth(1).context("no HTTP status")?.parse()?;
+    Ok((code, body.to_owned()))
 }
 
 impl Drop for Operator {

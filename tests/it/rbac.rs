@@ -9,12 +9,15 @@ use troupe::{
     rbac::{self, Plugin},
 };
 
-/// Rights that no request of a campaign uses: `--install-crds` needs the first two, Plugin resources the next three,
+/// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
+/// next two, Plugin resources the next three,
 /// suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang scheduling those
 /// of PodGroups, RhinoJobs their status, and owner references that block deletion the last.
-const UNUSED: [&str; 14] = [
+const UNUSED: [&str; 16] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
+    "create tokenreviews",
+    "create subjectaccessreviews",
     "list plugins",
     "watch plugins",
     "patch plugins/status",

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use troupe::{
-    admin,
+    admin::{self, Access},
     campaign::{self, HOST},
     clock::Clock,
     metrics::Metrics,
@@ -102,7 +102,7 @@ fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    runtime.spawn(admin::serve(listener, host, Metrics::default()));
+    runtime.spawn(admin::serve(listener, host, Metrics::default(), Access::Loopback));
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
         // A client that does not know chunks gets none.

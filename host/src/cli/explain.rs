@@ -9,7 +9,7 @@ use std::{path::Path, process::ExitCode};
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let text = input::text(&args.pass)?;
     let pass: Pass = serde_json::from_str(&text)
-        .context("this is no pass from the admin port; `curl http://HOST:8080/jobs` lists the paths of passes")?;
+        .context("this is no pass from the admin port; `curl http://localhost:8080/jobs` lists the paths of passes")?;
     let decision = match triage(&pass.snapshot) {
         Triage::Settled(decision) => decision,
         Triage::NeedsPlan => decide(&pass.snapshot, &pass.answer),

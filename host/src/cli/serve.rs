@@ -1,7 +1,8 @@
 //! `troupe operator`: one host against a real API server.
 
 use crate::{
-    admin, apply,
+    admin::{self, Access, Reviewer, Tls},
+    apply,
     args::{OperatorArgs, PluginConfig},
     clock::Clock,
     crds, delivery,
@@ -13,7 +14,11 @@ use crate::{
 };
 use anyhow::Context;
 use kube::{Client, Config, client::ClientBuilder};
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    process::ExitCode,
+    sync::Arc,
+};
 use tokio::{net::TcpListener, signal::unix};
 use tower::util::option_layer;
 use tracing::{error, info};
@@ -28,11 +33,8 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let metrics = Metrics::default();
     let gate = args.leader_elect.then(Gate::closed);
     let client = client(&metrics, gate.clone()).await?;
+    let (listener, access) = admin_port(&args, &metrics).await?;
     let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
-    let admin_address = args.admin_address;
-    let listener = TcpListener::bind(admin_address).await.with_context(|| {
-        format!("the admin port {admin_address} cannot be opened; choose another with --admin-address")
-    })?;
     if args.install_crds {
         // Before any lease: whoever starts first with this flag applies them.
         crds::install(&self::client(&metrics, None).await?).await?;
@@ -54,7 +56,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         }),
     };
     let mut operator = Operator::new(client, plugins, options);
-    let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics));
+    let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics, access));
     let ended = operator.run(asked_to_stop()?).await;
     admin.abort();
     Ok(match ended {
@@ -62,6 +64,32 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         // Whoever started the host starts it again, and it waits for its turn.
         Ended::LeaseLost => ExitCode::FAILURE,
     })
+}
+
+/// The admin port, and who may read it: everybody on this machine, or whom the API server lets.
+async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(TcpListener, Access)> {
+    let addresses = match args.admin_address {
+        Some(address) => vec![address],
+        // A machine without IPv6 has no `::`.
+        None if own_namespace().is_some() => {
+            vec![(Ipv6Addr::UNSPECIFIED, 8443).into(), (Ipv4Addr::UNSPECIFIED, 8443).into()]
+        }
+        None => vec![(Ipv4Addr::LOCALHOST, 8080).into()],
+    };
+    let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
+        let address = addresses.last().map(ToString::to_string).unwrap_or_default();
+        format!("the admin port {address} cannot be opened; choose another with --admin-address")
+    })?;
+    if listener.local_addr().context("the admin port has no address")?.ip().is_loopback() {
+        return Ok((listener, Access::Loopback));
+    }
+    let tls = match (&args.admin_tls_certificate, &args.admin_tls_key) {
+        (Some(certificate), Some(key)) => Tls::of_files(certificate.clone(), key.clone()),
+        _ => Tls::self_signed(),
+    };
+    // Reviews are asked for by a host that stands by, too.
+    let reviewer = Reviewer::new(client(metrics, None).await?);
+    Ok((listener, Access::Reviewed(Box::new(reviewer), tls.context("the admin port has no certificate")?)))
 }
 
 /// The Lease of all hosts of a cluster, asked for under a name that no other process has.

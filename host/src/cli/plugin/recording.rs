@@ -25,7 +25,9 @@ pub(super) fn passes(file: &Path, plugin: &Candidate) -> anyhow::Result<(Vec<Pas
     let text = input::text(file)?;
     let name = file.display();
     let all = replay::read(&text).with_context(|| {
-        format!("{name} is no recording; take one from a host's admin port: curl http://HOST:8080/recording > {name}")
+        format!(
+            "{name} is no recording; take one from a host's admin port: curl http://localhost:8080/recording > {name}"
+        )
     })?;
     let count = all.len();
     let (served, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|pass| plugin.serves(pass));

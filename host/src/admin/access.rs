@@ -1,0 +1,218 @@
+//! Who may read the admin port: the API server says whose a bearer token is (TokenReview) and what he may read
+//! (SubjectAccessReview), as it does for the ports of Kubernetes' own components.
+
+use super::tls::Tls;
+use crate::{apply::DEADLINE, watch::chain};
+use axum::{
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{AUTHORIZATION, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
+};
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+
+/// A verdict counts for so long, as it does for the API server's own webhooks.
+const COUNTS_FOR: Duration = Duration::from_secs(10);
+
+/// No more verdicts are remembered.
+const MOST_VERDICTS: usize = 1024;
+
+/// No more reviews are under way: a flood of tokens does not become a flood of requests to the API server.
+const REVIEWS: usize = 4;
+
+/// A token of a service account has about one KiB.
+const LONGEST_TOKEN: usize = 16 << 10;
+
+/// Who may read the admin port.
+pub enum Access {
+    /// Whoever reaches it: it listens on a loopback address.
+    Loopback,
+    /// Whoever the API server lets.
+    Reviewed(Box<Reviewer>, Tls),
+}
+
+/// What is read, as RBAC knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Right {
+    /// `get` on a path of no namespace (`nonResourceURLs`).
+    Path(&'static str),
+    /// A verb on jobs.
+    Jobs { verb: &'static str, group: String, plural: String, namespace: Option<String>, name: Option<String> },
+}
+
+/// Why something is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Denied {
+    /// Nobody asked, as far as the API server knows.
+    #[error("a bearer token that the API server accepts is needed, such as `kubectl create token` prints")]
+    Unauthenticated,
+    /// He may not.
+    #[error("{user} may not {right}")]
+    Forbidden { user: String, right: String },
+    /// The API server did not say.
+    #[error("the API server was asked who may read this and did not answer: {0}")]
+    Unavailable(String),
+}
+
+impl IntoResponse for Denied {
+    fn into_response(self) -> Response {
+        let text = self.to_string();
+        match self {
+            Self::Unauthenticated => {
+                let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
+                (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+            }
+            Self::Forbidden { .. } => (StatusCode::FORBIDDEN, text).into_response(),
+            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
+        }
+    }
+}
+
+impl Access {
+    /// Lets the request pass.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(super) async fn check(&self, headers: &HeaderMap, right: &Right) -> Result<(), Denied> {
+        match self {
+            Self::Loopback => Ok(()),
+            Self::Reviewed(reviewer, _) => reviewer.check(token(headers).ok_or(Denied::Unauthenticated)?, right).await,
+        }
+    }
+}
+
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    let is_token = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= LONGEST_TOKEN;
+    is_token.then_some(token)
+}
+
+/// Asks the API server, and remembers its verdicts for a while.
+pub struct Reviewer {
+    client: Client,
+    under_way: Semaphore,
+    verdicts: Mutex<BTreeMap<[u8; 32], Verdict>>,
+}
+
+struct Verdict {
+    until: Instant,
+    passes: Result<(), Denied>,
+}
+
+impl Reviewer {
+    /// One that asks through this client, whose user has to be allowed to create both kinds of review.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, under_way: Semaphore::new(REVIEWS), verdicts: Mutex::default() }
+    }
+
+    async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
+        // Tokens are secrets: none is kept.
+        let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
+        if let Some(passes) = self.known(&key.into()) {
+            return passes;
+        }
+        let Ok(_seat) = self.under_way.acquire().await else {
+            return Err(Denied::Unavailable("the host is ending".into()));
+        };
+        let passes = match timeout(DEADLINE, self.review(token, right)).await {
+            Ok(Ok(passes)) => passes,
+            Ok(Err(error)) => return Err(Denied::Unavailable(chain(&error))),
+            Err(_) => return Err(Denied::Unavailable(format!("no answer after {} s", DEADLINE.as_secs()))),
+        };
+        self.remember(key.into(), &passes);
+        passes
+    }
+
+    async fn review(&self, token: &str, right: &Right) -> Result<Result<(), Denied>, kube::Error> {
+        let Some(user) = self.user(token).await? else { return Ok(Err(Denied::Unauthenticated)) };
+        let name = user.username.clone().unwrap_or_default();
+        let review = SubjectAccessReview { spec: right.asked_for(user), ..SubjectAccessReview::default() };
+        let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        let is_allowed = answer.status.is_some_and(|status| status.allowed);
+        Ok(if is_allowed { Ok(()) } else { Err(Denied::Forbidden { user: name, right: right.to_string() }) })
+    }
+
+    async fn user(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+        let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
+        let status = answer.status.unwrap_or_default();
+        Ok(status.user.filter(|_| status.authenticated == Some(true)))
+    }
+
+    fn known(&self, key: &[u8; 32]) -> Option<Result<(), Denied>> {
+        let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        verdicts.get(key).filter(|verdict| Instant::now() < verdict.until).map(|verdict| verdict.passes.clone())
+    }
+
+    fn remember(&self, key: [u8; 32], passes: &Result<(), Denied>) {
+        let now = Instant::now();
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if verdicts.len() >= MOST_VERDICTS {
+            verdicts.retain(|_, verdict| now < verdict.until);
+        }
+        if verdicts.len() < MOST_VERDICTS {
+            verdicts.insert(key, Verdict { until: now + COUNTS_FOR, passes: passes.clone() });
+        }
+    }
+}
+
+impl Right {
+    fn asked_for(&self, user: UserInfo) -> SubjectAccessReviewSpec {
+        let who = SubjectAccessReviewSpec {
+            user: user.username,
+            uid: user.uid,
+            groups: user.groups,
+            extra: user.extra,
+            ..SubjectAccessReviewSpec::default()
+        };
+        match self {
+            Self::Path(path) => {
+                let attributes = NonResourceAttributes { path: Some((*path).into()), verb: Some("get".into()) };
+                SubjectAccessReviewSpec { non_resource_attributes: Some(attributes), ..who }
+            }
+            Self::Jobs { verb, group, plural, namespace, name } => {
+                let attributes = ResourceAttributes {
+                    verb: Some((*verb).into()),
+                    group: Some(group.clone()),
+                    resource: Some(plural.clone()),
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                    ..ResourceAttributes::default()
+                };
+                SubjectAccessReviewSpec { resource_attributes: Some(attributes), ..who }
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "get the path {path} (nonResourceURLs of a ClusterRole)"),
+            Self::Jobs { verb, group, plural, namespace: Some(namespace), .. } => {
+                write!(f, "{verb} {plural}.{group} in namespace {namespace}")
+            }
+            Self::Jobs { verb, group, plural, namespace: None, .. } => {
+                write!(f, "{verb} {plural}.{group} in all namespaces; ask for one by ?namespace=")
+            }
+        }
+    }
+}

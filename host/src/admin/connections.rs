@@ -1,0 +1,137 @@
+//! Connections to the admin port: how many there are, how long each may take, and TLS where it is not loopback.
+
+use super::access::Access;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
+};
+use tracing::{debug, warn};
+
+/// A handshake, and the head of each request, have so long to arrive. A connection that is idle for longer is closed.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// A connection is closed after so long, whatever it is doing.
+const LIFE: Duration = Duration::from_secs(300);
+
+/// The head of a request has at most so many bytes: a long token fits.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Connections at once: of all clients, and of one address, so that no client keeps the kubelet's probes out.
+const MOST: usize = 256;
+const MOST_OF_ONE: usize = 16;
+
+/// If no connection can be accepted (too many open files), try again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Answers connections for as long as it is polled.
+pub(super) async fn serve(listener: TcpListener, access: &Arc<Access>, routes: &Router) {
+    let open = Arc::new(Open::default());
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "no connection to the admin port could be accepted");
+                sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let Some(seat) = Open::seat(&open, peer.ip()) else { continue };
+        let (access, routes) = (Arc::clone(access), routes.clone());
+        tokio::spawn(async move {
+            let _seat = seat;
+            if timeout(LIFE, answer(stream, &access, routes)).await.is_err() {
+                debug!(%peer, "a connection to the admin port took too long");
+            }
+        });
+    }
+}
+
+async fn answer(stream: TcpStream, access: &Access, routes: Router) {
+    match access {
+        Access::Loopback => http(stream, routes).await,
+        Access::Reviewed(_, tls) => match timeout(HEAD, tls.acceptor().accept(stream)).await {
+            Ok(Ok(stream)) => http(stream, routes).await,
+            Ok(Err(error)) => debug!(%error, "no TLS"),
+            Err(_) => debug!("the TLS handshake took too long"),
+        },
+    }
+}
+
+async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router) {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)).await {
+        debug!(%error, "a connection to the admin port ended early");
+    }
+}
+
+/// Connections that are open, by address.
+#[derive(Default)]
+struct Open(Mutex<BTreeMap<IpAddr, usize>>);
+
+/// One of them; it is free again when this is dropped.
+struct Seat {
+    open: Arc<Open>,
+    address: IpAddr,
+}
+
+impl Open {
+    fn seat(open: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        let mut by_address = open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, of_one) = (by_address.values().sum::<usize>(), by_address.get(&address).copied().unwrap_or_default());
+        if all >= MOST || of_one >= MOST_OF_ONE {
+            return None;
+        }
+        by_address.insert(address, of_one + 1);
+        Some(Seat { open: Arc::clone(open), address })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut by_address = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_one) = by_address.get_mut(&self.address) {
+            *of_one -= 1;
+            if *of_one == 0 {
+                by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_cannot_take_the_places_of_all() {
+        let open = Arc::new(Open::default());
+        let (greedy, probe) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let taken: Vec<_> = (0..100).filter_map(|_| Open::seat(&open, greedy)).collect();
+        assert_eq!(taken.len(), MOST_OF_ONE);
+        assert!(Open::seat(&open, probe).is_some());
+        drop(taken);
+        assert!(open.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn all_addresses_together_have_so_many_places() {
+        let open = Arc::new(Open::default());
+        let address = |number: u32| IpAddr::from(number.to_be_bytes());
+        let taken: Vec<_> = (0..1000).filter_map(|number| Open::seat(&open, address(number))).collect();
+        assert_eq!(taken.len(), MOST);
+    }
+}

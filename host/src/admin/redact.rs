@@ -1,0 +1,85 @@
+//! Leaves values of environment variables and of HTTP headers out of passes: users keep secrets in them.
+
+use crate::passes::Pass;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// What stands in the place of a value.
+pub(super) const REDACTED: &str = "REDACTED";
+
+/// The whole object as `kubectl apply` sent it, values included.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Whether a reader asked for values of environment variables: `?env=true`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Environment {
+    #[serde(default)]
+    env: bool,
+}
+
+impl Environment {
+    /// The pass as the reader is shown it. What was decided follows from the rest as it is shown.
+    pub(super) fn apply(self, pass: Pass) -> serde_json::Result<Pass> {
+        if self.env {
+            return Ok(pass);
+        }
+        redacted(&pass)
+    }
+}
+
+fn redacted<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T> {
+    let mut json = serde_json::to_value(value)?;
+    redact(&mut json);
+    serde_json::from_value(json)
+}
+
+/// Whatever has a name and a text as its value is held to be a variable or a header, wherever it stands: what a user's
+/// field means is the framework's to say.
+fn redact(json: &mut Value) {
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Object(fields) => {
+            let is_variable = fields.get("name").is_some_and(Value::is_string);
+            for (name, field) in fields {
+                let is_secret = is_variable && name == "value" || name == LAST_APPLIED;
+                match field {
+                    Value::String(text) if is_secret => REDACTED.clone_into(text),
+                    field => redact(field),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_of_variables_and_headers_go_and_everything_else_stays() {
+        let mut spec = json!({
+            "template": { "spec": { "containers": [{
+                "name": "main",
+                "image": "x",
+                "env": [{ "name": "PASSWORD", "value": "hunter2" }, { "name": "HOST", "valueFrom": { "fieldRef": {} } }],
+                "livenessProbe": { "httpGet": { "httpHeaders": [{ "name": "Authorization", "value": "Bearer x" }] } },
+            }] } },
+            "limits": [{ "name": "cpu", "value": 2 }],
+        });
+        redact(&mut spec);
+        let container = &spec["template"]["spec"]["containers"][0];
+        assert_eq!(container["env"][0], json!({ "name": "PASSWORD", "value": "REDACTED" }));
+        assert_eq!(container["env"][1]["valueFrom"], json!({ "fieldRef": {} }));
+        assert_eq!(container["livenessProbe"]["httpGet"]["httpHeaders"][0]["value"], "REDACTED");
+        assert_eq!((&container["image"], &spec["limits"][0]["value"]), (&json!("x"), &json!(2)));
+    }
+
+    #[test]
+    fn the_annotation_in_which_kubectl_keeps_the_whole_object_goes() {
+        let mut annotations = json!({ LAST_APPLIED: "{\"env\":[{\"name\":\"PASSWORD\",\"value\":\"hunter2\"}]}" });
+        redact(&mut annotations);
+        assert_eq!(annotations[LAST_APPLIED], "REDACTED");
+    }
+}
