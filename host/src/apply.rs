@@ -7,11 +7,13 @@ use crate::{
     stores::{Expected, JobKey, Stores},
     turns::{Rank, Turns},
     watch::{chain, said},
-    wire,
+    weight,
+    wire::Written,
 };
 use decide::{
     Action, Applied, Snapshot, Waiting, Write,
-    plan::{ChildKind, SecretRecipe},
+    build::{self, Part},
+    plan::{Answer, ChildKind, SecretRecipe},
 };
 use futures::future::join_all;
 use kube::{
@@ -22,11 +24,13 @@ use rand_chacha::{
     ChaCha20Rng,
     rand_core::{RngCore, SeedableRng},
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{debug, warn};
 
 /// Who writes, in managed fields.
@@ -37,6 +41,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
 const IN_FLIGHT: usize = 64;
+
+/// What the bodies of all requests under way take up, in bytes of memory. A larger body goes alone.
+const BODIES: u32 = 16 << 20;
 
 /// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
 const SLOW_START: usize = 32;
@@ -57,6 +64,9 @@ pub(crate) enum WriteError {
     /// The request cannot be formed.
     #[error("cannot form the request")]
     Request(#[from] kube::core::request::Error),
+    /// The answer that was decided from has no such part.
+    #[error("the plan has no such part")]
+    NoSuchPart,
     /// The object cannot be made.
     #[error("cannot make the key pair")]
     Keys(#[source] keys::KeyError),
@@ -79,13 +89,24 @@ pub struct Writer {
     client: Client,
     stores: Arc<Stores>,
     turns: Turns,
+    /// A permit for each byte of [`BODIES`].
+    room: Semaphore,
     random: Mutex<ChaCha20Rng>,
+}
+
+/// What a pass was decided from: bodies are built from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// What was seen.
+    pub snapshot: &'a Snapshot,
+    /// What the plugin answered, if it was asked.
+    pub answer: Option<&'a Answer>,
 }
 
 /// One action, and what it is about.
 struct One<'a> {
     key: &'a JobKey,
-    snapshot: &'a Snapshot,
+    ground: Ground<'a>,
     resource: &'a Resource,
     action: &'a Action,
 }
@@ -96,8 +117,15 @@ impl One<'_> {
     }
 }
 
-fn version(object: &Value) -> Expected {
-    Expected::Version(wire::version_of(object))
+fn version(written: &Written) -> Expected {
+    Expected::Version(written.version())
+}
+
+/// Asks for the metadata of what was written in place of all of it: nothing else is looked at.
+fn for_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(METADATA));
+    request
 }
 
 impl Writer {
@@ -105,18 +133,19 @@ impl Writer {
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32]) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
-        Self { client, stores, turns: Turns::new(IN_FLIGHT), random }
+        let room = Semaphore::new(BODIES as usize);
+        Self { client, stores, turns: Turns::new(IN_FLIGHT), room, random }
     }
 
     /// Makes the writes, in growing batches side by side, and remembers what the watches have to show before the job
     /// is decided again. A batch in which something failed is the last of the pass.
-    pub async fn apply(&self, key: &JobKey, snapshot: &Snapshot, actions: &[Action]) -> Applied {
+    pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Applied {
         let mut applied = Applied::default();
         let mut size = SLOW_START;
         let mut rest = actions;
         while !rest.is_empty() && applied.failures.is_empty() {
             let (batch, later) = rest.split_at(size.min(rest.len()));
-            let results = join_all(batch.iter().map(|action| self.write(key, snapshot, action))).await;
+            let results = join_all(batch.iter().map(|action| self.write(key, ground, action))).await;
             for (action, result) in batch.iter().zip(results) {
                 match result {
                     Ok(()) => {
@@ -144,23 +173,37 @@ impl Writer {
         most * (256 + jitter) / 512
     }
 
-    async fn write(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Result<(), WriteError> {
+    async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<(), WriteError> {
         let _turn = self.turns.wait(rank(action)).await;
-        let resource = self.resource(key, snapshot, action);
-        let one = One { key, snapshot, resource: &resource, action };
+        let resource = self.resource(key, ground.snapshot, action);
+        let one = One { key, ground, resource: &resource, action };
         match &action.write {
-            Write::Create(object) => self.create(&one, object).await,
-            Write::CreateSecret { recipe, metadata } => self.create(&one, &self.secret(recipe, metadata)?).await,
+            Write::Create(part) => self.create_part(&one, *part).await,
+            Write::CreateSecret { recipe, metadata } => self.create(&one, text(&self.secret(recipe, metadata)?)).await,
             Write::Patch(patch) => self.patch(&one, None, patch).await,
             Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
             Write::Delete { uid } => self.delete(&one, uid).await,
         }
     }
 
-    async fn create(&self, one: &One<'_>, object: &Value) -> Result<(), WriteError> {
+    /// Builds the body once there is room for it, and sends it.
+    async fn create_part(&self, one: &One<'_>, part: Part) -> Result<(), WriteError> {
+        let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
+        let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
+        let _room = self.room_for(weight::json(source)).await;
+        let body = build::body(one.ground.snapshot, answer, part).map(|body| text(&body));
+        self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
+    }
+
+    async fn room_for(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let bytes = u32::try_from(bytes).unwrap_or(BODIES).min(BODIES);
+        // It is never closed.
+        self.room.acquire_many(bytes).await.ok()
+    }
+
+    async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<(), WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-        let body = serde_json::to_vec(object).unwrap_or_default();
-        let request = one.requests().create(&params, body)?;
+        let request = for_metadata(one.requests().create(&params, body)?);
         match self.send(request).await {
             Ok(created) => {
                 self.expect(one, version(&created));
@@ -175,9 +218,7 @@ impl Writer {
     async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
         let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
         let there = self.send(request).await?;
-        let owners = there.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
-        if controller.is_some_and(|owner| owner["uid"] == one.snapshot.job.uid.as_str()) {
+        if there.controller() == Some(&one.ground.snapshot.job.uid) {
             self.expect(one, version(&there));
             return Ok(());
         }
@@ -191,7 +232,7 @@ impl Writer {
             Some(subresource) => requests.patch_subresource(subresource, &one.action.name, &params, &patch)?,
             None => requests.patch(&one.action.name, &params, &patch)?,
         };
-        let patched = self.send(request).await?;
+        let patched = self.send(for_metadata(request)).await?;
         self.expect(one, version(&patched));
         Ok(())
     }
@@ -204,7 +245,7 @@ impl Writer {
             ..DeleteParams::default()
         };
         let request = one.requests().delete(&one.action.name, &params)?;
-        match self.send(request).await {
+        match self.send(for_metadata(request)).await {
             Err(error) if error.code() != Some(404) => Err(error),
             _ => {
                 self.expect(one, Expected::Going { name: one.action.name.clone(), uid: uid.into() });
@@ -213,13 +254,13 @@ impl Writer {
         }
     }
 
-    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, WriteError> {
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Written, WriteError> {
         send(&self.client, request).await
     }
 
     fn expect(&self, one: &One<'_>, expected: Expected) {
         let of = (one.action.api_version.as_str(), one.action.kind.as_str());
-        self.stores.expect(one.key, &one.snapshot.digest, of, expected);
+        self.stores.expect(one.key, &one.ground.snapshot.digest, of, expected);
     }
 
     fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
@@ -257,8 +298,15 @@ fn rank(action: &Action) -> Rank {
     }
 }
 
+fn text(object: &Value) -> Vec<u8> {
+    serde_json::to_vec(object).expect("its keys are text")
+}
+
 /// Sends a request under the deadline.
-pub(crate) async fn send(client: &Client, request: http::Request<Vec<u8>>) -> Result<Value, WriteError> {
+pub(crate) async fn send<T: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> Result<T, WriteError> {
     match tokio::time::timeout(DEADLINE, client.request(request)).await {
         Err(_) => Err(WriteError::NoReply),
         Ok(Err(error)) => Err(WriteError::Client(error)),

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{host_ports, oci::Reference};
+use crate::{host_ports, oci::Reference, plugin::Limits};
 use clap::{Parser, Subcommand};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 
@@ -254,6 +254,9 @@ pub struct OperatorArgs {
     /// Another namespace whose ConfigMaps may be plugins. May be given more than once.
     #[arg(long, value_name = "NAMESPACE")]
     pub plugin_source_namespace: Vec<String>,
+    /// The most bytes that the spec of a job may have as JSON, its templates included.
+    #[arg(long, default_value_t = Limits::default().spec)]
+    pub max_spec_bytes: usize,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,

@@ -1,6 +1,6 @@
 //! The CustomResourceDefinitions of the built-in plugins and of the host, and what the operators before them look like.
 
-use crate::resource::Resource;
+use crate::{resource::Resource, wire::Written};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Client, CustomResourceExt,
@@ -49,7 +49,7 @@ pub async fn install(client: &Client) -> Result<(), InstallError> {
             .requests(None)
             .patch(&name, &params, &Patch::Apply(&crd))
             .map_err(|error| refused(error.to_string()))?;
-        crate::apply::send(client, request).await.map_err(|error| refused(crate::watch::chain(&error)))?;
+        crate::apply::send::<Written>(client, request).await.map_err(|error| refused(crate::watch::chain(&error)))?;
         tracing::info!(crd = name, "applied");
     }
     Ok(())

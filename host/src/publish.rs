@@ -6,7 +6,7 @@ use crate::{
     resource::Resource,
     stores::{Expected, JobKey, Stores},
     watch::chain,
-    wire,
+    wire::Written,
 };
 use decide::{
     Applied, Decision, Snapshot, Wake,
@@ -81,11 +81,11 @@ impl Publisher {
         let resource = Resource::from(&*snapshot.kind);
         let requests = resource.requests(Some(&key.namespace));
         let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
-        let job = apply::send(&self.client, request).await?;
-        let expected = Expected::Version(wire::version_of(&job));
+        let job: Written = apply::send(&self.client, request).await?;
+        let expected = Expected::Version(job.version());
         let kind = (resource.api_version(), resource.kind);
         self.stores.expect(key, &snapshot.digest, (&kind.0, &kind.1), expected);
-        Ok(job.get("status").cloned().unwrap_or_default())
+        Ok(job.status)
     }
 
     /// Events go to the core group, where the RBAC of the original operators allows them. The name is made from what
@@ -122,7 +122,7 @@ impl Publisher {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         let requests = Resource::new("v1", "Event", "events").requests(Some(&job.namespace));
         let request = requests.create(&params, serde_json::to_vec(&body).unwrap_or_default())?;
-        match apply::send(&self.client, request).await {
+        match apply::send::<Written>(&self.client, request).await {
             Err(error) if error.code() == Some(409) => Ok(()),
             other => other.map(|_| ()),
         }

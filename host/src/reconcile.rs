@@ -1,7 +1,7 @@
 //! The loop body: observe, ask, decide, apply, publish.
 
 use crate::{
-    apply::{WriteError, Writer},
+    apply::{Ground, WriteError, Writer},
     clock::Clock,
     delivery::{Comparisons, Trials, Wanted},
     passes::{Noted, Passes},
@@ -89,7 +89,8 @@ impl Context {
                 (Some(pass), decision)
             }
         };
-        let applied = self.writer.apply(key, &snapshot, &decision.actions).await;
+        let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
+        let applied = self.writer.apply(key, ground, &decision.actions).await;
         self.stores.note_made(key, &snapshot.job.uid, &applied.made);
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         if let Some(pass) = &pass {

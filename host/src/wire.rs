@@ -87,9 +87,27 @@ impl Metadata {
     }
 }
 
-/// A resource version as the number it is (KEP-5504).
-pub(crate) fn version_of(object: &Value) -> u64 {
-    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).and_then(|v| v.parse().ok()).unwrap_or(0)
+/// What is read of the answer to a write.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Written {
+    /// Null where the answer is about a deletion.
+    #[serde(default)]
+    metadata: Metadata,
+    /// Where it was asked for.
+    #[serde(default)]
+    pub(crate) status: Value,
+}
+
+impl Written {
+    /// The resource version as the number it is (KEP-5504); 0 where the answer has none.
+    pub(crate) fn version(&self) -> u64 {
+        self.metadata.resource_version.parse().unwrap_or(0)
+    }
+
+    /// The uid of the object's controller.
+    pub(crate) fn controller(&self) -> Option<&str> {
+        self.metadata.owner_references.iter().find(|owner| owner.controller).map(|owner| owner.uid.as_str())
+    }
 }
 
 /// A Pod without what nobody asks for.

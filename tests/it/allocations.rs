@@ -2,13 +2,19 @@
 //! everywhere. The budgets are somewhat above what it was when they were written down.
 
 use allocation_counter::{AllocationInfo, measure};
-use decide::{Outlook, Snapshot, decide, decision::Action, plan::Answer, snapshot::Child};
+use decide::{Outlook, Snapshot, Write, build, decide, decision::Action, plan::Answer, snapshot::Child};
 use futures::executor::block_on;
+use serde_json::json;
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
-use troupe::plugin::{Plugins, Seam};
+use troupe::{
+    apply::{Ground, Writer},
+    plugin::{Plugins, Seam},
+    stores::JobKey,
+};
 
 #[path = "../bench/job.rs"]
 mod job;
@@ -35,7 +41,7 @@ fn answer(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
 /// A job of so many pods that has everything it needs.
 fn running(plugins: &Plugins, pods: u32) -> Snapshot {
     let mut snapshot = job::snapshot(plugins, pods);
-    let decision = decide(&snapshot, &answer(plugins, &snapshot));
+    let answer = answer(plugins, &snapshot);
     let child = |action: Action| Child {
         api_version: action.api_version,
         kind: action.kind,
@@ -45,7 +51,13 @@ fn running(plugins: &Plugins, pods: u32) -> Snapshot {
         terminating: false,
         fields: BTreeMap::new(),
     };
-    snapshot.children = decision.actions.into_iter().map(|action| Arc::new(child(action))).collect();
+    // No more than some hundred are made in a pass.
+    while snapshot.children.len() < pods as usize {
+        let actions = decide(&snapshot, &answer).actions;
+        assert!(!actions.is_empty(), "{} Services for {pods} pods", snapshot.children.len());
+        snapshot.children.extend(actions.into_iter().map(|action| Arc::new(child(action))));
+        snapshot.children.sort_by(|one, other| one.name.cmp(&other.name));
+    }
     assert_eq!(snapshot.children.len(), pods as usize, "a Service for each pod");
     snapshot
 }
@@ -82,8 +94,67 @@ fn making_a_pod_takes_what_its_template_has() {
     let mut snapshot = running(&plugins, 10);
     let answer = answer(&plugins, &snapshot);
     snapshot.pods.clear();
-    let taken = again(|| assert_eq!(decide(&snapshot, &answer).actions.len(), 10));
+    let parts = decide(&snapshot, &answer).actions.into_iter().filter_map(|action| match action.write {
+        Write::Create(part) => Some(part),
+        _ => None,
+    });
+    let parts: Vec<_> = parts.collect();
+    assert_eq!(parts.len(), 10);
+    let taken = again(|| parts.iter().for_each(|part| drop(build::body(&snapshot, &answer, *part))));
     assert!(taken.count_total / 10 <= 260, "{taken:?}");
+}
+
+/// A job of so many workers, none of them there yet, whose template has 220 KB of variables.
+fn wide_and_large(plugins: &Plugins, workers: u32) -> Snapshot {
+    let mut snapshot = job::snapshot(plugins, workers);
+    snapshot.pods.clear();
+    let env: Vec<_> =
+        (0..2_000).map(|number| json!({ "name": format!("V{number}"), "value": "x".repeat(80) })).collect();
+    let spec = &mut Arc::make_mut(&mut snapshot.job).spec;
+    spec["ps"]["replicas"] = json!(0);
+    spec["worker"]["replicas"] = json!(workers);
+    spec["worker"]["template"]["spec"]["containers"][0]["env"] = json!(env);
+    snapshot
+}
+
+// A decision names what is made, and the writer builds it: all bodies at once would be gigabytes.
+#[test]
+fn deciding_to_make_a_wide_job_of_a_large_template_builds_no_body() {
+    let plugins = plugins();
+    let snapshot = wide_and_large(&plugins, 2_000);
+    let answer = answer(&plugins, &snapshot);
+    let taken = again(|| assert!(decide(&snapshot, &answer).actions.len() >= 500));
+    assert!(taken.bytes_max <= 2 << 20, "{taken:?}");
+}
+
+/// An API server that makes every object, and takes a second to say so.
+fn api_server() -> kube::Client {
+    let service = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(request);
+        let made = br#"{"metadata":{"resourceVersion":"1"}}"#.to_vec();
+        http::Response::builder().status(201).body(kube::client::Body::from(made))
+    });
+    kube::Client::new(service, "default")
+}
+
+#[test]
+fn the_bodies_of_all_requests_under_way_have_a_budget() {
+    let plugins = plugins();
+    let snapshot = wide_and_large(&plugins, 200);
+    let answer = answer(&plugins, &snapshot);
+    let decision = decide(&snapshot, &answer);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let writer = runtime.block_on(async { Writer::new(api_server(), Arc::default(), [1; 32]) });
+    let (key, ground) = (
+        JobKey { kind: 0, namespace: "default".into(), name: "wide-and-deep".into() },
+        Ground { snapshot: &snapshot, answer: Some(&answer) },
+    );
+    let taken = again(|| {
+        let applied = runtime.block_on(writer.apply(&key, ground, &decision.actions));
+        assert_eq!(applied.failures, []);
+    });
+    assert!(taken.bytes_max <= 10 << 20, "{taken:?}");
 }
 
 // The most that a plan may have.

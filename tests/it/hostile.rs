@@ -124,6 +124,18 @@ fn paddle_still_answers(plugins: &Plugins) {
     assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
 }
 
+// Bodies for each pod are built from it, so it is bounded before any plugin is asked.
+#[test]
+fn a_job_whose_spec_is_too_large_is_rejected_and_its_user_is_told_how_much_it_may_have() {
+    let plugins = plugins();
+    let large = json!({ "plan": "trap", "text": "x".repeat(256 << 10) });
+    let Answer::Rejected(Rejection::Invalid(errors)) = pass(&plugins, large) else { panic!("it is not rejected") };
+    assert_eq!(errors[0].path, "spec");
+    assert!(errors[0].message.contains("more than 262144"), "{}", errors[0].message);
+    assert!(errors[0].message.contains("--max-spec-bytes"), "{}", errors[0].message);
+    paddle_still_answers(&plugins);
+}
+
 #[test]
 fn a_misdeed_in_any_function_is_a_fault_of_its_kind_and_nobody_elses() {
     let plugins = plugins();

@@ -2,10 +2,96 @@
 
 use crate::{
     Snapshot, names, ownership,
-    plan::{EnvEntry, Object, Plan, Role, Text},
+    plan::{Answer, Backing, Body, EnvEntry, Object, Plan, Role, Text},
     standing,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// A part of a plan that becomes one object. All bodies of a wide job together may be larger than the host's memory, so
+/// a decision names the part and the writer builds the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// The pod of a replica.
+    Pod {
+        /// Place of its role in the plan.
+        role: usize,
+        /// Its index.
+        index: u32,
+    },
+    /// The Job that backs a role.
+    Job {
+        /// Place of the role in the plan.
+        role: usize,
+    },
+    /// An object beside the pods.
+    Object {
+        /// Its place in the plan.
+        object: usize,
+        /// The replica that it is made for; 0 for one of the whole job.
+        index: u32,
+    },
+}
+
+/// The whole object, owner included. None where the answer has no such part.
+#[must_use]
+pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
+    let Answer::Judged { plan, bodies, .. } = answer else { return None };
+    let job_name = &snapshot.job.name;
+    match part {
+        Part::Pod { role, index } => {
+            let role = plan.roles.get(role)?;
+            Some(pod(snapshot, plan, role, index, &names::of_replica(role, job_name, index)))
+        }
+        Part::Job { role } => {
+            let role = plan.roles.get(role)?;
+            let Backing::Job(body) = &role.backing else { return None };
+            Some(job(snapshot, plan, role, body, &names::of_replica(role, job_name, 0)))
+        }
+        Part::Object { object: place, index } => {
+            let planned = plan.objects.get(place)?;
+            let content = content(snapshot, plan, planned, index, bodies)?;
+            Some(object(snapshot, planned, content, &names::of_object(plan, planned, job_name, index)))
+        }
+    }
+}
+
+/// What the body of a part is made from, and is about as large as. None where the answer has no such part.
+#[must_use]
+pub fn source(answer: &Answer, part: Part) -> Option<&Value> {
+    let Answer::Judged { plan, bodies, .. } = answer else { return None };
+    match part {
+        Part::Pod { role, .. } | Part::Job { role } => Some(&plan.roles.get(role)?.template),
+        Part::Object { object, .. } => {
+            let object = plan.objects.get(object)?;
+            match &object.body {
+                Body::Fixed(body, _) => Some(body),
+                Body::Bound => bodies.get(&object.key),
+            }
+        }
+    }
+}
+
+/// What the plan, or the plugin's `bind`, says that an object contains: no identity yet.
+pub(crate) fn content(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    object: &Object,
+    index: u32,
+    bodies: &BTreeMap<String, Value>,
+) -> Option<Value> {
+    match &object.body {
+        Body::Bound => bodies.get(&object.key).cloned(),
+        Body::Fixed(body, fill) => {
+            let job_name = &snapshot.job.name;
+            let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
+            let mut body = body.clone();
+            fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), index);
+            Some(body)
+        }
+    }
+}
 
 /// The pod of a replica.
 #[must_use]
@@ -31,9 +117,7 @@ pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &s
     job
 }
 
-/// An object of the plan, from the body that the plan or the plugin's `bind` gave.
-#[must_use]
-pub fn object(snapshot: &Snapshot, object: &Object, body: Value, name: &str) -> Value {
+fn object(snapshot: &Snapshot, object: &Object, body: Value, name: &str) -> Value {
     let mut whole = body;
     whole["metadata"] = ownership::metadata(snapshot, name, &whole["metadata"]);
     whole["apiVersion"] = json!(object.api_version);
@@ -42,7 +126,7 @@ pub fn object(snapshot: &Snapshot, object: &Object, body: Value, name: &str) -> 
 }
 
 /// Fills in the texts of a fixed body for one replica.
-pub fn fill_in(
+fn fill_in(
     body: &mut Value,
     snapshot: &Snapshot,
     plan: &Plan,

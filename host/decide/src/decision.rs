@@ -1,6 +1,6 @@
 //! The host's answer to a snapshot: actions, what to publish, when to look again.
 
-use crate::{plan::Event, plan::SecretRecipe, waiting::Waiting, waiting::object};
+use crate::{build::Part, plan::Event, plan::SecretRecipe, waiting::Waiting, waiting::object};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,8 +93,8 @@ impl Action {
 /// What an [`Action`] writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Write {
-    /// This object, owner included.
-    Create(Value),
+    /// This part of the plan. Its body is built just before it is sent, see [`build::body`](crate::build::body).
+    Create(Part),
     /// A Secret with a fresh key pair; the metadata is complete, owner included.
     CreateSecret {
         /// How.

@@ -1,12 +1,14 @@
 //! Objects beside the pods: create, update in place, remove with their replica.
 
 use crate::{
-    Snapshot, build,
+    Snapshot,
+    build::{self, Part},
     cleanup::delete_child,
     decision::{Action, Write},
     names,
     plan::{Body, Moment, Object, Plan, Upkeep},
     pointer::unescaped,
+    replicas::MOST_AT_ONCE,
     snapshot::Child,
     standing::Standing,
     status::merge_patch,
@@ -35,26 +37,34 @@ pub(crate) fn objects(
 ) -> (Vec<Action>, Vec<Waiting>) {
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
-    let all = plan.objects.iter();
-    for object in all.filter(|object| object.per_pod_of.is_some() == (of == Of::Replicas)) {
+    let all = plan.objects.iter().enumerate();
+    for (place, object) in all.filter(|(_, object)| object.per_pod_of.is_some() == (of == Of::Replicas)) {
         if snapshot.suspended() && object.remove_when.contains(&Moment::Suspended) {
             continue;
         }
+        let closed = standing.closed(&object.after);
+        let mut held = false;
         for index in standing.indices(object) {
+            if actions.len() >= MOST_AT_ONCE {
+                break;
+            }
             let name = names::of_object(plan, object, &snapshot.job.name, index);
-            let body = || body(snapshot, plan, object, index, bodies);
             match standing.child(&object.kind, &name) {
-                Some(child) => actions.extend(follow(object, child, body)),
-                None if !standing.open(&object.after) => waiting.extend(standing.closed(&object.after)),
+                Some(child) => {
+                    actions.extend(follow(object, child, || build::content(snapshot, plan, object, index, bodies)));
+                }
+                None if closed.is_some() => held = true,
                 None if snapshot.taken.contains(&(object.kind.clone(), name.clone())) => {
                     waiting.push(Waiting::Terminating { kind: object.kind.clone(), name });
                 }
-                None => actions.extend(body().map(|body| {
-                    let write = Write::Create(build::object(snapshot, object, body, &name));
-                    Action::new(&object.api_version, &object.kind, &name, write)
-                })),
+                None if object.body == Body::Bound && !bodies.contains_key(&object.key) => {}
+                None => {
+                    let write = Write::Create(Part::Object { object: place, index });
+                    actions.push(Action::new(&object.api_version, &object.kind, &name, write));
+                }
             }
         }
+        waiting.extend(closed.filter(|_| held));
     }
     if of == Of::Replicas {
         actions.extend(orphans(snapshot, plan));
@@ -73,25 +83,6 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
             Action { noted: Some(recipe.key.clone()), ..Action::new("v1", "Secret", &name, write) }
         })
         .collect()
-}
-
-fn body(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    object: &Object,
-    index: u32,
-    bodies: &BTreeMap<String, Value>,
-) -> Option<Value> {
-    match &object.body {
-        Body::Bound => bodies.get(&object.key).cloned(),
-        Body::Fixed(body, fill) => {
-            let job_name = &snapshot.job.name;
-            let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
-            let mut body = body.clone();
-            build::fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), index);
-            Some(body)
-        }
-    }
 }
 
 /// Keeps an object as its body says, where the plan wants that.

@@ -1,7 +1,8 @@
 //! The Jobs behind roles: made once their gates are open, suspended and released with the job, stopped when it fails.
 
 use crate::{
-    Snapshot, build,
+    Snapshot,
+    build::{self, Part},
     decision::{Action, Write},
     diff::versioned,
     ledger::Finished,
@@ -21,7 +22,7 @@ const DIRECTIVES: [&str; 4] = ["nodeSelector", "tolerations", "affinity", "sched
 pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
-    for role in &plan.roles {
+    for (place, role) in plan.roles.iter().enumerate() {
         let Backing::Job(body) = &role.backing else { continue };
         let name = names::of_replica(role, &snapshot.job.name, 0);
         if let Some(child) = snapshot.job_behind(role) {
@@ -36,7 +37,7 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
         } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
             waiting.push(why);
         } else {
-            let create = Write::Create(build::job(snapshot, plan, role, body, &name));
+            let create = Write::Create(Part::Job { role: place });
             let noted = role.may_vanish().then(|| note(role));
             actions.push(Action { noted, ..job_action(&name, create) });
         }

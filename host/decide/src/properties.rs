@@ -1,7 +1,7 @@
 //! Properties of `decide` over generated snapshots: total, idempotent, and it destroys no evidence.
 
 use crate::{
-    Action, Snapshot, Triage, Wake, Write, decide,
+    Action, Snapshot, Triage, Wake, Write, build, decide,
     ledger::Ledger,
     names,
     plan::{
@@ -150,12 +150,13 @@ fn judged(plan: &Plan, outcome: Outcome) -> Answer {
 }
 
 /// The world after these writes, with every deleted object gone.
-fn applied(snapshot: &Snapshot, actions: &[Action]) -> Snapshot {
+fn applied(snapshot: &Snapshot, answer: &Answer, actions: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     for action in actions {
         match (&action.write, action.kind.as_str()) {
             (Write::Create(_), "Pod") => after.pods.push(pod(&action.name, PodPhase::Pending, false, false)),
-            (Write::Create(made), kind) => {
+            (Write::Create(part), kind) => {
+                let made = build::body(snapshot, answer, *part).expect("a decision makes parts of the plan");
                 let suspend = made.pointer("/spec/suspend").cloned().unwrap_or(json!(false));
                 let fields = [("/spec/suspend".to_owned(), suspend)];
                 after.children.push(Arc::new(child(&action.api_version, kind, &action.name, fields.into())));
@@ -185,12 +186,12 @@ proptest! {
     fn deciding_again_after_applying_yields_nothing_more(snapshot in snapshot(), plan in plan()) {
         let answer = judged(&plan, Outcome::Open);
         let first = decide(&snapshot, &answer);
-        let mut after = applied(&snapshot, &first.actions);
+        let mut after = applied(&snapshot, &answer, &first.actions);
         let mut again = decide(&after, &answer);
         // A Job that counts as started is released in two steps.
         if let [Action { write: Write::Patch(_), .. }] = &again.actions[..] {
             prop_assert!(first.actions.iter().any(|action| matches!(action.write, Write::PatchStatus(_))));
-            after = applied(&after, &again.actions);
+            after = applied(&after, &answer, &again.actions);
             again = decide(&after, &answer);
         }
         prop_assert!(again.actions.is_empty(), "{:?} after {:?}", again.actions, first.actions);
@@ -238,7 +239,7 @@ proptest! {
         let mut noted = snapshot.clone();
         noted.ledger.finished = Some(crate::cleanup::finished(&snapshot, &plan, outcome));
         let Triage::Settled(first) = triage(&noted) else { panic!("a finished job needs no plan") };
-        let Triage::Settled(again) = triage(&applied(&noted, &first.actions)) else { panic!("still finished") };
+        let Triage::Settled(again) = triage(&applied(&noted, &judged(&plan, outcome), &first.actions)) else { panic!("still finished") };
         prop_assert!(again.actions.is_empty());
     }
 
@@ -249,7 +250,7 @@ proptest! {
         let actions = decide(&snapshot, &answer).actions;
         prop_assert!(snapshot.suspended() || actions.is_empty());
         prop_assert!(actions.iter().all(|action| ["Pod", "Job"].contains(&action.kind.as_str())));
-        let after = applied(&snapshot, &actions);
+        let after = applied(&snapshot, &answer, &actions);
         prop_assert!(decide(&after, &answer).actions.is_empty());
         let runs = |snapshot: &Snapshot| snapshot.own_pods().any(|pod| !pod.terminating && pod.phase == PodPhase::Running);
         prop_assert!(!snapshot.suspended() || !runs(&after));

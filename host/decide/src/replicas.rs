@@ -1,28 +1,31 @@
 //! Pods that are missing, and pods that are too many.
 
 use crate::{
-    Snapshot, build,
+    Snapshot,
+    build::Part,
     cleanup::delete_pod,
     decision::{Action, Write},
     plan::Plan,
     standing::{Replica, Standing},
     waiting::Waiting,
 };
-use serde_json::Value;
 
-/// At most this many pods are created in one pass, so that one wide job does not hold up the others.
-const MOST_AT_ONCE: usize = 500;
+/// At most this many pods are created in one pass, and as many objects beside them, so that one wide job does not hold
+/// up the others.
+pub(crate) const MOST_AT_ONCE: usize = 500;
 
 /// Creates missing replicas whose gates are open, and deletes pods beyond the wanted replicas.
 pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
-    let mut actions: Vec<Action> = Vec::new();
-    let mut waiting = Vec::new();
-    for replica in standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica)) {
-        match missing(snapshot, plan, standing, replica) {
-            Missing::No => {}
-            Missing::Yes(_) if actions.len() >= MOST_AT_ONCE => {}
-            Missing::Yes(pod) => actions.push(Action::new("v1", "Pod", &replica.name, Write::Create(pod))),
-            Missing::Waits(why) => waiting.push(why),
+    let wanted = standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica));
+    let absent = wanted.filter(|replica| replica.pod.is_none_or(|pod| pod.terminating));
+    let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(snapshot, replica));
+    let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
+    let mut actions = Vec::new();
+    // A gate counts the pods of a role, so it is looked at once for all replicas of a role.
+    for of_role in missing.chunk_by(|one, other| one.place == other.place) {
+        match plan.roles.get(of_role[0].place).and_then(|role| standing.closed(&role.after)) {
+            Some(why) => waiting.push(why),
+            None => actions.extend(of_role.iter().take(MOST_AT_ONCE - actions.len()).map(|replica| create(replica))),
         }
     }
     let surplus = standing.surplus.iter().filter_map(|replica| replica.pod).filter(|pod| !pod.terminating);
@@ -30,23 +33,16 @@ pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>
     (actions, waiting)
 }
 
-enum Missing {
-    No,
-    Yes(Value),
-    Waits(Waiting),
+/// The name is free only when the pod that has it is gone.
+fn is_held(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
+    replica.pod.is_some() || snapshot.taken.contains(&("Pod".to_owned(), replica.name.clone()))
 }
 
-fn missing(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, replica: &Replica<'_>) -> Missing {
-    let named = |kind: &str| (kind.to_owned(), replica.name.clone());
-    match replica.pod {
-        Some(pod) if !pod.terminating => Missing::No,
-        there if there.is_some() || snapshot.taken.contains(&named("Pod")) => {
-            let (kind, name) = named("Pod");
-            Missing::Waits(Waiting::Terminating { kind, name })
-        }
-        _ => match standing.closed(&replica.role.after) {
-            Some(why) => Missing::Waits(why),
-            None => Missing::Yes(build::pod(snapshot, plan, replica.role, replica.index, &replica.name)),
-        },
-    }
+fn terminating(replica: &Replica<'_>) -> Waiting {
+    Waiting::Terminating { kind: "Pod".to_owned(), name: replica.name.clone() }
+}
+
+fn create(replica: &Replica<'_>) -> Action {
+    let part = Part::Pod { role: replica.place, index: replica.index };
+    Action::new("v1", "Pod", &replica.name, Write::Create(part))
 }

@@ -11,6 +11,8 @@ use std::{collections::BTreeMap, sync::Arc};
 /// A replica that the plan wants, or a pod beyond it.
 #[derive(Debug, Clone)]
 pub struct Replica<'a> {
+    /// Place of its role in the plan.
+    pub place: usize,
     /// Its role.
     pub role: &'a Role,
     /// Its index.
@@ -48,6 +50,7 @@ impl<'a> Standing<'a> {
         let mut replicas = Vec::new();
         for (place, role) in plan.roles.iter().enumerate().filter(|(_, role)| role.backing == Backing::Pods) {
             replicas.extend((0..role.replicas).map(|index| Replica {
+                place,
                 role,
                 index,
                 name: names::of_replica(role, job_name, index),
@@ -57,7 +60,7 @@ impl<'a> Standing<'a> {
         let surplus = pods
             .into_iter()
             .filter_map(|((place, index), pod)| {
-                Some(Replica { role: plan.roles.get(place)?, index, name: pod.name.clone(), pod: Some(pod) })
+                Some(Replica { place, role: plan.roles.get(place)?, index, name: pod.name.clone(), pod: Some(pod) })
             })
             .collect();
         let mut children: BTreeMap<&str, BTreeMap<&str, &Child>> = BTreeMap::new();

@@ -4,6 +4,7 @@ use super::serve;
 use crate::{
     args::PreflightArgs,
     metrics::Metrics,
+    plugin::Limits,
     preflight::{self, Options},
     telemetry,
 };
@@ -20,7 +21,7 @@ async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let PreflightArgs { namespace, service_account, plugin_config, json } = args;
     let client = serve::client(&Metrics::default(), None).await?;
     client.apiserver_version().await.context("the API server does not answer")?;
-    let plugins = Arc::new(serve::plugins(&plugin_config)?);
+    let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default())?);
     let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
     let report = preflight::report(&facts);
     if json {

@@ -9,7 +9,7 @@ use crate::{
     lease::{Election, Gate, LeaseName},
     metrics::Metrics,
     operator::{Ended, Operator, Options},
-    plugin::{self, Compiler, Plugins, Seam},
+    plugin::{self, Compiler, Limits, Plugins, Seam},
     telemetry,
 };
 use anyhow::Context;
@@ -39,7 +39,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         // Before any lease: whoever starts first with this flag applies them.
         crds::install(&self::client(&metrics, None).await?).await?;
     }
-    let plugins = Arc::new(plugins(&args.plugin_config)?);
+    let plugins = Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() })?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest, "serving");
     }
@@ -109,8 +109,9 @@ fn own_namespace() -> Option<String> {
 }
 
 /// The built-in plugins with their settings.
-pub(super) fn plugins(configs: &[PluginConfig]) -> anyhow::Result<Plugins> {
-    let options = plugin::Options { compiler: Compiler::of_this_program(), ..plugin::Options::new(Seam::blocking()) };
+pub(super) fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
+    let compiler = Compiler::of_this_program();
+    let options = plugin::Options { compiler, limits, ..plugin::Options::new(Seam::blocking()) };
     let plugins = Plugins::builtin_with(options).context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;

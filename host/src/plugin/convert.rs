@@ -109,6 +109,11 @@ impl JobInput {
         hash.finalize().into()
     }
 
+    /// Its spec as JSON, in bytes.
+    pub(super) fn spec_bytes(&self) -> usize {
+        self.view.spec.len()
+    }
+
     /// About its size in memory.
     pub(super) fn bytes(&self) -> usize {
         let view = &self.view;

@@ -24,6 +24,8 @@ pub struct Limits {
     pub answer: usize,
     /// A template, an edit or a fixed body within a plan, in bytes.
     pub body: usize,
+    /// A job's spec, its templates included, as JSON in bytes. A larger one is its user's mistake.
+    pub spec: usize,
     /// Lines of log in the life of an instance.
     pub log_lines: u32,
     /// A component's file, in bytes.
@@ -61,6 +63,7 @@ impl Default for Limits {
             table: 16_384,
             answer: 1 << 20,
             body: 256 << 10,
+            spec: 256 << 10,
             log_lines: 64,
             component: 16 << 20,
             concurrency: None,

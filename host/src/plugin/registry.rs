@@ -20,7 +20,7 @@ use super::{
 use decide::{
     Outlook, Snapshot,
     grants::Grants,
-    plan::{Answer, Descriptor, Fault, JobKind, Plan},
+    plan::{Answer, Descriptor, Fault, FieldError, JobKind, Plan, Rejection},
     snapshot::Job,
 };
 use jiff::Timestamp;
@@ -410,6 +410,7 @@ impl Plugins {
         if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
             return Ok(planned?);
         }
+        too_large(shown.input.spec_bytes(), plugin.limits.spec)?;
         let case = plugin.case(snapshot);
         self.admit(&plugin, &case)?;
         let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
@@ -512,6 +513,18 @@ impl Plugins {
     fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A body is built for each pod from what stands in the spec.
+fn too_large(bytes: usize, most: usize) -> Result<(), NoPlan> {
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "it has {bytes} bytes as JSON, and no job may have more than {most}; move what is large into a ConfigMap that its \
+         templates refer to, or ask whoever runs the operator to raise --max-spec-bytes"
+    );
+    Err(NoPlan::Rejected(Rejection::Invalid(vec![FieldError { path: "spec".to_owned(), message }])))
 }
 
 fn unacceptable(plugin: &Loaded, function: &str, message: String) -> Fault {

@@ -85,7 +85,7 @@ async fn list(client: &Client, resource: &Resource, field_selector: Option<Strin
     let mut objects = vec![];
     loop {
         let request = resource.requests(None).list(&params).map_err(|error| chain(&error))?;
-        let mut page = send(client, request).await.map_err(|error| chain(&error))?;
+        let mut page: Value = send(client, request).await.map_err(|error| chain(&error))?;
         if let Value::Array(items) = page["items"].take() {
             objects.extend(items);
         }
@@ -162,7 +162,7 @@ async fn review(client: &Client, options: &Options, right: Right) -> Answered {
     let reviews = Resource::new("authorization.k8s.io/v1", kind, &format!("{}s", kind.to_lowercase()));
     let body = json!({ "apiVersion": reviews.api_version(), "kind": kind, "spec": spec });
     let given = match reviews.requests(None).create(&PostParams::default(), body.to_string().into_bytes()) {
-        Ok(request) => send(client, request).await.map_err(|error| chain(&error)),
+        Ok(request) => send::<Value>(client, request).await.map_err(|error| chain(&error)),
         Err(error) => Err(chain(&error)),
     };
     Answered { given: given.map(|review| review.pointer("/status/allowed") == Some(&Value::Bool(true))), right }

@@ -36,14 +36,15 @@ pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
     let Some(mut snapshot) = world.snapshot() else {
         return Ok(Pass { lines: vec!["there is no job".into()], quiet: true, later: None });
     };
-    let decision = match triage(&snapshot) {
-        Triage::Settled(decision) => decision,
+    let (answer, decision) = match triage(&snapshot) {
+        Triage::Settled(decision) => (None, decision),
         Triage::NeedsPlan => {
             let answer = answer(world, &mut snapshot);
-            decide(&snapshot, &answer)
+            let decision = decide(&snapshot, &answer);
+            (Some(answer), decision)
         }
     };
-    let (mut lines, applied) = apply(world, &decision.actions)?;
+    let (mut lines, applied) = apply(world, &snapshot, answer.as_ref(), &decision.actions)?;
     let mut pass = publish(world, &snapshot, &decision, &applied)?;
     pass.quiet &= applied.failures.len() == decision.actions.len();
     lines.append(&mut pass.lines);
@@ -93,11 +94,16 @@ fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
     block_on(world.plugins.ask(snapshot, ports)).answer
 }
 
-fn apply(world: &mut World, actions: &[Action]) -> anyhow::Result<(Vec<String>, Applied)> {
+fn apply(
+    world: &mut World,
+    snapshot: &Snapshot,
+    answer: Option<&Answer>,
+    actions: &[Action],
+) -> anyhow::Result<(Vec<String>, Applied)> {
     let mut applied = Applied::default();
     let mut said = Vec::new();
     for action in actions {
-        match world.apply(action)? {
+        match world.apply(snapshot, answer, action)? {
             Ok(()) => {
                 applied.made.extend(action.noted.clone());
                 said.push(action.to_string());

@@ -6,8 +6,8 @@ use super::words;
 use crate::plugin::Plugins;
 use anyhow::{Context, bail, ensure};
 use decide::{
-    Action, Waiting, Write,
-    plan::{Descriptor, Event, Fault, JobKind},
+    Action, Snapshot, Waiting, Write, build,
+    plan::{Answer, Descriptor, Event, Fault, JobKind},
     status::{Published, rfc3339},
     waiting::object,
 };
@@ -130,10 +130,18 @@ impl World {
     ///
     /// # Errors
     /// What the host would wait for.
-    pub(super) fn apply(&mut self, action: &Action) -> anyhow::Result<Result<(), Waiting>> {
+    pub(super) fn apply(
+        &mut self,
+        snapshot: &Snapshot,
+        answer: Option<&Answer>,
+        action: &Action,
+    ) -> anyhow::Result<Result<(), Waiting>> {
         let key = (action.kind.clone(), action.name.clone());
         match &action.write {
-            Write::Create(body) => self.create(action, key, body.clone()),
+            Write::Create(part) => {
+                let body = answer.and_then(|answer| build::body(snapshot, answer, *part));
+                self.create(action, key, body.with_context(|| format!("{action}: the plan has no such part"))?)
+            }
             Write::CreateSecret { recipe, metadata } => {
                 let data = json!({ &recipe.private_key: "(private key)", &recipe.public_key: "(public key)" });
                 let body = json!({ "kind": "Secret", "metadata": metadata, "type": recipe.secret_type, "data": data });
