@@ -137,9 +137,19 @@ impl Writer {
         Self { client, stores, turns: Turns::new(IN_FLIGHT), room, random }
     }
 
-    /// Makes the writes, in growing batches side by side, and remembers what the watches have to show before the job
-    /// is decided again. A batch in which something failed is the last of the pass.
+    /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
+    /// a deletion may free the quota that they need, and refused creates must not hold it up.
     pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Applied {
+        let (creates, others): (Vec<&Action>, Vec<&Action>) = actions.iter().partition(|action| action.creates());
+        let mut applied = self.in_batches(key, ground, &others).await;
+        let created = self.in_batches(key, ground, &creates).await;
+        applied.made.extend(created.made);
+        applied.failures.extend(created.failures);
+        applied
+    }
+
+    /// Makes the writes in growing batches side by side. A batch in which something failed is the last.
+    async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Applied {
         let mut applied = Applied::default();
         let mut size = SLOW_START;
         let mut rest = actions;

@@ -1,6 +1,7 @@
-//! Children that ended and went before it was written down how: the last that was seen of them.
+//! Children that went before it was written down how they ended: the last that was seen of them.
 //!
-//! A Job with a time to live can be gone within milliseconds of its end, and what it did must not be done again.
+//! A Job with a time to live can be gone within milliseconds of its end, and what it did must not be done again. One that
+//! was deleted before its end did not go by its time to live, and is made again.
 
 use crate::{
     stores::JobKey,
@@ -11,20 +12,29 @@ use std::{
     sync::Arc,
 };
 
+/// How it is known that an object is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Witness {
+    /// A watch event, which carries the object's last state.
+    Event,
+    /// A list without it: it may have changed since it was seen last.
+    List,
+}
+
 /// By job, until [`Departed::forget`].
 #[derive(Debug, Default)]
 pub(crate) struct Departed(BTreeMap<JobKey, Vec<Object>>);
 
 impl Departed {
-    /// Keeps an object that is gone, if it had ended, as one that is on its way out.
-    pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object) {
+    /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as one that is on its way out.
+    pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
         let held = match &object.held {
             Held::Pod(pod) if pod.phase.is_terminal() => {
                 let mut pod = pod.clone();
                 Arc::make_mut(&mut pod).terminating = true;
                 Held::Pod(pod)
             }
-            Held::Child(child) if child.job_is_over() => {
+            Held::Child(child) if child.job_is_over() || (child.kind == "Job" && witness == Witness::Event) => {
                 let mut child = child.clone();
                 Arc::make_mut(&mut child).terminating = true;
                 Held::Child(child)

@@ -91,6 +91,9 @@ impl Context {
         };
         let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
         let applied = self.writer.apply(key, ground, &decision.actions).await;
+        if let Report::Verdict { ledger, .. } = &decision.report {
+            self.stores.retain_made(key, &ledger.made);
+        }
         self.stores.note_made(key, &snapshot.job.uid, &applied.made);
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         if let Some(pass) = &pass {

@@ -2,7 +2,7 @@
 //! yet is not observed. Never writes to the API.
 
 use crate::{
-    departed::Departed,
+    departed::{Departed, Witness},
     host_ports,
     layout::{Layout, Planner, Purpose, Served},
     table::Table,
@@ -244,6 +244,13 @@ impl Stores {
         known.1.extend(made.iter().cloned());
     }
 
+    /// Forgets what was made of the job, but for these: the next ledger leaves it out.
+    pub(crate) fn retain_made(&self, key: &JobKey, kept: &BTreeSet<String>) {
+        if let Some((_, made)) = self.lock().made.get_mut(key) {
+            made.retain(|note| kept.contains(note));
+        }
+    }
+
     /// How the job's children ended is in its status: those that are gone need not be remembered. Says whether there
     /// were any; then the job is to be decided again without them.
     pub(crate) fn forget_departed(&self, key: &JobKey) -> bool {
@@ -313,7 +320,7 @@ impl Stores {
         for (here, object) in &old.objects {
             if !inner.tables[watch].objects.contains_key(here) {
                 let of_object = inner.concerned(watch, object);
-                inner.departed.note(&of_object, object);
+                inner.departed.note(&of_object, object, Witness::List);
                 concerned.extend(of_object);
             }
         }
@@ -346,7 +353,7 @@ impl Stores {
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = inner.concerned(watch, object);
-        inner.departed.note(&concerned, object);
+        inner.departed.note(&concerned, object, Witness::Event);
         let here = (object.namespace.clone(), object.name.clone());
         inner.tables[watch].remove(&here);
         inner.tables[watch].progress = inner.tables[watch].progress.max(object.resource_version);
@@ -416,12 +423,28 @@ impl Inner {
         if !is_batch_job(owner) {
             return None;
         }
+        let Some(job) = self.batch_job(namespace, owner) else {
+            return self.job_named_before(namespace, &owner.name);
+        };
+        let owner = job.owner.as_ref()?;
+        Some(JobKey { kind: self.kind_of(owner)?, namespace: namespace.into(), name: owner.name.clone() })
+    }
+
+    /// The batch/v1 Job that this owner reference means, unless it is gone.
+    fn batch_job(&self, namespace: &str, owner: &Owner) -> Option<&Object> {
         let here = (namespace.to_owned(), owner.name.clone());
         let all = self.layout.watches().iter().zip(&self.tables);
         let of_jobs = all.filter(|(watch, _)| watch.resource.kind == "Job");
-        let job = of_jobs.filter_map(|(_, table)| table.objects.get(&here)).find(|job| job.uid == owner.uid)?;
-        let owner = job.owner.as_ref()?;
-        Some(JobKey { kind: self.kind_of(owner)?, namespace: namespace.into(), name: owner.name.clone() })
+        of_jobs.filter_map(|(_, table)| table.objects.get(&here)).find(|job| job.uid == owner.uid)
+    }
+
+    /// The job that a Job which is gone belonged to: a Job is named after its job, with a suffix.
+    fn job_named_before(&self, namespace: &str, name: &str) -> Option<JobKey> {
+        name.rmatch_indices('-').find_map(|(end, _)| {
+            let here = (namespace.to_owned(), name[..end].to_owned());
+            let (kind, _) = self.tables_of_jobs().find(|(_, table)| table.objects.contains_key(&here))?;
+            Some(JobKey { kind, namespace: here.0, name: here.1 })
+        })
     }
 
     fn kind_of(&self, owner: &Owner) -> Option<usize> {
@@ -473,7 +496,8 @@ impl Inner {
         owned.find_map(|object| object.made_by.clone())
     }
 
-    /// Names that children of an earlier job of this name still have.
+    /// Names that children of an earlier job of this name still have, and those of Jobs that are gone and whose pods are
+    /// not.
     fn taken(&self, needed: &[usize], namespace: &str, job_name: &str, uid: &str) -> BTreeSet<(String, String)> {
         let mut taken = BTreeSet::new();
         for at in needed.iter().skip(1) {
@@ -484,6 +508,10 @@ impl Inner {
                 let ours = object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
                 if !ours {
                     taken.insert((self.layout.watches()[*at].resource.kind.clone(), name.clone()));
+                }
+                let of_a_job = object.owner.as_ref().filter(|owner| is_batch_job(owner));
+                if let Some(owner) = of_a_job.filter(|owner| self.batch_job(namespace, owner).is_none()) {
+                    taken.insert((owner.kind.clone(), owner.name.clone()));
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! All integration tests are one binary, so that the workspace links once. A new test goes into the module of what it
-//! runs on: scenarios for decisions, allocations for what they cost, campaign and budget for the simulator, cluster and
-//! node for the real thing.
+//! runs on: scenarios for decisions, allocations for what they cost, campaign, budget and by_hand for the simulator,
+//! cluster and node for the real thing.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by its panic")]
 
 mod allocations;
 mod budget;
+mod by_hand;
 mod campaign;
 mod cluster;
 mod conformance;

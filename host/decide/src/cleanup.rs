@@ -9,6 +9,8 @@ use crate::{
     snapshot::{Child, Pod, PodPhase},
     ttl,
 };
+use jiff::Timestamp;
+use serde_json::Value;
 
 /// The deletions that are left to do. Called only with a `finished` that the observed ledger holds, so that no
 /// evidence is destroyed before it is written down.
@@ -23,9 +25,9 @@ pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
-/// How the job ended, with the clean-pod rule that applies.
+/// How the job ended at this time, with what the plan says of finished jobs.
 #[must_use]
-pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Finished {
+pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestamp) -> Finished {
     let clean = match outcome {
         Outcome::Failed => plan.policy.clean_on_failure,
         Outcome::Succeeded | Outcome::Open => plan.policy.clean_on_success,
@@ -35,8 +37,14 @@ pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Finished 
         with_pods || object.remove_when.contains(&Moment::Finished)
     };
     let clean_kinds = plan.objects.iter().filter(goes).map(|object| object.kind.clone()).collect();
-    let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl));
-    Finished { at: snapshot.now, outcome, clean, clean_kinds, delete_at }
+    let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl, at));
+    Finished { at, generation: Some(snapshot.job.generation), outcome, clean, clean_kinds, delete_at }
+}
+
+/// When the job ended: `completionTime` of its status, unless that is still to come; else now.
+pub(crate) fn ended_at(snapshot: &Snapshot, status: &Value) -> Timestamp {
+    let told = status["completionTime"].as_str().and_then(|time| time.parse().ok());
+    told.filter(|at| *at <= snapshot.now).unwrap_or(snapshot.now)
 }
 
 /// A clean-pod rule removes this pod.

@@ -6,7 +6,8 @@ use crate::{
     decision::{Action, Decision, Report, Trouble, Wake},
     diff::{self, Of},
     jobs,
-    ledger::Ledger,
+    ledger::{Finished, Ledger},
+    lifecycle,
     plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
     replicas::replicas,
     snapshot::PodPhase,
@@ -31,11 +32,28 @@ const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// A refusal or a fault becomes a condition on the job and touches no child, unless the user has suspended the job.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
+    if let Some(finished) = &snapshot.ledger.finished {
+        return edited(snapshot, finished, answer);
+    }
     match answer {
         Answer::Judged { plan, bodies, verdict } => judged(snapshot, plan, bodies, verdict),
         Answer::Rejected(rejection) => rejected(snapshot, rejection),
         Answer::Faulted(fault) => faulted(snapshot, fault),
     }
+}
+
+/// A job that was edited after its end: its outcome stays, and what follows from the end is what its plan says by now.
+fn edited(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
+    let Answer::Judged { plan, .. } = answer else { return lifecycle::over(snapshot, finished) };
+    let finished = cleanup::finished(snapshot, plan, finished.outcome, finished.at);
+    let ledger = Ledger { finished: Some(finished), ..snapshot.ledger.clone() };
+    let report = Report::Verdict {
+        status: status::of_framework(&snapshot.job.status),
+        headline: ledger.headline.clone(),
+        ledger: Box::new(ledger),
+        events: vec![],
+    };
+    Decision { actions: vec![], report, waiting: vec![], wake: Wake::OnChange }
 }
 
 fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
@@ -133,14 +151,21 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
             ledger.note_success(&replica.role.name, replica.index);
         }
     }
-    // Those of an original operator too.
-    let vanishing = plan.roles.iter().filter(|role| role.may_vanish() && snapshot.job_behind(role).is_some());
-    ledger.made.extend(vanishing.map(jobs::note));
+    for role in plan.roles.iter().filter(|role| role.may_vanish()) {
+        match snapshot.job_behind(role) {
+            // A time to live deletes only what has ended: somebody else does, and the Job is made again.
+            Some(job) if job.terminating && !job.job_is_over() => drop(ledger.made.remove(&jobs::note(role))),
+            // Those of an original operator too.
+            Some(_) => drop(ledger.made.insert(jobs::note(role))),
+            None => {}
+        }
+    }
     if plan.host_ports > 0 {
         ledger.host_ports = ledger.host_ports.or(snapshot.set_aside);
     }
     if verdict.outcome != Outcome::Open {
-        ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome));
+        let at = cleanup::ended_at(snapshot, &verdict.status);
+        ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome, at));
     }
     ledger
 }

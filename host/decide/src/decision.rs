@@ -88,6 +88,12 @@ impl Action {
     pub fn new(api_version: &str, kind: &str, name: &str, write: Write) -> Self {
         Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, noted: None }
     }
+
+    /// It makes an object that is not there.
+    #[must_use]
+    pub fn creates(&self) -> bool {
+        matches!(self.write, Write::Create(_) | Write::CreateSecret { .. })
+    }
 }
 
 /// What an [`Action`] writes.

@@ -34,8 +34,12 @@ pub struct Ledger {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// When the host first saw it.
+    /// When: the status says so, or it was seen then for the first time.
     pub at: Timestamp,
+    /// The generation of the job whose policy this is; one that is edited after its end gets another. None in ledgers that
+    /// an older host wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
     /// Succeeded or failed.
     pub outcome: Outcome,
     /// Which pods are removed.

@@ -17,7 +17,7 @@ pub enum Triage {
     NeedsPlan,
 }
 
-/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs.
+/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs unless they were edited since.
 #[must_use]
 pub fn triage(snapshot: &Snapshot) -> Triage {
     if snapshot.managed_by_another() {
@@ -27,16 +27,18 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
         return settled(drop_retired_finalizers(snapshot));
     }
     match &snapshot.ledger.finished {
-        Some(finished) => over(snapshot, finished),
-        None => Triage::NeedsPlan,
+        Some(finished) if finished.generation.is_none_or(|planned| planned == snapshot.job.generation) => {
+            Triage::Settled(over(snapshot, finished))
+        }
+        Some(_) | None => Triage::NeedsPlan,
     }
 }
 
 /// Cleans up, until the time to live is over: with the job go all its children.
-fn over(snapshot: &Snapshot, finished: &Finished) -> Triage {
+pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
     let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
     let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);
-    Triage::Settled(Decision::unsaid(actions, wake))
+    Decision::unsaid(actions, wake)
 }
 
 fn settled(actions: Vec<Action>) -> Triage {

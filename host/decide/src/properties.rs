@@ -237,7 +237,7 @@ proptest! {
         let decision = decide(&snapshot, &judged(&plan, outcome));
         prop_assert!(decision.actions.is_empty(), "{:?}", decision.actions);
         let mut noted = snapshot.clone();
-        noted.ledger.finished = Some(crate::cleanup::finished(&snapshot, &plan, outcome));
+        noted.ledger.finished = Some(crate::cleanup::finished(&snapshot, &plan, outcome, snapshot.now));
         let Triage::Settled(first) = triage(&noted) else { panic!("a finished job needs no plan") };
         let Triage::Settled(again) = triage(&applied(&noted, &judged(&plan, outcome), &first.actions)) else { panic!("still finished") };
         prop_assert!(again.actions.is_empty());

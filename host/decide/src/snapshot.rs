@@ -28,7 +28,8 @@ pub struct Snapshot {
     pub pods: Vec<Arc<Pod>>,
     /// Other objects whose controller is the job; by kind and name.
     pub children: Vec<Arc<Child>>,
-    /// Names that children of an earlier job of this name still have: kind and name. Garbage collection frees them.
+    /// Names that children of an earlier job of this name still have: kind and name. Garbage collection frees them. The
+    /// name of a Job that is gone is taken until its pods are gone.
     pub taken: BTreeSet<(String, String)>,
     /// Digest of the plugin that serves this job.
     pub digest: String,

@@ -7,10 +7,10 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// When the job's time to live is over, if it finishes now.
-pub(crate) fn due(snapshot: &Snapshot, ttl: Ttl) -> Timestamp {
+/// When the time to live of a job that ended at this time is over.
+pub(crate) fn due(snapshot: &Snapshot, ttl: Ttl, ended: Timestamp) -> Timestamp {
     let (from, seconds) = match ttl {
-        Ttl::AfterFinished(seconds) => (snapshot.now, seconds),
+        Ttl::AfterFinished(seconds) => (ended, seconds),
         Ttl::AfterCreation(seconds) => (snapshot.job.created, seconds),
     };
     from.checked_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
@@ -18,7 +18,7 @@ pub(crate) fn due(snapshot: &Snapshot, ttl: Ttl) -> Timestamp {
 
 /// When the time to live of a job that goes on is over: only one that counts from creation runs already.
 pub(crate) fn due_unfinished(snapshot: &Snapshot, ttl: Option<Ttl>) -> Option<Timestamp> {
-    ttl.filter(|ttl| matches!(ttl, Ttl::AfterCreation(_))).map(|ttl| due(snapshot, ttl))
+    ttl.filter(|ttl| matches!(ttl, Ttl::AfterCreation(_))).map(|ttl| due(snapshot, ttl, snapshot.now))
 }
 
 /// The deletion of the job once it is due, and when to look again until then.

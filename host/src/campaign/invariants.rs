@@ -77,11 +77,12 @@ fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
     (same > 1).then(|| format!("S1: {same} live pods stand for {}", write.name))
 }
 
-/// S2: once the ledger says that a job has ended, the framework's status stays, and the ledger does.
+/// S2: once the ledger says that a job has ended, the framework's status stays, and so do the end and its time.
 fn final_status_stays(write: &Write) -> Option<String> {
     let (before, after) = (&write.before.as_ref()?["status"], &write.after.as_ref()?["status"]);
+    let end = |status: &Value| ["at", "outcome"].map(|field| status["troupe"]["finished"][field].clone());
     if before["troupe"]["finished"].is_null()
-        || of_framework(before) == of_framework(after) && before["troupe"]["finished"] == after["troupe"]["finished"]
+        || of_framework(before) == of_framework(after) && end(before) == end(after)
     {
         return None;
     }

@@ -56,7 +56,8 @@ impl Context {
     pub(crate) fn try_candidate(&self, pass: &Arc<Noted>, decision: &Decision) {
         let (trials, plugin) = (&self.trials, pass.plugin.clone());
         let Some(candidate) = trials.candidate(&plugin) else { return };
-        if let Report::Verdict { ledger, .. } = &decision.report
+        if pass.snapshot.ledger.finished.is_none()
+            && let Report::Verdict { ledger, .. } = &decision.report
             && let Some(finished) = &ledger.finished
         {
             trials.note_end(&plugin, &pass.snapshot.digest, finished.outcome);

@@ -48,7 +48,7 @@ fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) role: &'a str,
-    /// Replicas that have succeeded and whose pod is gone: first and last index of each range.
+    /// Wanted replicas that have succeeded and whose pod is gone: first and last index of each range.
     pub(super) succeeded: Vec<(u32, u32)>,
     /// The Job behind it is gone, and nobody saw how it ended.
     pub(super) lost: bool,
@@ -63,9 +63,16 @@ pub(super) fn facts<'a>(
     let facts = plan.roles.iter().enumerate().map(|(place, role)| {
         let ranges = snapshot.ledger.succeeded.get(&role.name).map_or(&[][..], Vec::as_slice);
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
-        Facts { role: &role.name, succeeded: without(ranges, present), lost: jobs::is_lost(snapshot, role) }
+        let succeeded = without(&below(role.replicas, ranges), present);
+        Facts { role: &role.name, succeeded, lost: jobs::is_lost(snapshot, role) }
     });
     facts.filter(|facts| facts.lost || !facts.succeeded.is_empty())
+}
+
+/// The part of the ranges that is below this index. The ledger also holds replicas that were scaled away.
+fn below(end: u32, ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let begun = ranges.iter().filter(|(first, _)| *first < end);
+    begun.map(|(first, last)| (*first, (*last).min(end - 1))).collect()
 }
 
 /// The ranges without these indices, which come in order.
@@ -107,6 +114,13 @@ mod tests {
         assert_eq!(without(&[(0, 4), (7, 7)], [0, 2, 7].into_iter()), vec![(1, 1), (3, 4)]);
         assert_eq!(without(&[(0, 0)], [0, 0].into_iter()), vec![]);
         assert_eq!(without(&[(0, u32::MAX)], [u32::MAX].into_iter()), vec![(0, u32::MAX - 1)]);
+    }
+
+    #[test]
+    fn replicas_that_were_scaled_away_are_left_out_of_the_ranges() {
+        assert_eq!(below(4, &[(0, 1), (3, 7), (9, 9)]), vec![(0, 1), (3, 3)]);
+        assert_eq!(below(0, &[(0, 1)]), vec![]);
+        assert_eq!(below(u32::MAX, &[(2, u32::MAX)]), vec![(2, u32::MAX - 1)]);
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl World {
         watched.into_iter()
     }
 
-    /// Names that the job's would be and that objects of other jobs have; the host drops what no job controls.
+    /// Names that the job's would be and that objects of other jobs have, or a Job that is gone and whose pods are not; the
+    /// host drops what no job controls.
     fn taken(&self, uid: &str) -> BTreeSet<Key> {
         let Some(served) = &self.served else { return BTreeSet::new() };
         let kinds = served.framework.children.iter().map(|child| child.kind.as_str());
@@ -77,7 +78,16 @@ impl World {
         };
         let taken = kinds.flat_map(|kind| self.watched(kind));
         let others = taken.filter(|(_, it)| of_a_job(it) && owner_uid(it).as_deref() != Some(uid));
-        others.map(|(key, _)| key.clone()).filter(|(_, name)| name.starts_with(&self.job_name())).collect()
+        let gone = self.watched("Pod").filter_map(|(_, pod)| self.job_that_is_gone(pod));
+        let all = others.map(|(key, _)| key.clone()).chain(gone);
+        all.filter(|(_, name)| name.starts_with(&self.job_name())).collect()
+    }
+
+    fn job_that_is_gone(&self, pod: &Value) -> Option<Key> {
+        let owner = controller(pod).filter(|owner| owner["kind"] == "Job")?;
+        let key = ("Job".to_owned(), text(owner, "/name"));
+        let there = self.objects.get(&key).is_some_and(|job| uid_of(job) == text(owner, "/uid"));
+        (!there).then_some(key)
     }
 }
 

@@ -33,11 +33,12 @@
 //!   place away too early.
 //! - `WaitForWorkersReady` holds for a job that is resumed too.
 //! - A launcher's Job that went by its `ttlSecondsAfterFinished` before anybody saw how it ended makes the job Failed
-//!   (`LauncherLost`): it may have done its work. The original runs it again. One that was deleted by hand is made again,
-//!   by both.
+//!   (`LauncherLost`): it may have done its work. The original runs it again. One that was deleted before its end is made
+//!   again by both; here only once its pods are gone, since two launchers would use the same workers.
 //! - Scaling down with `runLauncherAsWorker` removes the workers that are too many, and no other; so does a Worker entry that
 //!   is taken out of the spec.
-//! - `ttl-deletes-mpijob` has the time to live hold for the MPIJob itself; the original's deletes the launcher's Job alone.
+//! - `ttl-deletes-mpijob` has the time to live hold for the MPIJob itself; the original's deletes the launcher's Job alone. It
+//!   counts from `completionTime`, also where it is edited after the end.
 //!
 //! Gangs:
 //!

@@ -149,7 +149,9 @@ fn is_zero(count: &u32) -> bool {
 impl Counts {
     fn of(role: &Role<'_>, seen: &Observation) -> Self {
         let mut counts = Self { succeeded: seen.gone_succeeded(role.name), ..Self::default() };
-        for pod in seen.pods_of(role.name) {
+        // What becomes of a replica that was scaled away says nothing of the job.
+        let wanted = |pod: &&PodRow| pod.index.is_some_and(|index| index < role.replicas());
+        for pod in seen.pods_of(role.name).filter(wanted) {
             let count = match pod.phase {
                 PodPhase::Pending if pod.in_init("coord-paddle") => &mut counts.starting,
                 PodPhase::Pending => &mut counts.pending,
@@ -307,6 +309,15 @@ mod tests {
         let job = job(&json!({ "ps": role(0), "worker": role(1) }));
         assert_eq!(status(&job, vec![worker(0).running()], &json!({}))["phase"], "Running");
         assert_eq!(status(&job, vec![worker(0).succeeded()], &json!({}))["phase"], "Completed");
+    }
+
+    #[test]
+    fn a_replica_that_was_scaled_away_counts_nowhere() {
+        let job = job(&json!({ "worker": role(1) }));
+        for scaled_away in [worker(1).succeeded().going(), worker(1).failed(1), worker(1).running()] {
+            let status = status(&job, vec![worker(0).succeeded(), scaled_away], &json!({ "phase": "Running" }));
+            assert_eq!((&status["phase"], &status["worker"]["succeeded"]), (&json!("Completed"), &json!(1)));
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@
 //! - A pod that is being deleted passes through Failed without failing the job. In the original scaling down, or a drained
 //!   node, fails it for ever.
 //! - Failed comes before Starting and Pending over all roles together; in the original the order of roles decides.
+//! - What became of a replica that was scaled away does not count: the others end the job.
 //! - A role with 0 replicas works. In the original it keeps the ConfigMap from being made, and the job from ending.
 //! - A finished job is over: its pods are not made again. Its last counters stay in the status, which the original empties.
 //! - Pods and Services of a replica that was scaled away, or of a role that was taken out of the spec, go; the PodGroup
