@@ -122,10 +122,11 @@ impl Metrics {
             }
         }
         registry.register("plugin_trial_passes", "Passes that a candidate was shown beside the active digest", trials);
-        let (breakers, paused) = (Family::<BreakerLabels, Gauge>::default(), Family::<BreakerLabels, Gauge>::default());
+        let [breakers, paused, namespaces] = [(); 3].map(|()| Family::<BreakerLabels, Gauge>::default());
         for breaker in context.plugins().breakers(context.clock.now()) {
             let labels = BreakerLabels { plugin: breaker.plugin };
             paused.get_or_create(&labels).inc_by(i64::try_from(breaker.jobs).unwrap_or(i64::MAX));
+            namespaces.get_or_create(&labels).inc_by(i64::try_from(breaker.namespaces).unwrap_or(i64::MAX));
             let state = breakers.get_or_create(&labels);
             state.set(state.get().max(match breaker.position {
                 Position::Closed => 0,
@@ -133,9 +134,11 @@ impl Metrics {
                 Position::Open { .. } => 2,
             }));
         }
-        let help = "Whether plugins are asked: 0 yes, 1 by one job to see whether they answer, 2 no";
+        let help = "Whether plugins are asked: 0 yes, 1 by one namespace to see whether they answer, 2 no";
         registry.register("plugin_breaker_state", help, breakers);
         registry.register("plugin_breaker_jobs", "Jobs about which their plugin is not asked for a while", paused);
+        let help = "Namespaces about whose jobs their plugin is not asked for a while";
+        registry.register("plugin_breaker_namespaces", help, namespaces);
         let mut text = String::new();
         if encode(&mut text, &registry).is_err() {
             text.clear();

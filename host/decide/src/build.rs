@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot, names, ownership,
-    plan::{Answer, Backing, Body, EnvEntry, Object, Plan, Role, Text},
+    plan::{Answer, Backing, Body, Object, Plan, Role, Text},
     standing,
 };
 use serde::{Deserialize, Serialize};
@@ -166,21 +166,13 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
         for (place, container) in containers.iter_mut().enumerate() {
             let Some(container) = container.as_object_mut() else { continue };
             let called = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            for entry in role.env.iter().filter(|entry| applies(entry, place, &called)) {
+            for entry in role.env.iter().filter(|entry| entry.is_for(place, &called)) {
                 set_env(container, &entry.name, &fill(&entry.value));
             }
         }
     }
     fill_in(&mut template, snapshot, plan, &role.fill, Some(name), index);
     template
-}
-
-fn applies(entry: &EnvEntry, place: usize, called: &str) -> bool {
-    match entry.container.as_str() {
-        "" => place == 0,
-        "*" => true,
-        name => name == called,
-    }
 }
 
 /// Replaces the last variable of the name in place, or appends one.

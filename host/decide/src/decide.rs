@@ -178,11 +178,11 @@ fn is_at_rest(snapshot: &Snapshot) -> bool {
 }
 
 fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
-    let (reason, message) = match rejection {
-        Rejection::Invalid(_) => ("ValidationError", format!("Found validation errors: {rejection}")),
-        Rejection::Unsupported(_) => ("Unsupported", rejection.to_string()),
+    let message = match rejection {
+        Rejection::Invalid(_) => format!("Found validation errors: {rejection}"),
+        Rejection::Unsupported(_) | Rejection::TooMuch(_) | Rejection::NotServed(_) => rejection.to_string(),
     };
-    trouble(snapshot, "Rejected", reason, message, Wake::OnChange)
+    trouble(snapshot, "Rejected", rejection.reason(), message, Wake::OnChange)
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {

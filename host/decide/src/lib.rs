@@ -8,6 +8,7 @@ mod decide;
 pub mod decision;
 mod diff;
 pub mod difference;
+mod fault;
 pub mod grants;
 pub mod jobs;
 pub mod ledger;
@@ -20,6 +21,7 @@ pub mod plan;
 mod pointer;
 #[cfg(test)]
 mod properties;
+pub mod rejection;
 mod replicas;
 pub mod snapshot;
 pub mod standing;

@@ -2,11 +2,15 @@
 //!
 //! These are the host's own types; the generated bindings stop at `convert.rs` in the host.
 
-use crate::{grants::Grants, status::rfc3339};
-use jiff::Timestamp;
+use crate::grants::Grants;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+pub use crate::{
+    fault::{Fault, Scope},
+    rejection::{FieldError, Objection, Rejection},
+};
 
 /// Facts that hold for every job of a framework.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -136,6 +140,10 @@ pub struct Role {
     pub subdomain: Option<Text>,
     /// A PodTemplateSpec.
     pub template: Value,
+    /// Where in the job's spec the user's template stands that it was made of, a JSON pointer; None when it is the plugin's
+    /// own.
+    #[serde(default)]
+    pub template_at: Option<String>,
     /// Variables the host expands.
     pub env: Vec<EnvEntry>,
     /// Labels the host expands.
@@ -186,6 +194,18 @@ pub struct EnvEntry {
     pub name: String,
     /// Its value.
     pub value: Text,
+}
+
+impl EnvEntry {
+    /// It belongs to the container that stands at this place and is called so.
+    #[must_use]
+    pub fn is_for(&self, place: usize, called: &str) -> bool {
+        match self.container.as_str() {
+            "" => place == 0,
+            "*" => true,
+            name => name == called,
+        }
+    }
 }
 
 /// Something that has to be so before something is made.
@@ -388,166 +408,4 @@ pub enum Answer {
     Rejected(Rejection),
     /// The plugin's fault.
     Faulted(Fault),
-}
-
-/// Why a job is refused: the user has to change something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Rejection {
-    /// Fields are wrong.
-    #[error("{}", FieldErrors(.0))]
-    Invalid(Vec<FieldError>),
-    /// The plugin or the host lacks something.
-    #[error("not supported: {0}")]
-    Unsupported(String),
-}
-
-/// One field that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FieldError {
-    /// Which.
-    pub path: String,
-    /// What would be right.
-    pub message: String,
-}
-
-struct FieldErrors<'a>(&'a [FieldError]);
-
-impl std::fmt::Display for FieldErrors<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, error) in self.0.iter().enumerate() {
-            let comma = if i == 0 { "" } else { ", " };
-            write!(f, "{comma}{}: {}", error.path, error.message)?;
-        }
-        Ok(())
-    }
-}
-
-/// What a plugin did wrong. The plugin's author has to change something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Fault {
-    /// It trapped or exited.
-    #[error("plugin {plugin} trapped in {function}: {message}")]
-    Trapped {
-        /// Which plugin.
-        plugin: String,
-        /// In which of its functions.
-        function: String,
-        /// What the runtime said.
-        message: String,
-    },
-    /// It used up its fuel or its time.
-    #[error("plugin {plugin} ran out of {budget} in {function}")]
-    OutOfBudget {
-        /// Which plugin.
-        plugin: String,
-        /// In which of its functions.
-        function: String,
-        /// `fuel`, `time` or `memory`.
-        budget: String,
-    },
-    /// It said so itself.
-    #[error("plugin {plugin} reported an internal error in {function}: {message}")]
-    Internal {
-        /// Which plugin.
-        plugin: String,
-        /// In which of its functions.
-        function: String,
-        /// Its words.
-        message: String,
-    },
-    /// It is not there.
-    #[error("{}", missing(.digest))]
-    Missing {
-        /// Its digest; "" when no plugin serves new jobs of the framework.
-        digest: String,
-    },
-    /// Its answer is not acceptable.
-    #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
-    Unacceptable {
-        /// Which plugin.
-        plugin: String,
-        /// In which of its functions.
-        function: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// It answered the same question in two ways.
-    #[error("plugin {plugin} is not deterministic: asked {function} twice, {message}")]
-    NonDeterministic {
-        /// Which plugin.
-        plugin: String,
-        /// Which of its functions.
-        function: String,
-        /// Where the answers differ.
-        message: String,
-    },
-    /// It failed so often in a row that it is not asked for a while.
-    #[error("plugin {plugin} is not asked {}: {cause}", pause(*.scope, *.until))]
-    BreakerOpen {
-        /// Which plugin.
-        plugin: String,
-        /// About what.
-        scope: Scope,
-        /// When it is asked again.
-        until: Timestamp,
-        /// The last fault of those that led to this.
-        cause: String,
-    },
-    /// It has used up what all of its calls together may use up in a minute.
-    #[error(
-        "plugin {plugin} is not asked for a while: its calls have used up the {fuel} units of fuel that it has for a \
-             minute; raise limits.fuelPerMinute of its Plugin, or find out what it does with them"
-    )]
-    Throttled {
-        /// Which plugin.
-        plugin: String,
-        /// What it has for a minute.
-        fuel: u64,
-        /// When it is asked again.
-        until: Timestamp,
-    },
-}
-
-/// What a plugin is not asked about while its breaker is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Scope {
-    /// The one job that it failed for again and again.
-    Job,
-    /// Any job: it failed for several.
-    Plugin,
-}
-
-/// The words for a pause. Those for all jobs name no time, since a new one would be a write to the status of each.
-fn pause(scope: Scope, until: Timestamp) -> String {
-    match scope {
-        Scope::Job => format!("about this job before {}, since it failed again and again", rfc3339(until)),
-        Scope::Plugin => "about any job for a while, since it failed for several in a row".to_owned(),
-    }
-}
-
-fn missing(digest: &str) -> String {
-    match digest.get(..12) {
-        Some(short) => format!(
-            "the plugin {short} that planned this job is lost: neither this host nor its namespace has the bytes; the job's \
-             pods are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0, its registry or a Plugin brings them back"
-        ),
-        None => "no plugin serves new jobs of this kind; make a Plugin that does".to_owned(),
-    }
-}
-
-impl Fault {
-    /// The reason of a condition: one CamelCase word per kind of fault.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Trapped { .. } => "Trapped",
-            Self::OutOfBudget { .. } => "OutOfBudget",
-            Self::Missing { .. } => "PluginMissing",
-            Self::Internal { .. } => "InternalError",
-            Self::Unacceptable { .. } => "UnacceptableAnswer",
-            Self::NonDeterministic { .. } => "NonDeterministic",
-            Self::BreakerOpen { .. } => "BreakerOpen",
-            Self::Throttled { .. } => "Throttled",
-        }
-    }
 }

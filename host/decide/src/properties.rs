@@ -27,6 +27,7 @@ fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
         hostname: Some(text(&["POD"])),
         subdomain: None,
         template: json!({ "spec": { "containers": [{ "name": "main" }] } }),
+        template_at: None,
         env: vec![],
         labels: vec![],
         fill: vec![],
@@ -259,7 +260,7 @@ proptest! {
     #[test]
     fn an_open_breaker_is_waited_for(snapshot in snapshot(), seconds in 1_i64..10_000) {
         let until = snapshot.now + jiff::SignedDuration::from_secs(seconds);
-        for scope in [Scope::Job, Scope::Plugin] {
+        for scope in [Scope::Job, Scope::Namespace, Scope::Plugin] {
             let fault = Fault::BreakerOpen { plugin: "p".into(), scope, until, cause: "it traps".into() };
             let decision = decide(&snapshot, &Answer::Faulted(fault));
             prop_assert!(snapshot.suspended() || decision.actions.is_empty());

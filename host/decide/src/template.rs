@@ -1,6 +1,9 @@
 //! A user's template with a plugin's edits made in it.
 
-use crate::pointer::unescaped;
+use crate::{
+    pointer::unescaped,
+    rejection::{Objection, Rejection, field_of_spec},
+};
 use serde_json::{Map, Value};
 
 /// A pointer of more steps than this is refused: no field of a pod is half as deep.
@@ -9,50 +12,119 @@ const DEEPEST: usize = 32;
 /// A change to a template, at a JSON pointer of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// This stands there, whatever stood there before.
+    /// This stands there. What stood there before is of the same type, or null.
     Set(String, Value),
     /// These follow the items of the list that stands there, or are all of it where none does.
     Append(String, Vec<Value>),
 }
 
-/// What stands at the pointer of the job's spec, with the edits made in it one after the other. What they lead through
-/// becomes an object where it is none.
+/// What stands at the pointer of the job's spec, with the edits made in it one after the other. Objects that they lead
+/// through are made where nothing stands.
 ///
 /// # Errors
-/// There is no object at the pointer, or an edit leads to an item that a list does not have.
-pub fn edited(spec: &Value, at: &str, edits: Vec<Edit>) -> Result<Value, String> {
-    let user = spec.pointer(at).filter(|template| template.is_object());
-    let mut template = user.cloned().ok_or_else(|| format!("the job's spec has no object at {at}"))?;
-    for edit in edits {
-        match edit {
-            Edit::Set(at, value) => *place(&mut template, &at)? = value,
-            Edit::Append(at, items) => match place(&mut template, &at)? {
-                Value::Array(there) => there.extend(items),
-                other => *other = items.into(),
-            },
+/// The user's: what stands where an edit is made is of another type. The plugin's: nothing stands at the pointer, an edit
+/// leads to an item that a list does not have, or it contradicts an earlier one.
+pub fn edited(spec: &Value, at: &str, edits: Vec<Edit>) -> Result<Value, Objection> {
+    let user = match spec.pointer(at) {
+        None | Some(Value::Null) => return Err(format!("the job's spec has no object at {at}").into()),
+        Some(user) if !user.is_object() => {
+            return Err(Rejection::field(field_of_spec(&[at]), "must be an object").into());
         }
+        Some(user) => user,
+    };
+    let mut template = user.clone();
+    for edit in edits {
+        edit.make(&mut template).map_err(|wrong| wrong.blamed(user, at))?;
     }
     Ok(template)
 }
 
-/// What stands at the pointer; null where nothing stood.
-fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, String> {
-    if pointer.split('/').nth(DEEPEST + 1).is_some() {
-        return Err(format!("an edit leads more than {DEEPEST} steps into it"));
+impl Edit {
+    fn make(self, template: &mut Value) -> Result<(), Wrong> {
+        match self {
+            Self::Set(at, value) => {
+                let there = place(template, &at)?;
+                if !there.is_null() && !value.is_null() && kind(there) != kind(&value) {
+                    return Err(Wrong::Type { at, right: kind(&value) });
+                }
+                *there = value;
+            }
+            Self::Append(at, items) => match place(template, &at)? {
+                Value::Array(there) => there.extend(items),
+                there @ Value::Null => *there = items.into(),
+                _ => return Err(Wrong::Type { at, right: "a list" }),
+            },
+        }
+        Ok(())
     }
-    let lacks = |step: &str| format!("an edit leads to {pointer}, but there is no item {step}");
-    pointer.split('/').skip(1).try_fold(template, |at, step| into(at, step).ok_or_else(|| lacks(step)))
 }
 
-/// One step further; None for an item that a list does not have.
-fn into<'a>(at: &'a mut Value, step: &str) -> Option<&'a mut Value> {
-    if at.is_array() && (step == "-" || step.parse::<usize>().is_ok()) {
-        return at.get_mut(step.parse::<usize>().ok()?);
+/// Why an edit cannot be made.
+enum Wrong {
+    /// What stands at this pointer should be of another type.
+    Type { at: String, right: &'static str },
+    /// No template is such that it could be made.
+    Edit(String),
+}
+
+impl Wrong {
+    /// What stands there is the user's where the user's template has something there, and the plugin's own otherwise.
+    fn blamed(self, user: &Value, template: &str) -> Objection {
+        match self {
+            Self::Type { at, right } => wrong_type(Some((template, user)), &at, right),
+            Self::Edit(message) => Objection::Plugin(message),
+        }
     }
-    if !at.is_object() {
-        *at = Map::new().into();
+}
+
+/// What stands at a pointer of a template is not what is right there. It is the error of the job's user where the user's
+/// template, given with its own pointer, has it so, and the plugin's otherwise.
+#[must_use]
+pub(crate) fn wrong_type(user: Option<(&str, &Value)>, at: &str, right: &str) -> Objection {
+    match user {
+        Some((template, user)) if user.pointer(at).is_some_and(|there| !there.is_null() && kind(there) != right) => {
+            Rejection::field(field_of_spec(&[template, at]), format!("must be {right}")).into()
+        }
+        _ => Objection::Plugin(format!("what is at {at} of the template is not {right}")),
     }
-    Some(&mut at[&*unescaped(step)])
+}
+
+/// What stands at the pointer; null where nothing stood.
+fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, Wrong> {
+    if pointer.split('/').nth(DEEPEST + 1).is_some() {
+        return Err(Wrong::Edit(format!("an edit leads more than {DEEPEST} steps into it")));
+    }
+    let mut at = template;
+    let mut behind = 0;
+    for step in pointer.split('/').skip(1) {
+        let here = &pointer[..behind];
+        behind += 1 + step.len();
+        if at.is_null() {
+            *at = Map::new().into();
+        }
+        at = match at {
+            Value::Array(items) if step == "-" || step.parse::<usize>().is_ok() => {
+                let item = step.parse().ok().and_then(|index: usize| items.get_mut(index));
+                let lacks = || Wrong::Edit(format!("an edit leads to {pointer}, but there is no item {step}"));
+                item.ok_or_else(lacks)?
+            }
+            Value::Object(fields) => fields.entry(unescaped(step)).or_insert(Value::Null),
+            _ => return Err(Wrong::Type { at: here.to_owned(), right: "an object" }),
+        };
+    }
+    Ok(at)
+}
+
+/// The type of a value, in words.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 #[cfg(test)]
@@ -68,8 +140,16 @@ mod tests {
         Edit::Append(at.to_owned(), items.iter().map(|item| json!(item)).collect())
     }
 
-    fn of(template: &Value, edit: Edit) -> Result<Value, String> {
+    fn of(template: &Value, edit: Edit) -> Result<Value, Objection> {
         edited(&json!({ "worker": { "template": template } }), "/worker/template", vec![edit])
+    }
+
+    /// The plugin's error in words.
+    fn plugins(made: Result<Value, Objection>) -> String {
+        match made {
+            Err(Objection::Plugin(message)) => message,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -85,7 +165,7 @@ mod tests {
     fn what_an_edit_leads_through_is_made() {
         let labelled = |user| of(&user, set("/metadata/labels/a~1b~0", json!("x"))).unwrap();
         let expected = json!({ "metadata": { "labels": { "a/b~": "x" } } });
-        for user in [json!({}), json!({ "metadata": null }), json!({ "metadata": { "labels": ["wrong"] } })] {
+        for user in [json!({}), json!({ "metadata": null }), json!({ "metadata": { "labels": { "a/b~": "y" } } })] {
             assert_eq!(labelled(user), expected);
         }
     }
@@ -94,24 +174,73 @@ mod tests {
     fn items_are_appended_to_a_list_or_become_one() {
         let listed = |user| of(&user, append("/list", &[2, 3])).unwrap()["list"].clone();
         assert_eq!(listed(json!({ "list": [1] })), json!([1, 2, 3]));
-        for user in [json!({}), json!({ "list": null }), json!({ "list": "wrong" })] {
+        for user in [json!({}), json!({ "list": null })] {
             assert_eq!(listed(user), json!([2, 3]));
         }
     }
 
     #[test]
+    fn a_value_of_the_users_of_another_type_is_the_users_error_by_its_field() {
+        let cases = [
+            (json!({ "list": "x" }), append("/list", &[1]), "list: must be a list"),
+            (json!({ "metadata": ["x"] }), set("/metadata/labels/a", json!("x")), "metadata: must be an object"),
+            (
+                json!({ "metadata": { "annotations": ["x"] } }),
+                set("/metadata/annotations/a", json!("x")),
+                "metadata.annotations: must be an object",
+            ),
+            (
+                json!({ "spec": { "restartPolicy": 3 } }),
+                set("/spec/restartPolicy", json!("Never")),
+                "spec.restartPolicy: must be a string",
+            ),
+            (
+                json!({ "spec": { "containers": [{ "env": "x" }] } }),
+                append("/spec/containers/0/env", &[1]),
+                "spec.containers[0].env: must be a list",
+            ),
+            (
+                json!({ "spec": { "containers": ["x"] } }),
+                set("/spec/containers/0/image", json!("i")),
+                "spec.containers[0]: must be an object",
+            ),
+        ];
+        for (user, edit, words) in cases {
+            match of(&user, edit) {
+                Err(Objection::Job(rejection)) => {
+                    assert_eq!(rejection.to_string(), format!("spec.worker.template.{words}"));
+                }
+                other => panic!("{user}: {other:?}"),
+            }
+        }
+        let refused = edited(&json!({ "template": [] }), "/template", vec![]).unwrap_err();
+        assert_eq!(refused, Rejection::field("spec.template", "must be an object").into());
+    }
+
+    #[test]
+    fn a_value_of_the_plugins_own_of_another_type_is_the_plugins_error() {
+        let twice = |second| edited(&json!({ "t": {} }), "/t", vec![set("/a", json!("x")), second]);
+        assert_eq!(plugins(twice(append("/a", &[1]))), "what is at /a of the template is not a list");
+        assert_eq!(plugins(twice(set("/a/b", json!(1)))), "what is at /a of the template is not an object");
+        assert_eq!(plugins(twice(set("/a", json!(1)))), "what is at /a of the template is not a number");
+        // Null says that whatever stood there is to go.
+        let edits = vec![set("/a", json!(null)), set("/a", json!("x"))];
+        assert_eq!(edited(&json!({ "t": { "a": 1 } }), "/t", edits).unwrap(), json!({ "a": "x" }));
+    }
+
+    #[test]
     fn edits_are_made_one_after_the_other() {
-        let edits = vec![append("/a", &[1]), set("/a/0", json!({})), set("/a/0/b", json!(2))];
+        let edits = vec![append("/a", &[1]), set("/a/0", json!(null)), set("/a/0/b", json!(2))];
         assert_eq!(edited(&json!({ "t": {} }), "/t", edits).unwrap(), json!({ "a": [{ "b": 2 }] }));
     }
 
     #[test]
     fn what_is_not_there_is_refused() {
-        let spec = json!({ "template": [] });
-        assert_eq!(edited(&spec, "/template", vec![]).unwrap_err(), "the job's spec has no object at /template");
-        assert_eq!(edited(&spec, "/nowhere", vec![]).unwrap_err(), "the job's spec has no object at /nowhere");
+        for spec in [json!({}), json!({ "nowhere": null })] {
+            assert_eq!(plugins(edited(&spec, "/nowhere", vec![])), "the job's spec has no object at /nowhere");
+        }
         for pointer in ["/list/1", "/list/-", "/list/-/b"] {
-            let refused = of(&json!({ "list": [0] }), set(pointer, json!(1))).unwrap_err();
+            let refused = plugins(of(&json!({ "list": [0] }), set(pointer, json!(1))));
             assert!(refused.contains(pointer) && refused.contains("there is no item"), "{refused}");
         }
     }
@@ -119,7 +248,7 @@ mod tests {
     #[test]
     fn depth_is_bounded() {
         assert!(of(&json!({}), set(&"/a".repeat(DEEPEST), json!(1))).is_ok());
-        let refused = of(&json!({}), set(&"/a".repeat(DEEPEST + 1), json!(1))).unwrap_err();
+        let refused = plugins(of(&json!({}), set(&"/a".repeat(DEEPEST + 1), json!(1))));
         assert!(refused.contains("32 steps"), "{refused}");
     }
 }

@@ -6,6 +6,7 @@ mod features;
 mod marks;
 mod provenance;
 mod references;
+mod shape;
 mod size;
 mod uses;
 
@@ -15,6 +16,7 @@ use crate::{
     grants::Grants,
     names,
     plan::{Backing, Body, Descriptor, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe, Text, Upkeep},
+    rejection::{FieldError, Objection, Rejection},
     snapshot::Job,
 };
 use provenance::Provenance;
@@ -24,36 +26,49 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A refusal is cut after so many bytes: it becomes a condition and an event.
 const LONGEST: usize = 1000;
 
-/// Why a plan is refused, in words for the plugin's author and for whoever grants.
+/// Characters of a DNS label.
+const LONGEST_LABEL: usize = 63;
+
+/// Why a job is refused before its plugin is asked.
 ///
 /// # Errors
-/// The first thing that is wrong, with the role, object or secret it is about, the field and what would allow it.
-pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
-    plan_of(descriptor, job, grants, plan).map_err(|message| readable(&message))
+/// What the user has to change.
+pub fn job(job: &Job, grants: &Grants) -> Result<(), Rejection> {
+    if !grants.serves(&job.namespace) {
+        let namespace = &job.namespace;
+        let message = format!("jobs in namespace {namespace} are not served; `spec.grants.namespaces` lacks it");
+        return Err(Rejection::NotServed(message));
+    }
+    size::job(job)
+}
+
+/// Why a plan is refused, in words for the job's user, or for the plugin's author and for whoever grants.
+///
+/// # Errors
+/// The first thing that is wrong, with the role, object or secret it is about, the field and what would allow it; and
+/// whose error it is.
+pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), Objection> {
+    plan_of(descriptor, job, grants, plan).map_err(readable)
 }
 
 /// Why the bodies that `bind` gave for objects of a plan are refused.
 ///
 /// # Errors
 /// As for [`vet`].
-pub fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), String> {
+pub fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), Objection> {
     if bodies.is_empty() {
         return Ok(());
     }
     let provenance = Provenance::new(job, grants, plan);
     for object in &plan.objects {
         if let Some(body) = bodies.get(&object.key) {
-            provenance.body(object, body, &[]).map_err(|message| readable(&message))?;
+            provenance.body(object, body, &[]).map_err(readable)?;
         }
     }
     Ok(())
 }
 
-fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
-    if !grants.serves(&job.namespace) {
-        let namespace = &job.namespace;
-        return Err(format!("jobs in namespace {namespace} are not its to serve; `spec.grants.namespaces` lacks it"));
-    }
+fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), Objection> {
     size::vet(grants, plan)?;
     unique("role", plan.roles.iter().map(|role| role.name.as_str()))?;
     let keys = plan.objects.iter().map(|object| object.key.as_str());
@@ -72,28 +87,22 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
         provenance.secret(secret)?;
     }
     provenance.whole(descriptor)?;
-    cleaned_kinds_agree(plan)
+    Ok(cleaned_kinds_agree(plan)?)
 }
 
-fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role) -> Result<(), String> {
+fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role) -> Result<(), Objection> {
     let what = format!("role {}", role.name);
     named(descriptor, &role.name)?;
     let kind = if role.backing == Backing::Pods { "Pod" } else { "Job" };
     declared(descriptor, &what, kind)?;
     for index in [0, role.replicas.saturating_sub(1)] {
-        own_name(job, &what, &names::of_replica(role, &job.name, index))?;
+        own_name(job, &what, |job| names::of_replica(role, job, index))?;
     }
-    let planned = role.replicas > 0;
-    if planned && role.template.pointer("/spec/containers").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        return Err(format!("{what}: its template has no containers"));
-    }
-    if role.template.pointer("/metadata/labels").is_some_and(|labels| !labels.is_object() && !labels.is_null()) {
-        return Err(format!("{what}: the labels of its template are no object"));
-    }
+    shape::vet(&job.spec, role).map_err(|objection| objection.about(&what))?;
     if let Backing::Job(body) = &role.backing
         && body.get("spec").is_some_and(|spec| !spec.is_object())
     {
-        return Err(format!("{what}: the spec of its Job is no object"));
+        return Err(format!("{what}: the spec of its Job is no object").into());
     }
     gates(descriptor, plan, &what, &role.after)?;
     fillable(&what, &role.template, &role.fill)?;
@@ -103,44 +112,59 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role) -> Res
     addressed(plan, &what, &role.after, texts)?;
     match &role.backing {
         Backing::Pods if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) => {
-            Err(format!("{what}: its pod name has no index"))
+            Err(format!("{what}: its pod name has no index").into())
         }
         Backing::Job(_) if role.replicas != 1 => {
-            Err(format!("{what}: a role backed by a Job has 1 replica, not {}", role.replicas))
+            Err(format!("{what}: a role backed by a Job has 1 replica, not {}", role.replicas).into())
         }
-        Backing::Job(_) => kept(descriptor, &what, "Job", "/spec/suspend"),
+        Backing::Job(_) => Ok(kept(descriptor, &what, "Job", "/spec/suspend")?),
         Backing::Pods => Ok(()),
     }
 }
 
-fn vet_secret(job: &Job, secret: &SecretRecipe) -> Result<(), String> {
+fn vet_secret(job: &Job, secret: &SecretRecipe) -> Result<(), Objection> {
     let what = format!("secret {}", secret.key);
     unaddressed(&what, std::iter::once(&secret.name))?;
-    own_name(job, &what, &names::expand(&secret.name, &job.name, None, 0))
+    own_name(job, &what, |job| names::expand(&secret.name, job, None, 0))
 }
 
-/// On one line, without control characters, and not too long.
-fn readable(message: &str) -> String {
+/// In lines without control characters, and not too long.
+fn readable(objection: Objection) -> Objection {
+    match objection {
+        Objection::Plugin(message) => Objection::Plugin(line(&message)),
+        Objection::Job(Rejection::Invalid(errors)) => Rejection::Invalid(
+            errors.into_iter().map(|it| FieldError { path: line(&it.path), message: line(&it.message) }).collect(),
+        )
+        .into(),
+        Objection::Job(Rejection::TooMuch(message)) => Rejection::TooMuch(line(&message)).into(),
+        Objection::Job(other) => other.into(),
+    }
+}
+
+fn line(message: &str) -> String {
     let mut line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.truncate(line.floor_char_boundary(LONGEST));
     line
 }
 
-fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) -> Result<(), String> {
+fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) -> Result<(), Objection> {
     let what = format!("object {}", object.key);
     if matches!(object.kind.as_str(), "Pod" | "Job" | "Secret") {
-        return Err(format!("{what}: a {} is asked for as a role or a secret", object.kind));
+        return Err(format!("{what}: a {} is asked for as a role or a secret", object.kind).into());
     }
     let of_kind = |kind: &crate::plan::ChildKind| kind.kind == object.kind && kind.api_version == object.api_version;
     if !descriptor.children.iter().any(of_kind) {
-        return Err(format!("{what}: describe does not name {} {} as a child", object.api_version, object.kind));
+        return Err(format!("{what}: describe does not name {} {} as a child", object.api_version, object.kind).into());
     }
     if let Some(role) = &object.per_pod_of
         && !plan.roles.iter().any(|candidate| candidate.name == *role)
     {
-        return Err(format!("{what}: there is no role {role}"));
+        return Err(format!("{what}: there is no role {role}").into());
     }
-    own_name(job, &what, &names::of_object(plan, object, &job.name, 0))?;
+    let last = names::role_of_object(plan, object).map_or(0, |role| role.replicas.saturating_sub(1));
+    for index in [0, last] {
+        own_name(job, &what, |job| names::of_object(plan, object, job, index))?;
+    }
     gates(descriptor, plan, &what, &object.after)?;
     unaddressed(&what, std::iter::once(&object.name))?;
     if let Upkeep::Follow(pointers) = &object.upkeep {
@@ -151,9 +175,11 @@ fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) 
     match &object.body {
         Body::Fixed(body, fill) => {
             fillable(&what, body, fill)?;
-            addressed(plan, &what, &object.after, fill.iter().map(|(_, text)| text))
+            Ok(addressed(plan, &what, &object.after, fill.iter().map(|(_, text)| text))?)
         }
-        Body::Bound if object.per_pod_of.is_some() => Err(format!("{what}: one that is per pod cannot be bound")),
+        Body::Bound if object.per_pod_of.is_some() => {
+            Err(format!("{what}: one that is per pod cannot be bound").into())
+        }
         Body::Bound => Ok(()),
     }
 }
@@ -168,20 +194,31 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), St
     Ok(())
 }
 
-/// The name begins with the job's and is an RFC 1123 label of at most 63 characters.
-fn own_name(job: &Job, what: &str, name: &str) -> Result<(), String> {
-    let label = !name.is_empty()
-        && name.len() <= 63
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if !name.starts_with(&job.name) {
-        return Err(format!("{what}: the name {name} does not begin with the job's name"));
+/// The name, made of the job's, begins with it and is a DNS label. It is the user's error when a shorter or plainer name
+/// of the job would do.
+fn own_name(job: &Job, what: &str, name: impl Fn(&str) -> String) -> Result<(), Objection> {
+    const PLAIN: &str = "j";
+    let (full, plain) = (name(&job.name), name(PLAIN));
+    if !full.starts_with(&job.name) {
+        return Err(format!("{what}: the name {full} does not begin with the job's name").into());
     }
-    if !label {
-        return Err(format!("{what}: the name {name} is no DNS label of at most 63 characters"));
+    if is_label(&full) {
+        return Ok(());
     }
-    Ok(())
+    if !is_label(&plain) {
+        return Err(format!("{what}: the name {full} is no DNS label of at most {LONGEST_LABEL} characters").into());
+    }
+    let most = LONGEST_LABEL - (plain.len() - PLAIN.len());
+    let message = format!(
+        "must be at most {most} characters of a-z, 0-9 and '-', and begin and end with none of '-': {what} would be called {full}"
+    );
+    Err(Rejection::field("metadata.name", message).into())
+}
+
+/// It is a label as RFC 1123 has them.
+fn is_label(name: &str) -> bool {
+    let may = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=LONGEST_LABEL).contains(&name.len()) && name.bytes().all(may) && !name.starts_with('-') && !name.ends_with('-')
 }
 
 /// Its kinds have the role, or leave it to the job's user to name them.
@@ -276,3 +313,5 @@ fn cleaned_kinds_agree(plan: &Plan) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whose;

@@ -376,8 +376,7 @@ impl Delivery {
         let breakers = self.context.plugins.breakers(self.context.clock.now());
         let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
         if breakers.iter().filter(|breaker| breaker.digest == active).any(|breaker| is_open(&breaker)) {
-            let message =
-                "the plugin failed for several jobs in a row and is not asked for a while; see their conditions";
+            let message = "the plugin failed in several namespaces and is not asked for a while; see the conditions of their jobs";
             why.push(("BreakerOpen", message.to_owned()));
         }
         let generation = known.resource.metadata.generation.unwrap_or_default();

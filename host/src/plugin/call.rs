@@ -24,6 +24,10 @@ use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 /// How often the epoch ticks in production.
 const TICK: Duration = Duration::from_millis(10);
 
+/// A plugin has to manage with its limits for a job of so many bytes, with what is seen of it. What a larger one uses up is
+/// the job's own doing.
+pub(super) const HEAVY: usize = 64 << 10;
+
 /// Why there is no plan, or no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
@@ -73,6 +77,21 @@ struct Open<'a> {
     live: Option<Live>,
     fuel: u64,
     calls: Vec<Call>,
+    shown: Shown<'a>,
+}
+
+/// What the questions are about.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    job: Option<&'a JobInput>,
+    seen: Option<&'a Seen>,
+}
+
+impl Shown<'_> {
+    /// About its size in memory.
+    fn bytes(self) -> usize {
+        self.job.map_or(0, JobInput::bytes) + self.seen.map_or(0, Seen::bytes)
+    }
 }
 
 /// What a fresh instance is for.
@@ -82,7 +101,7 @@ struct Purpose<'a> {
     subject: &'a str,
     now: u64,
     seed: &'a str,
-    pods: u64,
+    shown: Shown<'a>,
 }
 
 impl Caller {
@@ -120,7 +139,8 @@ impl Caller {
 
     /// What a plugin says of itself. Its clocks say 0.
     pub(super) fn describe(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
-        let purpose = Purpose { function: "describe", subject: "", now: 0, seed: "", pods: 0 };
+        let purpose =
+            Purpose { function: "describe", subject: "", now: 0, seed: "", shown: Shown { job: None, seen: None } };
         let open = self.open(asked, &purpose);
         open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(|no_plan| match no_plan {
             NoPlan::Faulted(fault) => fault,
@@ -131,7 +151,8 @@ impl Caller {
     /// What should exist for a job. Its clocks say 0 and its random bytes follow from its input.
     pub(super) fn plan(&self, asked: Asked<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
         let seed = String::from_utf8_lossy(&key);
-        let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, pods: 0 };
+        let shown = Shown { job: Some(job), seen: None };
+        let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, shown };
         self.open(asked, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
     }
 
@@ -144,23 +165,25 @@ impl Caller {
         outlook: &Outlook,
     ) -> Result<Said, NoPlan> {
         let subject = job.subject();
-        let purpose =
-            Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), pods: seen.pods() };
+        let shown = Shown { job: Some(job), seen: Some(seen) };
+        let purpose = Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), shown };
         let mut open = self.open(asked, &purpose)?;
         let bodies = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
         let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
         Ok((bodies, verdict))
     }
 
-    fn open<'a>(&'a self, asked: Asked<'a>, purpose: &Purpose<'_>) -> Result<Open<'a>, NoPlan> {
+    fn open<'a>(&'a self, asked: Asked<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {
         let limits = asked.limits;
         let log = Log::new(asked.plugin.into(), purpose.subject.into(), limits.log_lines);
         let mut store = Store::new(&self.engine, Guest::new(limits, log, purpose.now, purpose.seed));
         store.limiter(|guest| &mut guest.ceiling);
         store.set_hostcall_fuel(limits.answer);
         store.set_max_component_handles(1024);
-        let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(purpose.pods));
-        let mut open = Open { caller: self, asked, store, live: None, fuel, calls: Vec::with_capacity(3) };
+        let pods = purpose.shown.seen.map_or(0, Seen::pods);
+        let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(pods));
+        let (calls, shown) = (Vec::with_capacity(3), purpose.shown);
+        let mut open = Open { caller: self, asked, store, live: None, fuel, calls, shown };
         let live = open.timed("instantiate", |open| open.asked.exports.instantiate(&mut open.store));
         open.live = Some(live.map_err(|stop| open.no_plan(purpose.function, stop))?);
         Ok(open)
@@ -199,29 +222,45 @@ impl Open<'_> {
             Stop::Rejected(rejection) => NoPlan::Rejected(rejection),
             Stop::Internal(message) => NoPlan::Faulted(Fault::Internal { plugin, function, message }),
             Stop::Unacceptable(message) => NoPlan::Faulted(Fault::Unacceptable { plugin, function, message }),
-            Stop::Trap(error) => NoPlan::Faulted(self.trapped(plugin, function, &error)),
+            Stop::TooLarge(message) => self.used_up(Fault::Unacceptable { plugin, function, message }),
+            Stop::Trap(error) => self.trapped(plugin, function, &error),
         }
     }
 
-    fn trapped(&self, plugin: String, function: String, error: &wasmtime::Error) -> Fault {
-        let budget = match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Some("fuel"),
-            Some(Trap::Interrupt) => Some("time"),
-            _ if error.is::<OutOfMemory>() => Some("memory"),
-            _ if error.is::<PoolConcurrencyLimitError>() => Some("instances"),
-            _ => None,
+    fn trapped(&self, plugin: String, function: String, error: &wasmtime::Error) -> NoPlan {
+        let out_of = |budget: &str| Fault::OutOfBudget {
+            plugin: plugin.clone(),
+            function: function.clone(),
+            budget: budget.to_owned(),
         };
-        if let Some(budget) = budget {
-            return Fault::OutOfBudget { plugin, function, budget: budget.to_owned() };
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => return self.used_up(out_of("fuel")),
+            // It depends on the machine, too, so that no answer follows from it.
+            Some(Trap::Interrupt) => return out_of("time").into(),
+            _ if error.is::<OutOfMemory>() => return self.used_up(out_of("memory")),
+            _ if error.is::<PoolConcurrencyLimitError>() => return out_of("instances").into(),
+            _ => {}
         }
         let cause = error.root_cause().to_string();
         if cause.ends_with("fuel allocated for hostcalls has been exhausted") {
             let message = format!("it is larger than {} bytes", self.asked.limits.answer);
-            return Fault::Unacceptable { plugin, function, message };
+            return self.used_up(Fault::Unacceptable { plugin, function, message });
         }
         let words = self.store.data().log.last_words();
         let message = if words.is_empty() { cause } else { format!("{cause}: {words}") };
-        Fault::Trapped { plugin, function, message: clean(&message, 1024) }
+        Fault::Trapped { plugin, function, message: clean(&message, 1024) }.into()
+    }
+
+    /// A limit was reached: it is the job's doing when the job is heavy, and the plugin's otherwise.
+    fn used_up(&self, fault: Fault) -> NoPlan {
+        match self.shown.bytes() {
+            bytes if bytes > HEAVY => Rejection::TooMuch(format!(
+                "{fault}: the job, with its pods and objects, has about {bytes} bytes; any job of up to {HEAVY} has to \
+                 be answered for, a larger one where it can be"
+            ))
+            .into(),
+            _ => fault.into(),
+        }
     }
 }
 

@@ -6,7 +6,11 @@ use super::{
     limits::Limits,
     observe::{self, Facts, Row},
 };
-use decide::{Outlook, Snapshot, names, plan, snapshot};
+use decide::{
+    Outlook, Snapshot, names,
+    plan::{self, Objection},
+    snapshot,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
@@ -44,6 +48,23 @@ pub(super) enum Stop {
     Internal(String),
     /// What it returned cannot be used.
     Unacceptable(String),
+    /// What it returned is larger than allowed.
+    TooLarge(String),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Self {
+        Self::Unacceptable(message)
+    }
+}
+
+impl From<Objection> for Stop {
+    fn from(objection: Objection) -> Self {
+        match objection {
+            Objection::Job(rejection) => Self::Rejected(rejection),
+            Objection::Plugin(message) => Self::Unacceptable(message),
+        }
+    }
 }
 
 /// The job as a plugin is shown it.
@@ -56,7 +77,11 @@ pub(super) struct JobInput {
 
 /// One instant as a plugin is shown it.
 #[derive(Debug)]
-pub(super) struct Seen(wit::Observation);
+pub(super) struct Seen {
+    view: wit::Observation,
+    /// Of the whole plan, whether they have pods or not.
+    replicas: u64,
+}
 
 /// A component whose exports are those of the contract.
 #[derive(Clone)]
@@ -146,21 +171,42 @@ impl Seen {
             terminating: child.terminating,
             fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect(),
         };
-        Self(wit::Observation {
+        let view = wit::Observation {
             now: milliseconds(snapshot.now),
             pods: rows.iter().map(|row| pod(row, plan)).collect(),
             children: snapshot.children.iter().map(|one| child(one)).collect(),
             roles: observe::facts(snapshot, plan, &rows).map(role_facts).collect(),
             previous_status: text(&observe::previous_status(&snapshot.job.status)),
-        })
+        };
+        Self { view, replicas: plan.roles.iter().map(|role| u64::from(role.replicas)).sum() }
     }
 
     pub(super) fn now(&self) -> u64 {
-        self.0.now
+        self.view.now
     }
 
     pub(super) fn pods(&self) -> u64 {
-        self.0.pods.len() as u64
+        self.view.pods.len() as u64
+    }
+
+    /// About its size in memory; a replica that has no pod yet counts as much as a short one.
+    pub(super) fn bytes(&self) -> usize {
+        const OF_REPLICA: u64 = 64;
+        let words =
+            |pod: &wit::PodRow| pod.name.len() + pod.message.len() + pod.containers.iter().map(ended).sum::<usize>();
+        let pods = self.view.pods.iter().map(words).sum::<usize>();
+        let fields = self.view.children.iter().flat_map(|child| &child.fields).map(|(_, json)| json.len());
+        let replicas = usize::try_from(OF_REPLICA * self.replicas.max(self.pods())).unwrap_or(usize::MAX);
+        replicas.saturating_add(pods + fields.sum::<usize>() + self.view.previous_status.len())
+    }
+}
+
+/// How much a container has to say of its end.
+fn ended(container: &wit::ContainerRow) -> usize {
+    match &container.state {
+        wit::ContainerState::Terminated(ended) => ended.message.len(),
+        wit::ContainerState::Waiting((reason, message)) => reason.len() + message.len(),
+        wit::ContainerState::Running(_) | wit::ContainerState::Unknown => 0,
     }
 }
 
@@ -251,12 +297,12 @@ impl Live {
 
     pub(super) fn describe(&self, store: &mut Store<Guest>, limits: &Limits) -> Result<plan::Descriptor, Stop> {
         let said = self.functions().call_describe(store).map_err(Stop::Trap)?;
-        answer::descriptor(said, limits).map_err(Stop::Unacceptable)
+        answer::descriptor(said, limits)
     }
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
         let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(said, job.spec(), limits).map_err(Stop::Unacceptable)
+        answer::job_plan(said, job.spec(), limits)
     }
 
     pub(super) fn bind(
@@ -266,8 +312,8 @@ impl Live {
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
     ) -> Result<BTreeMap<String, Value>, Stop> {
-        let said = self.functions().call_bind(store, &job.view, &seen.0, wanted);
-        answer::bodies(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits).map_err(Stop::Unacceptable)
+        let said = self.functions().call_bind(store, &job.view, &seen.view, wanted);
+        answer::bodies(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
     }
 
     pub(super) fn judge(
@@ -278,6 +324,6 @@ impl Live {
     ) -> Result<plan::Verdict, Stop> {
         let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
         let said = self.functions().call_judge(store, &outlook);
-        answer::verdict(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits).map_err(Stop::Unacceptable)
+        answer::verdict(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
     }
 }

@@ -1,5 +1,6 @@
 //! The plugins that are loaded, and the two questions that the loop has for them.
 
+mod loaded;
 mod repeat;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     description,
     limits::Limits,
     memo::{Memo, Planned, Shown},
-    seam::{Seam, Seat, Share},
+    seam::{Seam, Seat},
     settings::{ConfigError, Settings, allowed, wanted},
     source,
     stats::CallStats,
@@ -20,10 +21,11 @@ use super::{
 use decide::{
     Outlook, Snapshot,
     grants::Grants,
-    plan::{Answer, Descriptor, Fault, FieldError, JobKind, Plan, Rejection},
+    plan::{Answer, Descriptor, Fault, JobKind, Objection, Plan},
     snapshot::Job,
 };
 use jiff::Timestamp;
+use loaded::Loaded;
 use serde_json::{Value, json};
 use std::{
     fmt,
@@ -36,7 +38,7 @@ include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 const REMEMBERED: usize = 64 << 20;
 
 /// Which plans are refused, and why.
-pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), String>;
+pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
 
 /// How plugins are run.
 #[derive(Debug, Clone)]
@@ -67,35 +69,6 @@ pub struct Prepared {
     /// What it says of itself.
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
-}
-
-/// A plugin that is loaded.
-#[derive(Clone)]
-struct Loaded {
-    digest: Arc<str>,
-    descriptor: Arc<Descriptor>,
-    /// The cluster operator's settings for it, as text.
-    config: String,
-    /// What its plans may contain beyond what a job's user asks for.
-    grants: Grants,
-    exports: Exports,
-    limits: Limits,
-    share: Share,
-}
-
-impl Loaded {
-    /// Its answers are treated in the same way.
-    fn says_as(&self, other: &Self) -> bool {
-        (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
-    }
-
-    fn asked<'a>(&'a self, allowances: &'a Allowances) -> Asked<'a> {
-        Asked { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits, allowances }
-    }
-
-    fn case<'a>(&'a self, snapshot: &'a Snapshot) -> Case<'a> {
-        Case { plugin: &self.descriptor.name, digest: &self.digest, job: &snapshot.job, now: snapshot.now }
-    }
 }
 
 /// The plugins that are loaded.
@@ -406,12 +379,13 @@ impl Plugins {
     /// Whose fault it is that there is no plan.
     pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest)?;
+        decide::vet::job(&snapshot.job, &plugin.grants)?;
         let shown = self.shown(&plugin, snapshot);
         if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
             return Ok(planned?);
         }
-        too_large(shown.input.spec_bytes(), plugin.limits.spec)?;
-        let case = plugin.case(snapshot);
+        plugin.takes(&shown.input)?;
+        let case = plugin.case(snapshot, &shown.input);
         self.admit(&plugin, &case)?;
         let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
         let planned: Planned = match said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
@@ -430,14 +404,13 @@ impl Plugins {
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.plan_sampled(asked.asked(&allowances), &shown.input, shown.key);
         let plan = self.seat.run(&plugin.share, work).await?;
-        match (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan) {
-            Ok(()) => Ok(plan),
-            Err(message) => Err(unacceptable(plugin, "plan", message).into()),
-        }
+        let vetted = (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan);
+        vetted.map_err(|objection| plugin.objects("plan", objection))?;
+        Ok(plan)
     }
 
     /// Lets a question pass, unless the plugin has used up its fuel or failed too often.
-    fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), Fault> {
+    fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), NoPlan> {
         self.allowances.admit(case.plugin, plugin.limits.fuel_per_minute, case.now)?;
         self.breakers.admit(case)
     }
@@ -475,16 +448,16 @@ impl Plugins {
         outlook: Outlook,
     ) -> Result<Said, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest)?;
-        let case = plugin.case(snapshot);
-        self.admit(&plugin, &case)?;
         let job = self.shown(&plugin, snapshot).input;
+        let case = plugin.case(snapshot, &job);
+        self.admit(&plugin, &case)?;
         let seen = Seen::new(snapshot, plan);
         let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
         let said = self.seat.run(&plugin.share, work).await.and_then(|(bodies, verdict)| {
             decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
-                .map_err(|message| unacceptable(&plugin, "bind", message))?;
+                .map_err(|objection| plugin.objects("bind", objection))?;
             Ok((bodies, verdict))
         });
         let said = said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
@@ -513,20 +486,4 @@ impl Plugins {
     fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A body is built for each pod from what stands in the spec.
-fn too_large(bytes: usize, most: usize) -> Result<(), NoPlan> {
-    if bytes <= most {
-        return Ok(());
-    }
-    let message = format!(
-        "it has {bytes} bytes as JSON, and no job may have more than {most}; move what is large into a ConfigMap that its \
-         templates refer to, or ask whoever runs the operator to raise --max-spec-bytes"
-    );
-    Err(NoPlan::Rejected(Rejection::Invalid(vec![FieldError { path: "spec".to_owned(), message }])))
-}
-
-fn unacceptable(plugin: &Loaded, function: &str, message: String) -> Fault {
-    Fault::Unacceptable { plugin: plugin.descriptor.name.clone(), function: function.to_owned(), message }
 }

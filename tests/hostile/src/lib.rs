@@ -101,7 +101,7 @@ impl Framework for Hostile {
         });
         let role = Role {
             name: "worker".into(),
-            replicas: 2,
+            replicas: if misdeed == "many replicas" { u32::MAX } else { 2 },
             backing: Backing::Pods,
             pod_name: vec![job_name(), text("-worker-"), index()],
             hostname: None,

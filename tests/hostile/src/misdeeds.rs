@@ -80,6 +80,7 @@ pub(crate) fn edited(misdeed: &str) -> Option<Template> {
         "edit what is not there" => ("/template", set("/spec/containers/7/image", "\"one\"")),
         "edit the whole" => ("/template", set("", "{}")),
         "edit deeply" => ("/template", set(&"/a".repeat(100_000), "1")),
+        "edit twice" => ("/template", [set("/spec/hostname", "\"x\""), set("/spec/hostname/y", "1")].concat()),
         "edit without json" => ("/template", set("/spec/hostname", "{")),
         "edit too much" => ("/template", set("/spec/hostname", &format!("\"{}\"", "x".repeat(300 << 10)))),
         "append no list" => ("/template", vec![Edit::Append(("/spec/containers".into(), "{}".into()))]),

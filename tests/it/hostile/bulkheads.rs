@@ -70,11 +70,13 @@ fn a_job_that_its_plugin_fails_for_is_asked_about_less_and_less_and_others_as_be
 }
 
 #[test]
-fn a_plugin_that_fails_for_several_jobs_is_not_asked_about_any_until_one_is_answered() {
+fn a_plugin_that_fails_in_several_namespaces_is_not_asked_about_any_job_until_one_is_answered() {
     let plugins = plugins();
     for _ in 0..2 {
-        for uid in ["a", "b", "c"] {
-            fault(ask(&plugins, &job(&plugins, uid, json!({ "plan": "exit" }))));
+        for namespace in ["a", "b", "c"] {
+            let mut bad = job(&plugins, namespace, json!({ "plan": "exit" }));
+            Arc::make_mut(&mut bad.job).namespace = namespace.into();
+            fault(ask(&plugins, &bad));
         }
     }
     let mut good = job(&plugins, "good", json!({}));

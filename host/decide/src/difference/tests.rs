@@ -21,6 +21,7 @@ fn worker() -> Role {
         hostname: Some(text(&["POD"])),
         subdomain: None,
         template: json!({ "spec": { "containers": [{ "name": "main", "image": "a" }] } }),
+        template_at: None,
         env: vec![EnvEntry { container: String::new(), name: "RANK".into(), value: text(&["INDEX"]) }],
         labels: vec![("replica".into(), text(&["INDEX"]))],
         fill: vec![("/spec/containers/0/image".into(), text(&["a"]))],

@@ -11,10 +11,11 @@ use crate::{
     need::Need,
     ownership,
     plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Text, Upkeep},
+    rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
 };
 use serde_json::{Value, json};
-use std::{borrow::Cow, cell::OnceCell, collections::BTreeSet};
+use std::{borrow::Cow, cell::OnceCell, collections::BTreeMap};
 
 /// A value is shown up to so many characters.
 const SHOWN: usize = 120;
@@ -39,8 +40,8 @@ pub(super) struct Provenance<'a> {
     job: &'a Job,
     grants: &'a Grants,
     plan: &'a Plan,
-    /// What the user makes use of: what, and exactly which. Known once somebody asks.
-    users: OnceCell<BTreeSet<(Need, String)>>,
+    /// What the user makes use of: what, exactly which, and where in the spec. Known once somebody asks.
+    users: OnceCell<BTreeMap<(Need, String), String>>,
 }
 
 impl<'a> Provenance<'a> {
@@ -50,7 +51,7 @@ impl<'a> Provenance<'a> {
     }
 
     /// A role's template, its labels and the Job behind it.
-    pub(super) fn role(&self, role: &Role) -> Result<(), String> {
+    pub(super) fn role(&self, role: &Role) -> Result<(), Objection> {
         let what = format!("role {}", role.name);
         for (label, _) in &role.labels {
             self.label(&what, label)?;
@@ -58,22 +59,22 @@ impl<'a> Provenance<'a> {
         let name = names::of_replica(role, &self.job.name, 0);
         let filled = self.filled(&role.template, &role.fill, Some(&name));
         self.all(&what, &filled, &self.varying(&role.fill))?;
-        let Backing::Job(body) = &role.backing else { return self.kind(&what, "Pod") };
+        let Backing::Job(body) = &role.backing else { return Ok(self.kind(&what, "Pod")?) };
         self.kind(&what, "Job.batch")?;
         let fields = body["spec"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
         if let Some(field) = fields.into_iter().find(|field| !OF_A_JOB.contains(field)) {
             let value = shown(&body["spec"][field].to_string());
-            return Err(format!("{what}: its Job has /spec/{field}: {value}, which is not a plugin's to say"));
+            return Err(format!("{what}: its Job has /spec/{field}: {value}, which is not a plugin's to say").into());
         }
         self.all(&what, &json!({ "metadata": body["metadata"] }), &[])
     }
 
     /// An object, with its body unless `bind` gives it.
-    pub(super) fn object(&self, object: &Object) -> Result<(), String> {
+    pub(super) fn object(&self, object: &Object) -> Result<(), Objection> {
         let what = format!("object {}", object.key);
         let kind = id(&object.api_version, &object.kind);
         if is_never(object.api_version.split_once('/').map_or("", |(group, _)| group), &object.kind) {
-            return Err(format!("{what}: no plan may have a {kind}"));
+            return Err(format!("{what}: no plan may have a {kind}").into());
         }
         self.kind(&what, &kind)?;
         if !object.remove_when.is_empty() {
@@ -82,7 +83,7 @@ impl<'a> Provenance<'a> {
         if let Upkeep::Follow(pointers) = &object.upkeep
             && let Some(pointer) = pointers.iter().find(|pointer| !may_follow(pointer))
         {
-            return Err(format!("{what}: upkeep: {pointer} is the host's or another controller's to write"));
+            return Err(format!("{what}: upkeep: {pointer} is the host's or another controller's to write").into());
         }
         match &object.body {
             Body::Fixed(body, fill) => self.body(object, body, fill),
@@ -91,10 +92,10 @@ impl<'a> Provenance<'a> {
     }
 
     /// The body of an object, from the plan or from `bind`.
-    pub(super) fn body(&self, object: &Object, body: &Value, fill: &[(String, Text)]) -> Result<(), String> {
+    pub(super) fn body(&self, object: &Object, body: &Value, fill: &[(String, Text)]) -> Result<(), Objection> {
         let what = format!("object {}", object.key);
         if body.get("status").is_some() {
-            return Err(format!("{what}: /status is not a plugin's to write"));
+            return Err(format!("{what}: /status is not a plugin's to write").into());
         }
         let pod = names::role_of_object(self.plan, object).map(|role| names::of_replica(role, &self.job.name, 0));
         let filled = self.filled(body, fill, pod.as_deref());
@@ -154,37 +155,49 @@ impl<'a> Provenance<'a> {
     }
 
     /// The JSON makes use of nothing but what it may. `varying` are pointers whose text differs from replica to replica.
-    fn all(&self, what: &str, json: &Value, varying: &[&str]) -> Result<(), String> {
+    fn all(&self, what: &str, json: &Value, varying: &[&str]) -> Result<(), Objection> {
         self.each(what, uses(json), varying)
     }
 
-    fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), String> {
+    fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
         for used in uses {
             let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
             if varies && !self.is_own(&used) {
                 let Use { at, .. } = used;
                 return Err(format!(
                     "{what}: {at} differs from replica to replica, which only names of the plan's own may"
-                ));
+                )
+                .into());
+            }
+            if is_hosts(&used)
+                && let Some(at) = self.users().get(&(used.need, used.exact.clone()))
+            {
+                return Err(Rejection::field(field_of_spec(&[at]), "is the host's to write: remove it").into());
             }
             if !self.may(&used) {
                 let Use { need, word, exact, at } = used;
                 let (at, value) = (shown(&at), shown(&exact));
                 let out = way_out(need, &word);
-                return Err(format!("{what}: {at} is {value}, which the job's user does not ask for; {out}"));
+                return Err(format!("{what}: {at} is {value}, which the job's user does not ask for; {out}").into());
             }
         }
         Ok(())
     }
 
     fn may(&self, used: &Use) -> bool {
-        let is_hosts = used.need == Need::Mark && used.word.as_str() == ownership::MADE_BY;
-        let is_users = || self.users().contains(&(used.need, used.exact.clone()));
-        !is_hosts && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
+        let is_users = || self.users().contains_key(&(used.need, used.exact.clone()));
+        !is_hosts(used) && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
     }
 
-    fn users(&self) -> &BTreeSet<(Need, String)> {
-        self.users.get_or_init(|| uses(&self.job.spec).into_iter().map(|used| (used.need, used.exact)).collect())
+    /// What the job's spec makes use of. A template in it is read as a template, too, whatever the fields around it are
+    /// called.
+    fn users(&self) -> &BTreeMap<(Need, String), String> {
+        self.users.get_or_init(|| {
+            let templates = self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
+            let parts = templates.chain([""]).filter_map(|at| Some((at, self.job.spec.pointer(at)?)));
+            let uses = parts.flat_map(|(at, part)| uses(part).into_iter().map(move |used| used.within(at)));
+            uses.map(|used| ((used.need, used.exact), used.at)).collect()
+        })
     }
 
     /// It is an object of this plan, or the job's own namespace.
@@ -259,6 +272,11 @@ fn id(api_version: &str, kind: &str) -> String {
         Some((group, _)) => format!("{kind}.{group}"),
         None => kind.to_owned(),
     }
+}
+
+/// It is the host's own mark, which nobody else may set.
+fn is_hosts(used: &Use) -> bool {
+    used.need == Need::Mark && used.word.as_str() == ownership::MADE_BY
 }
 
 /// What would allow it.

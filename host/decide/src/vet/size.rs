@@ -1,9 +1,12 @@
-//! How much a plan may ask for: pods, objects, ports of the nodes.
+//! How much a job may have: levels of its spec, pods, objects, ports of the nodes. What is too much is its user's error,
+//! since it is his numbers that a plan is made of, and other jobs are not to suffer for it.
 
 use crate::{
     grants::Grants,
     names,
     plan::{Backing, Body, Object, Plan, Role},
+    rejection::Rejection,
+    snapshot::Job,
 };
 use serde_json::Value;
 
@@ -16,32 +19,68 @@ const MOST_OBJECTS: u64 = 30_000;
 /// More ports of the nodes than this for one job are refused: there are some thirty thousand for all.
 const MOST_PORTS: u32 = 1000;
 
+/// A spec of more levels than this is refused: a pod's is not half as deep, and readers in plugins may end at 128.
+const MOST_LEVELS: usize = 64;
+
+/// What of the job itself is too much.
+///
 /// # Errors
-/// What is too much, how much it is, and how much would be allowed.
-pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), String> {
+/// What, and how much would be allowed.
+pub(super) fn job(job: &Job) -> Result<(), Rejection> {
+    match is_deeper(&job.spec, MOST_LEVELS) {
+        true => Err(Rejection::TooMuch(format!("spec: it has more than {MOST_LEVELS} levels of objects and lists"))),
+        false => Ok(()),
+    }
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper(field, levels - 1)),
+        _ => false,
+    }
+}
+
+/// # Errors
+/// What is too much, how much it is and where it comes from, and how much would be allowed.
+pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), Rejection> {
+    let roles = plan.roles.iter().map(|role| (role.name.as_str(), pods(role)));
     let bodies = plan.objects.iter().filter_map(|object| match &object.body {
-        Body::Fixed(body, _) => Some(count(body, "replicas")),
+        Body::Fixed(body, _) => Some((object.key.as_str(), count(body, "replicas"))),
         Body::Bound => None,
     });
-    let pods = plan.roles.iter().map(pods).chain(bodies).fold(0, u64::saturating_add);
-    let objects = plan.objects.iter().map(|object| objects(plan, object));
-    let objects = objects.chain(plan.secrets.iter().map(|_| 1)).fold(0, u64::saturating_add);
-    at_most("replicas", pods, grants.max_replicas, "maxReplicas", MOST_REPLICAS)?;
+    at_most("replicas", roles.chain(bodies), grants.max_replicas, "maxReplicas", MOST_REPLICAS)?;
+    let objects = plan.objects.iter().map(|object| (object.key.as_str(), objects(plan, object)));
+    let objects = objects.chain(plan.secrets.iter().map(|secret| (secret.key.as_str(), 1)));
     at_most("objects", objects, grants.max_objects, "maxObjects", MOST_OBJECTS)?;
     if plan.host_ports > MOST_PORTS {
-        return Err(format!("{} ports of the nodes are more than {MOST_PORTS}", plan.host_ports));
+        let message = format!("{} ports of the nodes are more than {MOST_PORTS}", plan.host_ports);
+        return Err(Rejection::TooMuch(message));
     }
     Ok(())
 }
 
-fn at_most(what: &str, there: u64, granted: Option<u32>, grant: &str, most: u64) -> Result<(), String> {
-    match granted.map(u64::from).filter(|granted| *granted < most) {
-        Some(granted) if there > granted => {
-            Err(format!("{there} {what} are more than {granted}; `spec.grants.{grant}: {there}` would allow them"))
-        }
-        _ if there > most => Err(format!("{there} {what} are more than {most}")),
-        _ => Ok(()),
+fn at_most<'a>(
+    what: &str,
+    parts: impl Iterator<Item = (&'a str, u64)> + Clone,
+    granted: Option<u32>,
+    grant: &str,
+    most: u64,
+) -> Result<(), Rejection> {
+    let there = parts.clone().map(|(_, count)| count).fold(0, u64::saturating_add);
+    let granted = granted.map(u64::from).filter(|granted| *granted < most);
+    if there <= granted.unwrap_or(most) {
+        return Ok(());
     }
+    let largest = parts.max_by_key(|(_, count)| *count);
+    let most_of_them = largest.map(|(name, count)| format!(" ({count} of {name})")).unwrap_or_default();
+    Err(Rejection::TooMuch(match granted {
+        Some(granted) => format!(
+            "{there} {what}{most_of_them} are more than {granted}; `spec.grants.{grant}: {there}` would allow them"
+        ),
+        None => format!("{there} {what}{most_of_them} are more than {most}, the most for one job"),
+    }))
 }
 
 /// The pods of a role; those of a Job behind it, as many as it may have at once or in all.

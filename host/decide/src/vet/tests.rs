@@ -1,6 +1,6 @@
 //! Plans that reach beyond their job, one attempt each, and the same allowed when the job's user or a grant says so.
 
-use super::{bodies, description, vet};
+use super::description;
 use crate::{
     grants::Grants,
     plan::{
@@ -13,15 +13,25 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Why a plan is refused, in words.
+fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
+    super::vet(descriptor, job, grants, plan).map_err(|objection| objection.to_string())
+}
+
+/// The same of bodies that `bind` gave.
+fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), String> {
+    super::bodies(job, grants, plan, bodies).map_err(|objection| objection.to_string())
+}
+
 fn text(fixed: &str) -> Text {
     Text(vec![Piece::Fixed(fixed.into())])
 }
 
-fn named(suffix: &str) -> Text {
+pub(super) fn named(suffix: &str) -> Text {
     Text(vec![Piece::JobName, Piece::Fixed(suffix.into())])
 }
 
-fn job(spec: Value) -> Job {
+pub(super) fn job(spec: Value) -> Job {
     Job { spec, ..testkit::job("job", "uid-of-job") }
 }
 
@@ -37,7 +47,7 @@ fn child(api_version: &str, kind: &str) -> ChildKind {
     }
 }
 
-fn descriptor() -> Descriptor {
+pub(super) fn descriptor() -> Descriptor {
     let kinds = [("v1", "Pod"), ("batch/v1", "Job"), ("v1", "Service"), ("v1", "ConfigMap"), ("apps/v1", "Deployment")];
     Descriptor {
         name: "echo".into(),
@@ -60,7 +70,7 @@ fn descriptor() -> Descriptor {
     }
 }
 
-fn role(template: Value) -> Role {
+pub(super) fn role(template: Value) -> Role {
     Role {
         name: "worker".into(),
         replicas: 2,
@@ -69,6 +79,7 @@ fn role(template: Value) -> Role {
         hostname: None,
         subdomain: None,
         template,
+        template_at: None,
         env: vec![],
         labels: vec![],
         fill: vec![],
@@ -77,7 +88,7 @@ fn role(template: Value) -> Role {
     }
 }
 
-fn object(api_version: &str, kind: &str, body: Value) -> Object {
+pub(super) fn object(api_version: &str, kind: &str, body: Value) -> Object {
     Object {
         key: "it".into(),
         api_version: api_version.into(),
@@ -103,14 +114,14 @@ fn secret() -> SecretRecipe {
     }
 }
 
-fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
+pub(super) fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
     let policy =
         Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All, ttl: None };
     Plan { roles, objects, secrets: vec![], host_ports: 0, policy, warnings: vec![] }
 }
 
 /// Its kinds, and what else is said.
-fn granted(more: &Value) -> Grants {
+pub(super) fn granted(more: &Value) -> Grants {
     Grants::wanted_by(&descriptor()).with(&Grants::asked(more).unwrap())
 }
 
@@ -670,8 +681,11 @@ fn a_job_behind_a_role_takes_over_no_pods_and_is_no_larger_than_a_role() {
     for (body, words) in [
         (json!({ "spec": { "manualSelector": true, "selector": {} } }), "/spec/manualSelector"),
         (json!({ "spec": { "managedBy": "x" } }), "/spec/managedBy"),
-        (json!({ "spec": { "parallelism": 1_000_000_000 } }), "1000000000 replicas"),
-        (json!({ "spec": { "completions": -1 } }), "replicas are more than 10000"),
+        (
+            json!({ "spec": { "parallelism": 1_000_000_000 } }),
+            "1000000000 replicas (1000000000 of worker) are more than 10000",
+        ),
+        (json!({ "spec": { "completions": -1 } }), "are more than 10000, the most for one job"),
         (json!({ "metadata": { "labels": { "controller-uid": "x" } } }), "/metadata/labels/controller-uid"),
     ] {
         let message = backed(body).unwrap_err();
@@ -687,9 +701,12 @@ fn limits_namespaces_ports_and_deletions_are_granted() {
     let of =
         |grants: Value, plan: &Plan| vet(&descriptor(), &modest(), &granted(&json!({})).with_limits(&grants), plan);
     let cases = [
-        (json!({ "maxReplicas": 1 }), small.clone(), "2 replicas are more than 1; `spec.grants.maxReplicas: 2`"),
-        (json!({ "maxObjects": 0 }), small.clone(), "1 objects are more than 0; `spec.grants.maxObjects: 1`"),
-        (json!({ "namespaces": ["other"] }), small.clone(), "`spec.grants.namespaces` lacks it"),
+        (
+            json!({ "maxReplicas": 1 }),
+            small.clone(),
+            "2 replicas (2 of worker) are more than 1; `spec.grants.maxReplicas: 2`",
+        ),
+        (json!({ "maxObjects": 0 }), small.clone(), "1 objects (1 of it) are more than 0; `spec.grants.maxObjects: 1`"),
         (json!({}), Plan { host_ports: 20, ..small.clone() }, "`spec.grants.hostPorts: true` would allow it"),
         (
             json!({}),
@@ -739,7 +756,8 @@ fn a_bound_body_is_held_to_the_same() {
 fn the_hosts_own_annotation_is_not_even_the_users() {
     let template = template(&json!({}), &json!({}), &json!({ "annotations": { "troupe.dev/plugin-digest": "x" } }));
     let message = verdict(&job(json!({ "template": template })), &granted(&json!({})), &template).unwrap_err();
-    assert!(message.contains("/metadata/annotations/troupe.dev~1plugin-digest"), "{message}");
+    let field = "spec.template.metadata.annotations[troupe.dev/plugin-digest]";
+    assert_eq!(message, format!("{field}: is the host's to write: remove it"));
 }
 
 #[test]
@@ -796,14 +814,14 @@ mod what_the_host_writes_into {
         let mut plan = plan();
         change(&mut plan);
         let grants = Grants { images: BTreeSet::from(["*".to_owned()]), ..Grants::wanted_by(&descriptor) };
-        vet(&descriptor, &idle().job, &grants, &plan).err()
+        vet(&descriptor, &idle().job, &grants, &plan).err().map(|objection| objection.to_string())
     }
 
     #[test]
     fn what_the_host_writes_into_must_be_an_object() {
         assert_eq!(refused(|_| {}), None);
         let labels = refused(|plan| plan.roles[0].template["metadata"] = json!({ "labels": "x" }));
-        assert_eq!(labels.unwrap(), "role worker: the labels of its template are no object");
+        assert_eq!(labels.unwrap(), "role worker: what is at /metadata/labels of the template is not an object");
         let spec = refused(|plan| plan.roles[1].backing = Backing::Job(json!({ "spec": 1 })));
         assert_eq!(spec.unwrap(), "role launcher: the spec of its Job is no object");
     }

@@ -16,6 +16,13 @@ pub(super) struct Use {
     pub(super) at: String,
 }
 
+impl Use {
+    /// The same, of a whole that has this part at a pointer.
+    pub(super) fn within(self, part: &str) -> Self {
+        Self { at: format!("{part}{}", self.at), ..self }
+    }
+}
+
 /// What a part of JSON is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {

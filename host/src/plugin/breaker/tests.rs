@@ -12,6 +12,19 @@ fn job(uid: &str, generation: i64) -> Job {
     Job { generation, ..testkit::job(uid, uid) }
 }
 
+/// The same in a namespace of this name.
+fn of(namespace: &str, uid: &str) -> Job {
+    Job { namespace: namespace.into(), ..job(&format!("{namespace}-{uid}"), 1) }
+}
+
+fn fault(words: &str) -> NoPlan {
+    Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: words.into() }.into()
+}
+
+fn out_of(budget: &str) -> NoPlan {
+    Fault::OutOfBudget { plugin: "p".into(), function: "plan".into(), budget: budget.into() }.into()
+}
+
 impl World {
     fn new() -> Self {
         Self { breakers: Breakers::default(), now: Timestamp::UNIX_EPOCH }
@@ -22,24 +35,33 @@ impl World {
     }
 
     fn case<'a>(&self, job: &'a Job) -> Case<'a> {
-        Case { plugin: "p", digest: "d", job, now: self.now }
+        Case { plugin: "p", digest: "d", job, now: self.now, is_heavy: false }
+    }
+
+    /// Why the plugin is not asked about this job.
+    fn paused(&self, job: &Job) -> Option<NoPlan> {
+        self.breakers.admit(&self.case(job)).err()
     }
 
     /// How long the plugin is not asked about this job: 0 if it may be asked now.
     fn pause(&self, job: &Job) -> i64 {
-        match self.breakers.admit(&self.case(job)) {
-            Ok(()) => 0,
-            Err(Fault::BreakerOpen { until, .. }) => until.duration_since(self.now).as_secs(),
-            Err(other) => panic!("{other}"),
+        match self.paused(job) {
+            None => 0,
+            Some(NoPlan::Faulted(Fault::BreakerOpen { until, .. })) => until.duration_since(self.now).as_secs(),
+            Some(other) => panic!("{other}"),
         }
+    }
+
+    /// The plugin is asked and gives no answer; what its job is told.
+    fn gives(&self, job: &Job, no_plan: NoPlan) -> NoPlan {
+        self.breakers.unanswered(&self.case(job), no_plan)
     }
 
     /// The plugin is asked and fails; the reason that its job gets.
     fn fails(&self, job: &Job) -> &'static str {
-        let fault = Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: "it fell".into() };
-        match self.breakers.unanswered(&self.case(job), fault.into()) {
+        match self.gives(job, fault("it fell")) {
             NoPlan::Faulted(fault) => fault.reason(),
-            NoPlan::Rejected(_) => "Rejected",
+            NoPlan::Rejected(rejection) => rejection.reason(),
         }
     }
 
@@ -51,13 +73,13 @@ impl World {
         self.breakers.state("p", "d", self.now).position
     }
 
-    /// Three jobs fail twice each.
+    /// Of each of three namespaces a job fails twice.
     fn with_all_failing() -> Self {
         let world = Self::new();
-        for uid in ["a", "b", "c", "a", "b"] {
-            assert_eq!(world.fails(&job(uid, 1)), "Trapped");
+        for namespace in ["a", "b", "c", "a", "b"] {
+            assert_eq!(world.fails(&of(namespace, "1")), "Trapped");
         }
-        assert_eq!(world.fails(&job("c", 1)), "BreakerOpen");
+        assert_eq!(world.fails(&of("c", "1")), "BreakerOpen");
         world
     }
 }
@@ -130,14 +152,61 @@ fn a_job_that_was_changed_is_asked_about_at_once() {
 }
 
 #[test]
-fn faults_of_several_jobs_open_the_plugins_circuit_for_all() {
+fn faults_of_several_jobs_of_a_namespace_open_its_circuit_and_no_others() {
+    let world = World::new();
+    for uid in ["1", "2", "3", "1", "2", "3"] {
+        world.fails(&of("noisy", uid));
+    }
+    assert_eq!((world.pause(&of("noisy", "4")), world.pause(&of("quiet", "1"))), (60, 0));
+    assert_eq!(world.position(), Position::Closed);
+    assert_eq!(world.breakers.state("p", "d", world.now).namespaces, 1);
+    let told = world.paused(&of("noisy", "4")).unwrap().to_string();
+    assert!(told.contains("jobs in this namespace") && told.contains("it fell"), "{told}");
+    for uid in 0..1000 {
+        world.fails(&of("noisy", &uid.to_string()));
+    }
+    assert_eq!((world.pause(&of("quiet", "1")), world.position()), (0, Position::Closed));
+}
+
+#[test]
+fn faults_in_several_namespaces_open_the_plugins_circuit_for_all() {
     let world = World::with_all_failing();
-    assert_eq!(world.pause(&job("innocent", 1)), 30);
+    assert_eq!(world.pause(&of("innocent", "1")), 30);
     assert!(matches!(world.position(), Position::Open { cause, .. } if cause.contains("it fell")));
 }
 
 #[test]
-fn an_answer_in_between_keeps_the_plugins_circuit_closed() {
+fn no_namespace_reads_what_another_caused() {
+    let world = World::new();
+    for (namespace, words) in [("a", "of a"), ("b", "of b"), ("a", "of a"), ("b", "of b"), ("c", "of c"), ("c", "of c")]
+    {
+        world.gives(&of(namespace, "1"), fault(words));
+    }
+    let told = world.paused(&of("innocent", "1")).unwrap().to_string();
+    assert!(told.ends_with(OF_OTHERS) && !told.contains("of c"), "{told}");
+    assert!(world.paused(&of("c", "2")).unwrap().to_string().contains("of c"));
+}
+
+#[test]
+fn a_plugin_that_answers_somebody_works_whatever_others_see() {
+    let mut world = World::new();
+    world.answers(&of("good", "1"));
+    world.wait(30);
+    for namespace in 0..100 {
+        for uid in 0..10 {
+            world.fails(&of(&namespace.to_string(), &uid.to_string()));
+        }
+    }
+    assert_eq!((world.position(), world.pause(&of("innocent", "1"))), (Position::Closed, 0));
+    world.wait(31);
+    for namespace in ["x", "y", "z", "x", "y", "z"] {
+        world.fails(&of(namespace, "1"));
+    }
+    assert_eq!(world.pause(&of("innocent", "1")), 30);
+}
+
+#[test]
+fn an_answer_in_between_keeps_all_other_circuits_closed() {
     let world = World::new();
     for round in 0..20 {
         for uid in ["a", "b", "c"] {
@@ -145,14 +214,47 @@ fn an_answer_in_between_keeps_the_plugins_circuit_closed() {
         }
         world.answers(&job("good", 1));
     }
-    assert_eq!(world.position(), Position::Closed);
+    assert_eq!((world.position(), world.pause(&job("other", 1))), (Position::Closed, 0));
 }
 
 #[test]
-fn one_job_probes_for_all_and_another_may_when_it_does_not_come_back() {
+fn what_a_job_burns_is_held_against_that_job_alone_and_told_as_its_rejection() {
+    let world = World::new();
+    let too_much: NoPlan = Rejection::TooMuch("300000 bytes".into()).into();
+    for namespace in ["a", "b", "c", "d"] {
+        for uid in ["1", "2", "3"] {
+            let heavy = of(namespace, uid);
+            for _ in 0..3 {
+                assert_eq!(world.gives(&heavy, too_much.clone()), too_much);
+            }
+            assert_eq!(world.paused(&heavy), Some(too_much.clone()), "it is not asked again for a while");
+        }
+        assert_eq!(world.pause(&of(namespace, "innocent")), 0);
+    }
+    assert_eq!((world.position(), world.breakers.state("p", "d", world.now).jobs), (Position::Closed, 12));
+}
+
+#[test]
+fn a_heavy_job_that_runs_out_of_time_and_a_host_that_runs_out_of_instances_are_not_the_plugins_fault() {
+    let world = World::new();
+    for uid in 0..100 {
+        let (heavy, modest) = (of(&format!("h{uid}"), "1"), of(&format!("m{uid}"), "1"));
+        let case = Case { is_heavy: true, ..world.case(&heavy) };
+        assert_eq!(world.breakers.unanswered(&case, out_of("time")), out_of("time"));
+        assert_eq!(world.gives(&modest, out_of("instances")), out_of("instances"));
+    }
+    assert_eq!(world.position(), Position::Closed);
+    for uid in 0..6 {
+        world.gives(&of(&uid.to_string(), "1"), out_of("time"));
+    }
+    assert!(matches!(world.position(), Position::Open { .. }));
+}
+
+#[test]
+fn one_namespace_probes_for_all_and_another_may_when_it_does_not_come_back() {
     let mut world = World::with_all_failing();
     world.wait(30);
-    let (first, second) = (job("first", 1), job("second", 1));
+    let (first, second) = (of("first", "1"), of("second", "1"));
     assert_eq!((world.pause(&first), world.pause(&second), world.pause(&first)), (0, 30, 0));
     assert_eq!(world.position(), Position::HalfOpen);
     world.wait(30);
@@ -164,15 +266,16 @@ fn one_job_probes_for_all_and_another_may_when_it_does_not_come_back() {
 #[test]
 fn a_late_answer_does_not_close_a_circuit_that_opened_meanwhile() {
     let world = World::with_all_failing();
-    world.answers(&job("asked before", 1));
-    assert_eq!(world.pause(&job("innocent", 1)), 30);
+    world.answers(&of("late", "1"));
+    assert_eq!(world.pause(&of("innocent", "1")), 30);
 }
 
 #[test]
-fn however_many_jobs_fail_the_breaker_holds_only_so_many() {
+fn however_many_jobs_and_namespaces_fail_the_breaker_holds_only_so_many() {
     let world = World::new();
-    for uid in 0..MOST_JOBS + 100 {
-        world.fails(&job(&uid.to_string(), 1));
+    for uid in 0..MOST + 100 {
+        world.fails(&of(&uid.to_string(), "1"));
     }
-    assert_eq!(world.breakers.lock().jobs.len(), MOST_JOBS);
+    let circuits = world.breakers.lock();
+    assert_eq!((circuits.jobs.len(), circuits.namespaces.len()), (MOST, MOST));
 }

@@ -25,7 +25,7 @@ const MOST: usize = 64;
 const MOST_REFERRED: usize = 32 << 20;
 
 /// A result whose error names the field that is wrong and what is wrong with it.
-type Checked<T> = Result<T, String>;
+type Checked<T> = Result<T, Stop>;
 
 pub(super) fn refusal(said: wit::Refusal) -> Stop {
     match said {
@@ -44,18 +44,21 @@ pub(super) fn refusal(said: wit::Refusal) -> Stop {
 /// The value in the text, which may have so many bytes.
 fn json(what: &str, text: &str, most: usize) -> Checked<Value> {
     if text.len() > most {
-        return Err(format!("{what}: {} bytes are more than {most}", text.len()));
+        return Err(Stop::TooLarge(format!("{what}: {} bytes are more than {most}", text.len())));
     }
-    serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("{what}: {error}").into())
 }
 
 fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
     let value = json(what, text, most)?;
-    if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object")) }
+    if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object").into()) }
 }
 
 fn pointer(what: &str, text: String) -> Checked<String> {
-    if text.starts_with('/') { Ok(text) } else { Err(format!("{what}: {text:?} is no JSON pointer to a field")) }
+    match text.starts_with('/') {
+        true => Ok(text),
+        false => Err(format!("{what}: {text:?} is no JSON pointer to a field").into()),
+    }
 }
 
 fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
@@ -79,7 +82,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
     });
     let children = said.children.into_iter().map(|child| {
         if child.kind == "Secret" {
-            return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned());
+            return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned().into());
         }
         Ok(plan::ChildKind {
             keep: pointers(&format!("keep of {}", child.kind), child.keep)?,
@@ -108,7 +111,8 @@ pub(super) fn job_plan(said: wit::JobPlan, spec: &Value, limits: &Limits) -> Che
     });
     let referred: usize = referred.map(weight::json).sum();
     if referred > MOST_REFERRED {
-        return Err(format!("its roles refer to {referred} bytes of templates, more than {MOST_REFERRED}"));
+        let message = format!("its roles refer to {referred} bytes of templates, more than {MOST_REFERRED}");
+        return Err(Stop::TooLarge(message));
     }
     Ok(plan::Plan {
         roles: said.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
@@ -139,9 +143,11 @@ fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         name: entry.name,
         value: text(entry.value),
     };
+    let (template, template_at) = template(&what("template"), said.template, spec, limits)?;
     Ok(plan::Role {
         backing,
-        template: template(&what("template"), said.template, spec, limits)?,
+        template,
+        template_at,
         replicas: said.replicas,
         pod_name: text(said.pod_name),
         hostname: said.hostname.map(text),
@@ -158,19 +164,21 @@ fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
     })
 }
 
-fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> Checked<Value> {
+/// The template, and where the user's stands that it was made of.
+fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
     let (at, edits) = match said {
-        wit::Template::Whole(json) => return json_object(what, &json, limits.body),
+        wit::Template::Whole(json) => return Ok((json_object(what, &json, limits.body)?, None)),
         wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
     };
     let edits = edits.into_iter().map(|edit| match edit {
         wit::Edit::Set((at, value)) => Ok(Edit::Set(pointer(what, at)?, json(what, &value, limits.body)?)),
         wit::Edit::Append((at, items)) => match json(what, &items, limits.body)? {
             Value::Array(items) => Ok(Edit::Append(pointer(what, at)?, items)),
-            _ => Err(format!("{what}: what is appended at {at} is not a JSON array")),
+            _ => Err(format!("{what}: what is appended at {at} is not a JSON array").into()),
         },
     });
-    edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|error| format!("{what}: {error}"))
+    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| objection.about(what))?;
+    Ok((template, Some(at)))
 }
 
 fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
@@ -272,11 +280,11 @@ pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) ->
     let mut bodies = BTreeMap::new();
     for (key, body) in said.bodies {
         if !wanted.contains(&key) {
-            return Err(format!("body of object {key}: it was not asked for"));
+            return Err(format!("body of object {key}: it was not asked for").into());
         }
         let body = json_object(&format!("body of object {key}"), &body, limits.answer)?;
         if bodies.insert(key.clone(), body).is_some() {
-            return Err(format!("body of object {key}: it stands twice"));
+            return Err(format!("body of object {key}: it stands twice").into());
         }
     }
     Ok(bodies)
@@ -285,7 +293,7 @@ pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) ->
 pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
     let status = json_object("status", &said.status, limits.answer)?;
     if status.get("troupe").is_some() {
-        return Err("status: the field troupe is the host's".to_owned());
+        return Err("status: the field troupe is the host's".to_owned().into());
     }
     Ok(plan::Verdict {
         status,
@@ -322,7 +330,7 @@ mod tests {
             grants: "{}".into(),
             event_source: "tales".into(),
         };
-        let refused = descriptor(said("Secret"), &Limits::default()).unwrap_err();
+        let Err(Stop::Unacceptable(refused)) = descriptor(said("Secret"), &Limits::default()) else { panic!() };
         assert_eq!(refused, "child Secret: the host reads no Secrets; plan one by a recipe instead");
         assert_eq!(descriptor(said("ConfigMap"), &Limits::default()).unwrap().children[0].kind, "ConfigMap");
     }

@@ -1,0 +1,56 @@
+//! What the host writes into a template must be able to hold it: objects, lists and texts where they belong.
+
+use crate::{
+    plan::{EnvEntry, Role},
+    rejection::{Objection, Rejection, field_of_spec},
+    template::{kind, wrong_type},
+};
+use serde_json::Value;
+
+/// # Errors
+/// The place of the template, and what would be right there. It is the user's error where the template of the job's spec
+/// has it so.
+pub(super) fn vet(spec: &Value, role: &Role) -> Result<(), Objection> {
+    let user = role.template_at.as_deref().and_then(|at| Some((at, spec.pointer(at)?)));
+    let must_be = |at: &str, right: &'static str| match role.template.pointer(at) {
+        None | Some(Value::Null) => Ok(()),
+        Some(there) if kind(there) == right => Ok(()),
+        Some(_) => Err(wrong_type(user, at, right)),
+    };
+    for at in ["/metadata", "/metadata/labels", "/metadata/annotations", "/spec"] {
+        must_be(at, "an object")?;
+    }
+    for (text, at) in [(&role.hostname, "/spec/hostname"), (&role.subdomain, "/spec/subdomain")] {
+        if text.is_some() {
+            must_be(at, "a string")?;
+        }
+    }
+    must_be("/spec/containers", "a list")?;
+    let containers = role.template.pointer("/spec/containers").and_then(Value::as_array);
+    let containers = containers.map_or(&[][..], Vec::as_slice);
+    if containers.is_empty() && role.replicas > 0 {
+        return Err(no_containers(role));
+    }
+    for (place, container) in containers.iter().enumerate() {
+        must_be(&format!("/spec/containers/{place}"), "an object")?;
+        if role.env.iter().any(|entry| is_for(entry, place, container)) {
+            must_be(&format!("/spec/containers/{place}/env"), "a list")?;
+        }
+    }
+    Ok(())
+}
+
+fn is_for(entry: &EnvEntry, place: usize, container: &Value) -> bool {
+    entry.is_for(place, container["name"].as_str().unwrap_or_default())
+}
+
+/// A plugin leaves the user's containers alone, so that it is the user who has none.
+fn no_containers(role: &Role) -> Objection {
+    match &role.template_at {
+        Some(at) => {
+            let path = field_of_spec(&[at, "/spec/containers"]);
+            Rejection::field(path, "must have at least one container").into()
+        }
+        None => "its template has no containers".to_owned().into(),
+    }
+}

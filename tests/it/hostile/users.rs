@@ -1,0 +1,316 @@
+//! Jobs that no plugin can do anything with: each is its user's error, told on that job alone, and whoever else has jobs
+//! of the framework is served.
+
+use super::{hostile_alone, job_of, judge, plan, plugins};
+use decide::{
+    Snapshot,
+    plan::{Answer, Fault, Rejection, Scope},
+    snapshot::Job,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use troupe::{
+    plugin::{Limits, NoPlan, Plugins, Position, Seam, Settings},
+    plugin_resource::PluginLimits,
+};
+
+fn role(replicas: u32) -> Value {
+    let container = json!({ "name": "main", "image": "i", "env": [{ "name": "A", "value": "1" }], "args": ["x"] });
+    let metadata = json!({ "labels": { "team": "x" }, "annotations": { "note": "y" } });
+    let spec = json!({ "restartPolicy": "Never", "containers": [container], "volumes": [{ "name": "v", "emptyDir": {} }],
+        "dnsConfig": { "searches": ["x"] } });
+    json!({ "replicas": replicas, "template": { "metadata": metadata, "spec": spec } })
+}
+
+/// A job of each framework that comes with the host, with most of what its users may say.
+fn samples() -> [(&'static str, Value); 3] {
+    let paddle = json!({ "cleanPodPolicy": "Never", "intranet": "Service", "withGloo": 1, "ps": role(2),
+        "worker": role(2), "schedulingPolicy": { "minAvailable": 1, "queue": "q" } });
+    let mpi = json!({ "slotsPerWorker": 1, "mpiImplementation": "OpenMPI", "sshAuthMountPath": "/root/.ssh",
+        "runPolicy": { "cleanPodPolicy": "Running", "backoffLimit": 1, "suspend": false,
+            "schedulingPolicy": { "minAvailable": 1 } },
+        "mpiReplicaSpecs": { "Launcher": role(1), "Worker": role(2) } });
+    let rhino = json!({ "image": "i", "appExec": "./f", "appArgs": ["a"], "parallelism": 2, "ttl": 60, "dataServer": "s",
+        "dataPath": "/d", "memoryAllocationMode": "FixedTotalMemory", "memoryAllocationSize": 1 });
+    [("paddle", paddle), ("mpi", mpi), ("rhino", rhino)]
+}
+
+/// The same job in another namespace, under another uid.
+fn within(snapshot: &Snapshot, namespace: &str, uid: &str) -> Snapshot {
+    let mut snapshot = snapshot.clone();
+    let job = Arc::make_mut(&mut snapshot.job);
+    (job.namespace, job.uid) = (namespace.into(), uid.into());
+    snapshot.ledger.uid = uid.into();
+    snapshot
+}
+
+fn ask(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
+    match plan(plugins, snapshot) {
+        Ok(plan) => judge(plugins, snapshot, &plan, &[]),
+        Err(no_plan) => no_plan.into(),
+    }
+}
+
+fn rejected(answer: Answer) -> Rejection {
+    match answer {
+        Answer::Rejected(rejection) => rejection,
+        answer => panic!("not the user's error: {answer:?}"),
+    }
+}
+
+fn serves(plugins: &Plugins, snapshot: &Snapshot) {
+    let answer = ask(plugins, snapshot);
+    assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
+    let breakers = plugins.breakers(snapshot.now);
+    assert!(breakers.iter().all(|it| it.position == Position::Closed && it.jobs + it.namespaces == 0), "{breakers:?}");
+}
+
+#[test]
+fn six_jobs_with_too_many_replicas_are_rejected_with_the_limit_and_stop_nobody() {
+    let plugins = plugins();
+    for (framework, spec) in samples() {
+        let good = within(&job_of(&plugins, framework, spec.clone()), "quiet", "good");
+        let places = ["/worker/replicas", "/mpiReplicaSpecs/Worker/replicas", "/parallelism"];
+        for number in 0..6 {
+            let mut bad = within(&good, "noisy", &format!("bad-{number}"));
+            for place in places {
+                if let Some(replicas) = Arc::make_mut(&mut bad.job).spec.pointer_mut(place) {
+                    *replicas = json!(10_001);
+                }
+            }
+            for _ in 0..6 {
+                let told = rejected(ask(&plugins, &bad)).to_string();
+                assert!(told.contains("10001") && told.contains("10000"), "{framework}: {told}");
+            }
+        }
+        serves(&plugins, &good);
+    }
+}
+
+#[test]
+fn six_jobs_outside_the_granted_namespaces_are_rejected_and_stop_nobody() {
+    let plugins = plugins();
+    for (framework, spec) in samples() {
+        let good = within(&job_of(&plugins, framework, spec), "quiet", "good");
+        let [digest] = &plugins.digests_of(framework)[..] else { panic!("one digest") };
+        let mut grants = plugins.prepared(digest).unwrap().descriptor.asks.clone();
+        grants.namespaces = Some(["quiet".to_owned()].into());
+        let granted = decide::grants::Grants::wanted_by(&plugins.prepared(digest).unwrap().descriptor).with(&grants);
+        let granted = decide::grants::Grants { namespaces: grants.namespaces, ..granted };
+        plugins.restrict(digest, &Settings { grants: Some(granted), ..Settings::default() });
+        for number in 0..6 {
+            let bad = within(&good, "noisy", &format!("bad-{number}"));
+            for _ in 0..6 {
+                let told = rejected(ask(&plugins, &bad)).to_string();
+                assert!(told.contains("namespace noisy") && told.contains("spec.grants.namespaces"), "{told}");
+            }
+        }
+        serves(&plugins, &good);
+    }
+}
+
+#[test]
+fn a_plugin_that_fails_for_one_namespace_serves_the_others_and_they_read_nothing_of_it() {
+    let plugins = plugins();
+    let job = |namespace: &str, uid: &str, spec| within(&job_of(&plugins, "hostile", spec), namespace, uid);
+    for round in 0..6 {
+        for uid in 0..6 {
+            ask(&plugins, &job("noisy", &format!("{uid}"), json!({ "plan": "trap", "round": round })));
+        }
+    }
+    let good = job("quiet", "good", json!({}));
+    let Answer::Faulted(Fault::BreakerOpen { scope: Scope::Namespace, cause, .. }) =
+        ask(&plugins, &job("noisy", "other", json!({})))
+    else {
+        panic!("its namespace is not asked about");
+    };
+    assert!(cause.contains("as I was told"), "{cause}");
+    assert!(matches!(ask(&plugins, &good), Answer::Judged { .. }));
+
+    let plugins = super::plugins();
+    for namespace in ["a", "b", "c"] {
+        for _ in 0..3 {
+            ask(&plugins, &job(namespace, namespace, json!({ "plan": "trap" })));
+        }
+    }
+    let Answer::Faulted(Fault::BreakerOpen { scope: Scope::Plugin, cause, .. }) = ask(&plugins, &good) else {
+        panic!("three namespaces have seen faults");
+    };
+    assert!(!cause.contains("as I was told") && cause.contains("other namespaces"), "{cause}");
+}
+
+#[test]
+fn what_a_heavy_job_uses_up_is_its_own_doing() {
+    let plugins = plugins();
+    let [digest] = &plugins.digests_of("hostile")[..] else { panic!("one digest") };
+    let limits = PluginLimits { fuel: Some(20_000_000), ..PluginLimits::default() };
+    plugins.restrict(digest, &Settings { limits: Some(limits), ..Settings::default() });
+    let heavy = "x".repeat(70_000);
+    for misdeed in ["loop", "allocate", "huge", "large"] {
+        for function in ["plan", "judge"] {
+            if (misdeed, function) == ("large", "judge") {
+                continue;
+            }
+            for number in 0..6 {
+                let spec = json!({ (function): misdeed, "ballast": heavy });
+                let uid = format!("{misdeed}-{function}-{number}");
+                let told = rejected(ask(&plugins, &within(&job_of(&plugins, "hostile", spec), "noisy", &uid)));
+                assert_eq!(told.reason(), "LimitExceeded");
+                let told = told.to_string();
+                assert!(told.contains("65536") && told.contains(function), "{misdeed}: {told}");
+            }
+        }
+    }
+    serves_hostile(&plugins);
+}
+
+/// Some of its jobs are paused, each for what it burns; others are served.
+fn serves_hostile(plugins: &Plugins) {
+    let good = within(&job_of(plugins, "hostile", json!({})), "noisy", "good");
+    assert!(matches!(ask(plugins, &good), Answer::Judged { .. }));
+    let breakers = plugins.breakers(good.now);
+    assert!(breakers.iter().all(|it| it.position == Position::Closed && it.namespaces == 0), "{breakers:?}");
+}
+
+/// Numbers that are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn draw(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % below as u64).unwrap()
+    }
+
+    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.draw(of.len())].clone()
+    }
+
+    /// What nobody expects anywhere.
+    fn odd(&mut self) -> Value {
+        let deep = (0..80).fold(json!(1), |inner, _| json!([inner]));
+        let words = "w".repeat(100_000);
+        self.pick(&[
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(3),
+            json!(10_001),
+            json!(i64::from(u32::MAX) + 1),
+            json!(u64::MAX),
+            json!(1.5),
+            json!(1e300),
+            json!(""),
+            json!("x"),
+            json!("\u{7}\n\u{202e}"),
+            json!("troupe.dev/plugin-digest"),
+            json!([]),
+            json!({}),
+            json!(["x"]),
+            json!([{ "name": 1 }]),
+            json!({ "x": 1 }),
+            json!({ "troupe.dev/plugin-digest": "x", "job-name": "y" }),
+            deep,
+            json!(words),
+        ])
+    }
+}
+
+/// All places of the JSON.
+fn places(at: &str, json: &Value, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match json {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| places(&format!("{at}/{}", name.replace('/', "~1")), field, found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| places(&format!("{at}/{index}"), item, found));
+        }
+        _ => {}
+    }
+}
+
+/// Makes one thing in the job odd: a value of its spec, a new field in it, its name, its labels, its status.
+fn spoil(dice: &mut Dice, job: &mut Job) {
+    let fields = [
+        "env",
+        "annotations",
+        "labels",
+        "hostname",
+        "subdomain",
+        "hostNetwork",
+        "initContainers",
+        "envFrom",
+        "ports",
+        "volumeMounts",
+        "command",
+        "priorityClassName",
+        "securityContext",
+        "elastic",
+        "limits",
+        "minResources",
+        "metadata",
+        "resources",
+        "requests",
+        "schedulerName",
+        "status",
+        "unheardOf",
+    ];
+    let odd = dice.odd();
+    match dice.draw(10) {
+        0 => job.name = dice.pick(&["a.b".to_owned(), "a".repeat(63), "b".repeat(200), "9".to_owned()]),
+        1 => job.annotations = [("a".to_owned(), odd.to_string())].into(),
+        2 => job.status = odd,
+        draw => {
+            let mut all = vec![];
+            places("", &job.spec, &mut all);
+            let place = dice.pick(&all);
+            let there = job.spec.pointer_mut(&place).expect("it was found there");
+            match there {
+                Value::Object(there) if draw < 6 => drop(there.insert(dice.pick(&fields).to_owned(), odd)),
+                there => *there = odd,
+            }
+        }
+    }
+}
+
+// The plugins that come with the host are to tell every mistake of a user from their own.
+#[test]
+fn whatever_stands_in_a_job_is_never_the_plugins_fault() {
+    let plugins = plugins();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let (mut judged, mut refused) = (0, 0);
+    for number in 0..4000 {
+        let (framework, spec) = dice.pick(&samples());
+        let mut snapshot = within(&job_of(&plugins, framework, spec), "noisy", &format!("uid-{number}"));
+        for _ in 0..=dice.draw(3) {
+            spoil(&mut dice, Arc::make_mut(&mut snapshot.job));
+        }
+        let job = &snapshot.job;
+        match ask(&plugins, &snapshot) {
+            Answer::Judged { .. } => judged += 1,
+            Answer::Rejected(rejection) => {
+                refused += 1;
+                assert!(!rejection.to_string().contains(char::is_control), "{rejection}");
+            }
+            Answer::Faulted(fault) => {
+                let spec: String = job.spec.to_string().chars().take(3000).collect();
+                panic!("{number}: {framework} {}: {fault}\n{spec}\n{}", job.name, job.status);
+            }
+        }
+    }
+    assert!(judged > 500 && refused > 500, "{judged} judged, {refused} refused");
+}
+
+#[test]
+fn a_users_rejection_is_remembered_and_asked_for_once() {
+    let plugins = hostile_alone(Seam::Inline, Limits::default());
+    let bad = job_of(&plugins, "hostile", json!({ "plan": "many replicas" }));
+    let first = plan(&plugins, &bad);
+    assert!(matches!(&first, Err(NoPlan::Rejected(Rejection::TooMuch(_)))), "{first:?}");
+    assert_eq!(plan(&plugins, &bad), first);
+    let calls = plugins.calls();
+    let asked = calls.iter().find(|(plugin, function, _)| plugin == "hostile" && function == "plan");
+    assert_eq!(asked.map(|(_, _, stats)| stats.count), Some(1));
+}
