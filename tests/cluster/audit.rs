@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What the log holds: every finished request, without bodies. Long requests (watches) appear when they end.
 pub(crate) const POLICY: &str = "apiVersion: audit.k8s.io/v1
@@ -15,6 +16,23 @@ omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Metadata
 ";
+
+/// The same, with what writes of pods, Jobs and jobs were answered.
+pub(crate) const ANSWERS: &str = r#"apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+omitManagedFields: true
+rules:
+- level: RequestResponse
+  verbs: [create, update, patch, delete]
+  resources:
+  - {group: "", resources: [pods, pods/status]}
+  - {group: batch, resources: [jobs]}
+  - {group: batch.paddlepaddle.org}
+  - {group: kubeflow.org}
+  - {group: openrhino.org}
+- level: Metadata
+"#;
 
 /// One finished request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +55,8 @@ pub struct Record {
     pub code: u16,
     /// When the request came in, to the microsecond.
     pub at: Timestamp,
+    /// What was answered, where the log holds it ([`Options::audits_answers`](crate::Options::audits_answers)), else null.
+    pub object: Value,
 }
 
 impl Record {
@@ -78,6 +98,8 @@ struct Event {
     #[serde(default)]
     response_status: Status,
     request_received_timestamp: Timestamp,
+    #[serde(default)]
+    response_object: Value,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +136,7 @@ fn parse(line: &str) -> Result<Record> {
         name: event.object_ref.name,
         code: event.response_status.code,
         at: event.request_received_timestamp,
+        object: event.response_object,
     })
 }
 

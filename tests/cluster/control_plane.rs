@@ -1,6 +1,7 @@
 //! A control plane of its own for one test: etcd, API server, controllers, and what the options add.
 
 mod programs;
+mod trouble;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +23,8 @@ use crate::ports::free_port;
 use crate::process::{Process, stop_all, until_alive};
 use crate::run_dir::RunDir;
 use crate::{audit, kwok};
+
+pub use self::trouble::Part;
 
 const START: Duration = Duration::from_secs(90);
 

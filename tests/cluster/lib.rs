@@ -6,6 +6,7 @@
 //! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
 //! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
 //! TROUPE_REQUIRE=frameworks cargo test -p tests node::   # real frameworks as well
+//! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! ```
 //!
 //! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
@@ -13,6 +14,7 @@
 //! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt.
 //! - The frameworks (`frameworks`) need what a node does, and download some hundred megabytes of Debian's and PyPI's packages the first time:
 //!   they are left out unless `TROUPE_REQUIRE` names them. Their images are kept under `target/cluster/images`.
+//! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //!
 //! Everything a run writes is under `target/cluster/run/<unique>`: configurations, data, the audit log, and one log file a process.
 //! The folder is removed when the run ends; it stays, and its path is printed, when the test panics or `TROUPE_KEEP=1`.
@@ -51,6 +53,7 @@ mod kwok;
 mod node;
 mod oci;
 mod options;
+mod overload;
 mod packages;
 mod poll;
 mod ports;
@@ -61,10 +64,11 @@ mod run_dir;
 
 pub use binaries::{Binaries, Tool};
 pub use certificate::certificate;
-pub use control_plane::ControlPlane;
+pub use control_plane::{ControlPlane, Part};
 pub use kwok::{EXIT_CODE, RUN_FOR};
 pub use node::Node;
 pub use options::Options;
+pub use overload::Overload;
 pub use poll::until;
 pub use registry::{Guests, Registry, USER};
 pub use require::Need;

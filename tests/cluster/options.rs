@@ -11,6 +11,7 @@ pub struct Options {
     pub(crate) actors: Vec<String>,
     pub(crate) crds: Vec<CustomResourceDefinition>,
     pub(crate) api_server_flags: Vec<String>,
+    pub(crate) audits_answers: bool,
 }
 
 impl Options {
@@ -48,6 +49,13 @@ impl Options {
     #[must_use]
     pub fn crds(mut self, crds: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
         self.crds.extend(crds);
+        self
+    }
+
+    /// With an audit log that holds what writes of pods, Jobs and jobs were answered (see [`Record::object`](crate::audit::Record::object)).
+    #[must_use]
+    pub fn audits_answers(mut self) -> Self {
+        self.audits_answers = true;
         self
     }
 

@@ -20,6 +20,7 @@ use crate::poll::until;
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
+    command: Command,
     child: Child,
     guard: Child,
     log: PathBuf,
@@ -34,21 +35,41 @@ impl Process {
             .append(true)
             .open(&log)
             .with_context(|| format!("failed to open {}", log.display()))?;
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(out.try_clone()?)
-            .stderr(out)
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("failed to start {name} as {:?}", command.get_program()))?;
-        match guard(child.id()) {
-            Ok(guard) => Ok(Process { name: name.to_owned(), child, guard, log }),
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(error.context(format!("failed to guard {name}")))
-            }
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).process_group(0);
+        let (child, guard) = spawn(name, &mut command)?;
+        Ok(Process { name: name.to_owned(), command, child, guard, log })
+    }
+
+    /// The name it was started under.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Has it stand still, as on a machine that is out of memory, until [`Process::go_on`].
+    pub(crate) fn stand_still(&self) -> Result<()> {
+        signal_group(self.child.id(), "STOP")
+    }
+
+    /// Ends what [`Process::stand_still`] began.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        signal_group(self.child.id(), "CONT")
+    }
+
+    /// Kills it without a last word, and starts it anew.
+    pub(crate) fn kill_and_start(&mut self) -> Result<()> {
+        signal_group(self.child.id(), "KILL")?;
+        self.child.wait()?;
+        // Before another process has the id.
+        self.dismiss_guard();
+        (self.child, self.guard) = spawn(&self.name, &mut self.command)?;
+        Ok(())
+    }
+
+    fn dismiss_guard(&mut self) {
+        if let Some(mut line) = self.guard.stdin.take() {
+            let _ = line.write_all(b"done\n");
         }
+        let _ = self.guard.wait();
     }
 
     /// An error with the last lines of its log if it has ended.
@@ -82,10 +103,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         stop_all(std::slice::from_mut(self), Duration::from_secs(1));
-        if let Some(mut line) = self.guard.stdin.take() {
-            let _ = line.write_all(b"done\n");
-        }
-        let _ = self.guard.wait();
+        self.dismiss_guard();
     }
 }
 
@@ -139,6 +157,19 @@ fn signal_group(leader: u32, signal: &str) -> Result<()> {
     Ok(())
 }
 
+fn spawn(name: &str, command: &mut Command) -> Result<(Child, Child)> {
+    let started = command.spawn();
+    let mut child = started.with_context(|| format!("failed to start {name} as {:?}", command.get_program()))?;
+    match guard(child.id()) {
+        Ok(guard) => Ok((child, guard)),
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error.context(format!("failed to guard {name}")))
+        }
+    }
+}
+
 fn guard(leader: u32) -> Result<Child> {
     let guard = Command::new("sh")
         .args(["-c", "read -r line || kill -s KILL -- \"-$1\"", "guard", &leader.to_string()])
@@ -187,6 +218,15 @@ mod tests {
         let (child, guard) = (process.child.id(), process.guard.id());
         drop(process);
         assert_eq!((state(child), state(guard)), (None, None));
+    }
+
+    #[test]
+    fn a_process_that_is_started_anew_is_another_and_guarded() {
+        let (mut process, _dir) = sleeper();
+        let (child, guard) = (process.child.id(), process.guard.id());
+        process.kill_and_start().unwrap();
+        assert_eq!((state(child), state(guard)), (None, None));
+        assert!(state(process.child.id()).is_some() && state(process.guard.id()).is_some());
     }
 
     #[test]

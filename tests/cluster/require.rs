@@ -12,6 +12,8 @@ pub enum Need {
     /// A real node, and what frameworks are published as: Debian's and PyPI's packages of some hundred megabytes. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Frameworks,
+    /// A control plane that is troubled for ten minutes. Only tried where `TROUPE_REQUIRE` names it.
+    Resilience,
 }
 
 impl Need {
@@ -20,6 +22,7 @@ impl Need {
             Need::Cluster => "cluster",
             Need::Node => "node",
             Need::Frameworks => "frameworks",
+            Need::Resilience => "resilience",
         }
     }
 }
@@ -27,7 +30,7 @@ impl Need {
 /// True if the test has to be left out, which is said in one loud line.
 ///
 /// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster`,
-/// `node` and `frameworks`) names this need: in CI, what cannot run has failed.
+/// `node`, `frameworks` and `resilience`) names this need: in CI, what cannot run has failed.
 #[must_use]
 pub fn missing(need: Need) -> bool {
     let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
@@ -47,7 +50,7 @@ pub fn missing(need: Need) -> bool {
 pub fn available(need: Need) -> Result<(), String> {
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
-    if need != Need::Cluster {
+    if matches!(need, Need::Node | Need::Frameworks) {
         runs("apt-get", &["--version"])?;
         let uid = runs("id", &["-u"])?;
         if uid.trim() != "0" {
@@ -63,7 +66,8 @@ pub fn available(need: Need) -> Result<(), String> {
 fn wanted(required: &str, need: Need) -> Result<(), String> {
     match need {
         Need::Frameworks if !named(required, need) => Err("nobody asked for the downloads".into()),
-        Need::Cluster | Need::Node | Need::Frameworks => Ok(()),
+        Need::Resilience if !named(required, need) => Err("nobody asked for ten minutes of trouble".into()),
+        Need::Cluster | Need::Node | Need::Frameworks | Need::Resilience => Ok(()),
     }
 }
 
@@ -93,7 +97,7 @@ mod tests {
     #[test]
     fn only_what_is_large_has_to_be_asked_for() {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
-        assert!(wanted("cluster,node", Need::Frameworks).is_err());
+        assert!([Need::Frameworks, Need::Resilience].iter().all(|need| wanted("cluster,node", *need).is_err()));
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }
 

@@ -53,7 +53,7 @@ impl Operator {
 
     /// The same of another binary.
     pub(crate) async fn start_of(binary: &Path, plane: &ControlPlane, user: &str, arguments: &[&str]) -> Self {
-        let mut operator = Self::spawn(binary, plane, user, arguments).unwrap();
+        let mut operator = Self::begin(binary, plane.dir(), &plane.kubeconfig(user).unwrap(), arguments);
         let ready = until(START, "the operator to be ready", || async {
             let (code, text) = operator.admin("/readyz").await?;
             ensure!(code == 200, "{code}: {text}");
@@ -72,7 +72,8 @@ impl Operator {
         let (files, everywhere) =
             ([certificate, key].map(|file| file.to_str().unwrap()), free_port("0.0.0.0:0").unwrap());
         let arguments = ["--admin-tls-certificate", files[0], "--admin-tls-key", files[1]];
-        let mut operator = Self::spawn_at(binary, plane, user, &arguments, everywhere).unwrap();
+        let mut operator =
+            Self::spawn(binary, plane.dir(), &plane.kubeconfig(user).unwrap(), &arguments, everywhere).unwrap();
         operator.authority = Some(certificate.to_owned());
         let ready = until(START, "the operator to be ready", || async {
             Ok((operator.read("/readyz", None).await?.0 == 200).then_some(()))
@@ -96,6 +97,11 @@ impl Operator {
         let stream = TcpStream::connect(("127.0.0.1", self.admin.port())).await?;
         let stream = TlsConnector::from(Arc::new(config)).connect("localhost".try_into()?, stream).await?;
         get(stream, path, token).await
+    }
+
+    /// Starts a binary with a kubeconfig and its log in a folder, and waits for nothing.
+    pub(crate) fn begin(binary: &Path, logs: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::spawn(binary, logs, kubeconfig, arguments, free_port("127.0.0.1:0").unwrap()).unwrap()
     }
 
     /// What it has written so far.
@@ -132,24 +138,14 @@ impl Operator {
         assert!(status.success(), "ended with {status}");
     }
 
-    fn spawn(binary: &Path, plane: &ControlPlane, user: &str, arguments: &[&str]) -> Result<Self> {
-        Self::spawn_at(binary, plane, user, arguments, free_port("127.0.0.1:0")?)
-    }
-
-    fn spawn_at(
-        binary: &Path,
-        plane: &ControlPlane,
-        user: &str,
-        arguments: &[&str],
-        admin: SocketAddr,
-    ) -> Result<Self> {
+    fn spawn(binary: &Path, logs: &Path, kubeconfig: &Path, arguments: &[&str], admin: SocketAddr) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let log = plane.dir().join(format!("operator-{number}.log"));
+        let log = logs.join(format!("operator-{number}.log"));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(binary).arg("operator").args(arguments);
-        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", plane.kubeconfig(user)?);
+        let command = command.args(["--admin-address", &admin.to_string()]).env("KUBECONFIG", kubeconfig);
         let command = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         Ok(Self { child: command.spawn().context("setpriv does not start")?, admin, authority: None, log })
     }

@@ -62,7 +62,7 @@ pub(super) fn api_server(
         .arg("--service-account-signing-key-file")
         .arg(&credentials.service_account_key)
         .arg("--audit-policy-file")
-        .arg(dir.write("audit-policy.yaml", audit::POLICY)?)
+        .arg(dir.write("audit-policy.yaml", if options.audits_answers { audit::ANSWERS } else { audit::POLICY })?)
         .arg("--audit-log-path")
         .arg(dir.join("audit.log"))
         // In megabytes: a run's log is one file.
