@@ -2,6 +2,8 @@
 //! the same calls.
 
 use crate::{
+    api,
+    back_off::BackOff,
     keys,
     resource::Resource,
     stores::{Expected, JobKey, Stores},
@@ -20,10 +22,7 @@ use kube::{
     Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
 };
-use rand_chacha::{
-    ChaCha20Rng,
-    rand_core::{RngCore, SeedableRng},
-};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{
@@ -47,10 +46,6 @@ const BODIES: u32 = 16 << 20;
 
 /// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
 const SLOW_START: usize = 32;
-
-/// Back-off of a job whose pass failed: doubled with each failure in a row up to the most.
-const LEAST_BACK_OFF: Duration = Duration::from_millis(100);
-const MOST_BACK_OFF: Duration = Duration::from_secs(15);
 
 /// Why a write did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +77,23 @@ impl WriteError {
             _ => None,
         }
     }
+
+    /// How long the API server asks to wait before it is asked again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Client(error) => api::retry_after(error),
+            _ => None,
+        }
+    }
+}
+
+/// What came of the writes of a pass.
+#[derive(Debug, Default)]
+pub struct Attempted {
+    /// What was made, and what was not and why.
+    pub applied: Applied,
+    /// How long the API server asks to wait before it is asked again.
+    pub retry_after: Option<Duration>,
 }
 
 /// Makes the writes of decisions.
@@ -91,6 +103,7 @@ pub struct Writer {
     turns: Turns,
     /// A permit for each byte of [`BODIES`].
     room: Semaphore,
+    back_off: BackOff,
     random: Mutex<ChaCha20Rng>,
 }
 
@@ -134,23 +147,26 @@ impl Writer {
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32]) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
         let room = Semaphore::new(BODIES as usize);
-        Self { client, stores, turns: Turns::new(IN_FLIGHT), room, random }
+        Self { client, stores, turns: Turns::new(IN_FLIGHT), room, back_off: BackOff::new(seed, 1), random }
     }
 
     /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
     /// a deletion may free the quota that they need, and refused creates must not hold it up.
-    pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Applied {
+    pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
         let (creates, others): (Vec<&Action>, Vec<&Action>) = actions.iter().partition(|action| action.creates());
-        let mut applied = self.in_batches(key, ground, &others).await;
+        let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
+        if retry_after.is_some() {
+            return Attempted { applied, retry_after };
+        }
         let created = self.in_batches(key, ground, &creates).await;
-        applied.made.extend(created.made);
-        applied.failures.extend(created.failures);
-        applied
+        applied.made.extend(created.applied.made);
+        applied.failures.extend(created.applied.failures);
+        Attempted { applied, retry_after: created.retry_after }
     }
 
     /// Makes the writes in growing batches side by side. A batch in which something failed is the last.
-    async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Applied {
-        let mut applied = Applied::default();
+    async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Attempted {
+        let Attempted { mut applied, mut retry_after } = Attempted::default();
         let mut size = SLOW_START;
         let mut rest = actions;
         while !rest.is_empty() && applied.failures.is_empty() {
@@ -164,6 +180,7 @@ impl Writer {
                     }
                     Err(error) => {
                         warn!(%action, error = chain(&error), "write failed");
+                        retry_after = retry_after.max(error.retry_after());
                         applied.failures.push(failure(action, &error));
                     }
                 }
@@ -171,16 +188,13 @@ impl Writer {
             rest = later;
             size *= 2;
         }
-        applied
+        Attempted { applied, retry_after }
     }
 
     /// How long a job waits after this many failures in a row: doubled each time, with seeded jitter.
     #[must_use]
     pub fn back_off(&self, failures: u32) -> Duration {
-        let doubled = LEAST_BACK_OFF * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
-        let most = doubled.min(MOST_BACK_OFF);
-        let jitter = self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u32() % 256;
-        most * (256 + jitter) / 512
+        self.back_off.after(failures)
     }
 
     async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<(), WriteError> {
@@ -317,11 +331,9 @@ pub(crate) async fn send<T: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
 ) -> Result<T, WriteError> {
-    match tokio::time::timeout(DEADLINE, client.request(request)).await {
-        Err(_) => Err(WriteError::NoReply),
-        Ok(Err(error)) => Err(WriteError::Client(error)),
-        Ok(Ok(value)) => Ok(value),
-    }
+    let reply = tokio::time::timeout(DEADLINE, api::text(client, request)).await.map_err(|_| WriteError::NoReply)?;
+    let reply = reply.and_then(|text| serde_json::from_str(&text).map_err(kube::Error::SerdeError));
+    reply.map_err(WriteError::Client)
 }
 
 fn failure(action: &Action, error: &WriteError) -> Waiting {

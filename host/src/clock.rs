@@ -1,40 +1,61 @@
-//! What time it is: the system's clock, or tokio's, which a test may pause.
+//! What time it is: the system's clock, or tokio's, which a test may pause. Neither goes back.
 
 use jiff::{SignedDuration, Timestamp};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// A source of time.
+/// A source of time that never goes back; its clones tell the same time.
+///
+/// Where the clock that it reads is set back, time goes on from where it was, a tenth slower until the two agree: what
+/// waits for a time waits no longer than a tenth more.
 #[derive(Debug, Clone)]
-pub enum Clock {
+pub struct Clock {
+    wall: Wall,
+    /// The time that was told last, and when.
+    last: Arc<Mutex<Option<(Instant, Timestamp)>>>,
+}
+
+#[derive(Debug, Clone)]
+enum Wall {
     /// The system's.
     System,
-    /// `base` at `start`, running with tokio's clock.
-    Virtual {
-        /// The time at `start`.
-        base: Timestamp,
-        /// When the clock was started.
-        start: Instant,
-    },
+    /// `base` at `start`, running with tokio's clock, and moved by so much.
+    Virtual { base: Timestamp, start: Instant, moved: Arc<Mutex<SignedDuration>> },
 }
 
 impl Clock {
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self { wall: Wall::System, last: Arc::default() }
+    }
+
     /// A clock that starts now, in tokio's time, at `base`.
     #[must_use]
     pub fn starting_at(base: Timestamp) -> Self {
-        Self::Virtual { base, start: Instant::now() }
+        let wall = Wall::Virtual { base, start: Instant::now(), moved: Arc::default() };
+        Self { wall, last: Arc::default() }
+    }
+
+    /// Sets what a virtual clock reads forward, or back, as an operator of the machine does with the system's.
+    pub fn set_by(&self, step: SignedDuration) {
+        if let Wall::Virtual { moved, .. } = &self.wall {
+            let mut moved = moved.lock().unwrap_or_else(PoisonError::into_inner);
+            *moved = moved.saturating_add(step);
+        }
     }
 
     /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        match self {
-            #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
-            Self::System => Timestamp::now(),
-            Self::Virtual { base, start } => {
-                let passed = SignedDuration::try_from(start.elapsed()).unwrap_or(SignedDuration::ZERO);
-                base.checked_add(passed).unwrap_or(*base)
-            }
-        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let instant = Instant::now();
+        let now = match *last {
+            Some((at, told)) => steady(told, instant - at, self.wall.read()),
+            None => self.wall.read(),
+        };
+        *last = Some((instant, now));
+        now
     }
 
     /// The tokio instant at which this clock will say `at`; now, if that has passed.
@@ -42,5 +63,67 @@ impl Clock {
     pub fn instant(&self, at: Timestamp) -> Instant {
         let ahead = at.duration_since(self.now());
         Instant::now() + ahead.try_into().unwrap_or_default()
+    }
+}
+
+impl Wall {
+    fn read(&self) -> Timestamp {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
+            Self::System => Timestamp::now(),
+            Self::Virtual { base, start, moved } => {
+                let passed = SignedDuration::try_from(start.elapsed()).unwrap_or(SignedDuration::ZERO);
+                let moved = *moved.lock().unwrap_or_else(PoisonError::into_inner);
+                base.checked_add(passed.saturating_add(moved)).unwrap_or(*base)
+            }
+        }
+    }
+}
+
+/// The time, so long after it was `told`, where the clock on the wall says `wall`.
+fn steady(told: Timestamp, passed: std::time::Duration, wall: Timestamp) -> Timestamp {
+    let later = |by: std::time::Duration| told.checked_add(by).unwrap_or(told);
+    if wall >= later(passed) { wall } else { wall.max(later(passed * 9 / 10)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn after(told: i64, passed: u64, wall: i64) -> i64 {
+        steady(at(told), Duration::from_secs(passed), at(wall)).as_second()
+    }
+
+    #[test]
+    fn a_clock_that_is_right_or_set_forward_is_believed() {
+        assert_eq!(after(100, 10, 110), 110);
+        assert_eq!(after(100, 10, 5000), 5000);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_the_time() {
+        assert_eq!(after(3600, 100, 100), 3690);
+    }
+
+    #[test]
+    fn time_slows_down_until_the_clock_has_caught_up() {
+        assert_eq!(after(3600, 100, 3695), 3695);
+        assert_eq!(after(3600, 100, 3700), 3700);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_clone_of_a_clock_goes_back() {
+        let clock = Clock::starting_at(at(10_000));
+        clock.set_by(SignedDuration::from_secs(500));
+        assert_eq!(clock.now(), at(10_500));
+        clock.set_by(SignedDuration::from_secs(-1000));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(clock.clone().now(), at(10_509));
+        assert_eq!(clock.now(), at(10_509));
     }
 }

@@ -4,13 +4,17 @@
 #![deny(unsafe_code)]
 
 pub mod admin;
+mod api;
 pub mod apply;
 pub mod args;
+mod back_off;
 pub mod campaign;
 pub mod cli;
 pub mod clock;
+mod course;
 pub mod crds;
 mod deadline;
+mod decode;
 pub mod delivery;
 mod departed;
 pub mod host_ports;

@@ -63,6 +63,7 @@ impl Options {
 pub struct Operator {
     context: Arc<Context>,
     client: Client,
+    seed: [u8; 32],
     namespace: Option<String>,
     election: Option<Election>,
     delivery: Option<delivery::Options>,
@@ -107,6 +108,7 @@ impl Operator {
         Self {
             context: Arc::new(context),
             client,
+            seed: options.seed,
             namespace: options.namespace,
             election: options.election,
             delivery: options.delivery,
@@ -130,9 +132,10 @@ impl Operator {
     fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
         for place in running.len()..self.context.stores.layout().watches().len() {
             let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
+            let seed = self.seed;
             running.push(supervise("watch", &self.context.restarts, move || {
                 let (stores, queue) = (context.stores.clone(), context.queue.clone());
-                watch(client.clone(), stores, queue, place, namespace.clone())
+                watch(client.clone(), stores, queue, place, namespace.clone(), seed)
             }));
         }
     }
@@ -249,7 +252,8 @@ impl Context {
             Ok(Err(failed)) => {
                 warn!(error = chain(&failed), "pass failed and is tried again");
                 self.failed.fetch_add(1, Ordering::Relaxed);
-                self.queue.failed(&key, |failures| self.writer.back_off(failures));
+                let least = failed.retry_after();
+                self.queue.failed(&key, |failures| self.writer.back_off(failures).max(least));
             }
             Err(_) => {
                 error!("the host panicked in this pass; other jobs go on");

@@ -1,7 +1,7 @@
 //! The loop body: observe, ask, decide, apply, publish.
 
 use crate::{
-    apply::{Ground, WriteError, Writer},
+    apply::{Attempted, Ground, WriteError, Writer},
     clock::Clock,
     delivery::{Comparisons, Trials, Wanted},
     passes::{Noted, Passes},
@@ -17,7 +17,7 @@ use decide::{
     plan::{Answer, Fault},
     triage,
 };
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 /// Why a pass has to be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +31,23 @@ pub(crate) enum ReconcileError {
         all: usize,
         /// The first that failed, and why.
         first: String,
+        /// How long the API server asks to wait.
+        retry_after: Option<Duration>,
     },
     /// The status could not be written.
     #[error("failed to write the status")]
     Status(#[source] WriteError),
+}
+
+impl ReconcileError {
+    /// How long the API server asks to wait before the job is looked at again.
+    pub(crate) fn retry_after(&self) -> Duration {
+        let asked = match self {
+            Self::Writes { retry_after, .. } => *retry_after,
+            Self::Status(error) => error.retry_after(),
+        };
+        asked.unwrap_or_default()
+    }
 }
 
 /// The ledger that was observed says all that this pass found out.
@@ -90,21 +103,29 @@ impl Context {
             }
         };
         let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
-        let applied = self.writer.apply(key, ground, &decision.actions).await;
+        let Attempted { applied, retry_after } = self.writer.apply(key, ground, &decision.actions).await;
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.stores.retain_made(key, &ledger.made);
         }
         self.stores.note_made(key, &snapshot.job.uid, &applied.made);
+        let failed = applied.failures.first().map(|first| ReconcileError::Writes {
+            failed: applied.failures.len(),
+            all: decision.actions.len(),
+            first: first.to_string(),
+            retry_after,
+        });
+        // Asked to wait, it does not write the status either.
+        if retry_after.is_some()
+            && let Some(failed) = failed
+        {
+            return Err(failed);
+        }
         let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         if let Some(pass) = &pass {
             self.try_candidate(pass, &decision);
         }
-        match applied.failures.first() {
-            Some(first) => Err(ReconcileError::Writes {
-                failed: applied.failures.len(),
-                all: decision.actions.len(),
-                first: first.to_string(),
-            }),
+        match failed {
+            Some(failed) => Err(failed),
             None if is_written_down(&snapshot, &decision) && self.stores.forget_departed(key) => {
                 Ok(Some(Wake::At(self.clock.now())))
             }

@@ -186,9 +186,11 @@ impl Stores {
         }
         let mut pods: Vec<Arc<Pod>> = Vec::new();
         let mut children: Vec<Arc<Child>> = Vec::new();
+        let mut unreadable = inner.tables[own].objects.get(&here).and_then(|object| object.unreadable.clone());
         let mut collect = |uid: &str, children: &mut Vec<Arc<Child>>| {
             let tables = needed.iter().skip(1);
             for object in tables.flat_map(|at| inner.tables[*at].owned_by(uid)) {
+                unreadable = unreadable.take().or_else(|| object.unreadable.clone());
                 match &object.held {
                     Held::Pod(pod) => pods.push(pod.clone()),
                     Held::Child(child) => children.push(child.clone()),
@@ -217,7 +219,18 @@ impl Stores {
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         let taken = inner.taken(&needed, &job.namespace, &job.name, &job.uid);
         inner.recall_made(key, &mut ledger);
-        Observed::Ready(Box::new(Snapshot { set_aside: None, now, kind, ledger, digest, job, pods, children, taken }))
+        Observed::Ready(Box::new(Snapshot {
+            now,
+            kind,
+            job,
+            unreadable,
+            ledger,
+            pods,
+            children,
+            taken,
+            digest,
+            set_aside: None,
+        }))
     }
 
     /// What this process last wrote to the job's status.

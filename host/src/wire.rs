@@ -1,9 +1,17 @@
-//! Objects as the API server sends them, decoded to what is kept.
+//! Objects as the API server sends them, each decoded by itself to what is kept. What cannot be read of an object is
+//! told with it.
 
-use decide::snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase};
+use crate::{
+    decode,
+    layout::{Purpose, WatchSpec},
+};
+use decide::{
+    plan::FieldError,
+    snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase},
+};
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
 use std::collections::BTreeMap;
 
 /// The controller of an object.
@@ -36,6 +44,8 @@ pub(crate) struct Object {
     pub(crate) owner: Option<Owner>,
     /// Digest of the plugin that planned it, where it says so.
     pub(crate) made_by: Option<String>,
+    /// What cannot be read of it.
+    pub(crate) unreadable: Option<FieldError>,
     pub(crate) held: Held,
 }
 
@@ -74,7 +84,21 @@ impl Metadata {
         self.owner_references.iter().find(|owner| owner.controller).cloned()
     }
 
-    fn object(self, held: Held) -> Object {
+    /// What says where an object is and whose, for metadata that cannot be read as a whole.
+    fn salvaged(metadata: &Value) -> Self {
+        let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        Self {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            owner_references: owners.filter_map(|owner| Owner::deserialize(owner).ok()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn object(self, unreadable: Option<FieldError>, held: Held) -> Object {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
             owner: self.owner(),
@@ -82,6 +106,7 @@ impl Metadata {
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,
+            unreadable,
             held,
         }
     }
@@ -94,7 +119,7 @@ pub(crate) struct Written {
     #[serde(default)]
     metadata: Metadata,
     /// Where it was asked for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "decode::of_any_depth")]
     pub(crate) status: Value,
 }
 
@@ -110,14 +135,55 @@ impl Written {
     }
 }
 
-/// A Pod without what nobody asks for.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct PodWire {
-    metadata: Metadata,
-    #[serde(default)]
-    spec: PodSpecWire,
-    #[serde(default)]
-    status: PodStatusWire,
+/// The parts of an object, unread.
+#[derive(Default, Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+/// An object of a watch from its text.
+///
+/// # Errors
+/// If it is not even known which object it is.
+pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
+    let parts: Parts = serde_json::from_str(text)?;
+    let object = match &spec.purpose {
+        Purpose::Jobs(_) => job(&parts),
+        Purpose::Pods => pod(&parts),
+        Purpose::Children(keep) => child(text, &parts, spec, keep),
+    };
+    if object.name.is_empty() {
+        return Err(serde::de::Error::custom("an object without a name"));
+    }
+    Ok(object)
+}
+
+/// The value of a part, or its default and why it cannot be read.
+fn typed<T: DeserializeOwned + Default>(part: Option<&RawValue>) -> (T, Option<serde_json::Error>) {
+    match part.map_or_else(|| Ok(T::default()), |part| serde_json::from_str(part.get())) {
+        Ok(value) => (value, None),
+        Err(error) => (T::default(), Some(error)),
+    }
+}
+
+fn unreadable(path: impl Into<String>, why: &impl ToString) -> FieldError {
+    FieldError { path: path.into(), message: why.to_string() }
+}
+
+fn metadata(parts: &Parts<'_>) -> (Metadata, Option<FieldError>) {
+    match typed(parts.metadata) {
+        (metadata, None) => (metadata, None),
+        (_, Some(error)) => {
+            let read = parts.metadata.and_then(|part| decode::value(part.get()).ok());
+            let metadata = read.map(|read| Metadata::salvaged(&read.value)).unwrap_or_default();
+            (metadata, Some(unreadable("metadata", &error)))
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -208,38 +274,53 @@ struct TerminatedWire {
     finished_at: Option<Timestamp>,
 }
 
-impl From<PodWire> for Object {
-    fn from(wire: PodWire) -> Self {
-        let PodWire { metadata, spec, status } = wire;
-        let ips = if status.pod_ips.is_empty() {
-            Some(status.pod_ip).filter(|ip| !ip.is_empty()).into_iter().collect()
-        } else {
-            status.pod_ips.into_iter().map(|ip| ip.ip).collect()
-        };
-        let init = status.init_container_statuses.into_iter().map(|wire| container(wire, true));
-        let main = status.container_statuses.into_iter().map(|wire| container(wire, false));
-        let pod = Pod {
-            name: metadata.name.clone(),
-            uid: metadata.uid.clone(),
-            resource_version: metadata.resource_version.clone(),
-            owner_uid: metadata.owner().map(|owner| owner.uid).unwrap_or_default(),
-            created: metadata.creation_timestamp.unwrap_or_default(),
-            terminating: metadata.deletion_timestamp.is_some(),
-            phase: match status.phase.as_str() {
-                "Pending" | "" => PodPhase::Pending,
-                "Running" => PodPhase::Running,
-                "Succeeded" => PodPhase::Succeeded,
-                "Failed" => PodPhase::Failed,
-                _ => PodPhase::Unknown,
-            },
-            reason: status.reason,
-            message: status.message,
-            ready: status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True"),
-            ips,
-            node: spec.node_name,
-            containers: init.chain(main).collect(),
-        };
-        metadata.object(Held::Pod(pod.into()))
+fn pod(parts: &Parts<'_>) -> Object {
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (spec, wrong_spec) = typed::<PodSpecWire>(parts.spec);
+    let (mut status, wrong_status) = typed::<PodStatusWire>(parts.status);
+    if wrong_status.is_some() {
+        status.phase = "Unknown".into();
+    }
+    let wrong = wrong_spec.map(|error| unreadable("spec", &error));
+    let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
+    let unreadable = wrong_metadata.or(wrong).map(|error| within(error, "Pod", &metadata.name));
+    let pod = seen(&metadata, spec, status);
+    metadata.object(unreadable, Held::Pod(pod.into()))
+}
+
+/// The error with the child in front of its path: the reader sees it on the job.
+fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
+    FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
+}
+
+fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
+    let ips = if status.pod_ips.is_empty() {
+        Some(status.pod_ip).filter(|ip| !ip.is_empty()).into_iter().collect()
+    } else {
+        status.pod_ips.into_iter().map(|ip| ip.ip).collect()
+    };
+    let init = status.init_container_statuses.into_iter().map(|wire| container(wire, true));
+    let main = status.container_statuses.into_iter().map(|wire| container(wire, false));
+    Pod {
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        owner_uid: metadata.owner().map(|owner| owner.uid).unwrap_or_default(),
+        created: metadata.creation_timestamp.unwrap_or_default(),
+        terminating: metadata.deletion_timestamp.is_some(),
+        phase: match status.phase.as_str() {
+            "Pending" | "" => PodPhase::Pending,
+            "Running" => PodPhase::Running,
+            "Succeeded" => PodPhase::Succeeded,
+            "Failed" => PodPhase::Failed,
+            _ => PodPhase::Unknown,
+        },
+        reason: status.reason,
+        message: status.message,
+        ready: status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True"),
+        ips,
+        node: spec.node_name,
+        containers: init.chain(main).collect(),
     }
 }
 
@@ -260,13 +341,23 @@ fn container(wire: ContainerWire, init: bool) -> ContainerStatus {
     ContainerStatus { name: wire.name, init, ready: wire.ready, restarts: wire.restart_count, state }
 }
 
-/// A job; one whose metadata cannot be read is told as an error and passed over, so that it cannot stop a watch.
-pub(crate) fn job(mut object: Value) -> Result<Object, serde_json::Error> {
-    let metadata = metadata(&mut object)?;
-    let mut section = |name: &str| match object.get_mut(name) {
-        Some(value @ Value::Object(_)) => value.take(),
-        _ => json!({}),
-    };
+/// A part of a job that is a map, `{}` when absent, and what is too deep or wrong in it.
+fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
+    let Some(part) = part else { return (json!({}), None) };
+    match decode::value(part.get()) {
+        Ok(read) => {
+            let why = || format!("is nested deeper than {} levels", decode::MOST_LEVELS);
+            let wrong = read.too_deep.map(|path| unreadable(format!("{name}.{path}"), &why()));
+            (if read.value.is_object() { read.value } else { json!({}) }, wrong)
+        }
+        Err(error) => (json!({}), Some(unreadable(name, &error))),
+    }
+}
+
+fn job(parts: &Parts<'_>) -> Object {
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (spec, wrong_spec) = section("spec", parts.spec);
+    let (status, wrong_status) = section("status", parts.status);
     let job = Job {
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone(),
@@ -278,33 +369,52 @@ pub(crate) fn job(mut object: Value) -> Result<Object, serde_json::Error> {
         finalizers: metadata.finalizers.clone(),
         labels: metadata.labels.clone(),
         annotations: metadata.annotations.clone(),
-        spec: section("spec"),
-        status: section("status"),
+        spec,
+        status,
     };
-    Ok(metadata.object(Held::Job(job.into())))
+    metadata.object(wrong_metadata.or(wrong_spec).or(wrong_status), Held::Job(job.into()))
 }
 
 /// A child, with only the parts that the framework keeps.
-pub(crate) fn child(
-    mut object: Value,
-    api_version: &str,
-    kind: &str,
-    keep: &[String],
-) -> Result<Object, serde_json::Error> {
-    let metadata = metadata(&mut object)?;
-    let kept = keep.iter().filter_map(|pointer| Some((pointer.clone(), object.pointer(pointer)?.clone())));
+fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
+    let kind = &spec.resource.kind;
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (fields, wrong_fields) = kept(text, keep);
     let child = Child {
-        api_version: api_version.into(),
-        kind: kind.into(),
+        api_version: spec.resource.api_version(),
+        kind: kind.clone(),
         name: metadata.name.clone(),
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
         terminating: metadata.deletion_timestamp.is_some(),
-        fields: kept.collect(),
+        fields,
     };
-    Ok(metadata.object(Held::Child(child.into())))
+    let unreadable = wrong_metadata.or(wrong_fields).map(|error| within(error, kind, &metadata.name));
+    metadata.object(unreadable, Held::Child(child.into()))
 }
 
-fn metadata(object: &mut Value) -> Result<Metadata, serde_json::Error> {
-    serde_json::from_value(object.get_mut("metadata").map(Value::take).unwrap_or_default())
+/// The values at these pointers, and what is too deep or wrong in the sections that they lead into. No other section is
+/// decoded.
+fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
+    let (mut fields, mut wrong) = (BTreeMap::new(), None);
+    if keep.is_empty() {
+        return (fields, wrong);
+    }
+    let sections: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    for pointer in keep {
+        let inner = pointer.strip_prefix('/').unwrap_or(pointer);
+        let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
+        let Some(part) = sections.get(name) else { continue };
+        match decode::value(part.get()) {
+            Ok(mut read) => {
+                let value = read.value.pointer_mut(rest).map(Value::take);
+                fields.extend(value.map(|value| (pointer.clone(), value)));
+            }
+            Err(error) => wrong = wrong.or(Some(unreadable(name, &error))),
+        }
+    }
+    (fields, wrong)
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,7 +151,7 @@ fn the_bodies_of_all_requests_under_way_have_a_budget() {
         Ground { snapshot: &snapshot, answer: Some(&answer) },
     );
     let taken = again(|| {
-        let applied = runtime.block_on(writer.apply(&key, ground, &decision.actions));
+        let applied = runtime.block_on(writer.apply(&key, ground, &decision.actions)).applied;
         assert_eq!(applied.failures, []);
     });
     assert!(taken.bytes_max <= 10 << 20, "{taken:?}");

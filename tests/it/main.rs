@@ -1,5 +1,5 @@
 //! All integration tests are one binary, so that the workspace links once. A new test goes into the module of what it
-//! runs on: scenarios for decisions, allocations for what they cost, campaign, budget and by_hand for the simulator,
+//! runs on: scenarios for decisions, allocations for what they cost, campaign, watches, budget and by_hand for the simulator,
 //! cluster and node for the real thing.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by its panic")]
 
@@ -19,3 +19,4 @@ mod recording;
 mod registry;
 mod scenarios;
 mod tidy;
+mod watches;

@@ -2,8 +2,10 @@
 
 use crate::{
     Snapshot, cleanup,
+    decide::decide,
     decision::{Action, Decision, Wake, Write},
     ledger::Finished,
+    plan::{Answer, Rejection},
     ttl,
 };
 use serde_json::json;
@@ -17,7 +19,8 @@ pub enum Triage {
     NeedsPlan,
 }
 
-/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs unless they were edited since.
+/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs unless they were edited since,
+/// jobs that cannot be read.
 #[must_use]
 pub fn triage(snapshot: &Snapshot) -> Triage {
     if snapshot.managed_by_another() {
@@ -26,11 +29,16 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
     if snapshot.job.deleting {
         return settled(drop_retired_finalizers(snapshot));
     }
-    match &snapshot.ledger.finished {
-        Some(finished) if finished.generation.is_none_or(|planned| planned == snapshot.job.generation) => {
+    match (&snapshot.ledger.finished, &snapshot.unreadable) {
+        (Some(finished), Some(_)) => Triage::Settled(over(snapshot, finished)),
+        (Some(finished), None) if finished.generation.is_none_or(|planned| planned == snapshot.job.generation) => {
             Triage::Settled(over(snapshot, finished))
         }
-        Some(_) | None => Triage::NeedsPlan,
+        (None, Some(error)) => {
+            let answer = Answer::Rejected(Rejection::Invalid(vec![error.clone()]));
+            Triage::Settled(decide(snapshot, &answer))
+        }
+        (_, None) => Triage::NeedsPlan,
     }
 }
 
@@ -55,4 +63,30 @@ fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
     let patch = json!({ "metadata": { "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": kept } });
     let kind = &snapshot.kind;
     vec![Action::new(&kind.api_version(), &kind.kind, &job.name, Write::Patch(patch))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decision::Report, plan::FieldError, testkit};
+
+    #[test]
+    fn a_job_that_cannot_be_read_is_rejected_and_its_pods_stay() {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        snapshot.pods = vec![testkit::pod("hamlet-0", "u", crate::snapshot::PodPhase::Running).into()];
+        snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
+        let Triage::Settled(Decision { actions, report: Report::Trouble(trouble), .. }) = triage(&snapshot) else {
+            panic!("no plugin is asked")
+        };
+        assert_eq!((actions, trouble.condition.as_str()), (vec![], "Rejected"));
+        assert_eq!(trouble.message, "Found validation errors: spec.x: is nested too deep");
+    }
+
+    #[test]
+    fn a_job_that_is_being_deleted_is_left_alone_also_when_it_cannot_be_read() {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
+        snapshot.job = crate::snapshot::Job { deleting: true, ..testkit::job("hamlet", "u") }.into();
+        assert_eq!(triage(&snapshot), settled(vec![]));
+    }
 }

@@ -3,7 +3,7 @@
 use crate::{
     ledger::{HostPorts, Ledger},
     names,
-    plan::{Backing, JobKind, Role},
+    plan::{Backing, FieldError, JobKind, Role},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Snapshot {
     pub kind: Arc<JobKind>,
     /// The job.
     pub job: Arc<Job>,
+    /// What cannot be read of the job or of one of its children.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<FieldError>,
     /// What must outlive a pod or the process.
     pub ledger: Ledger,
     /// Pods whose controller is the job, or a batch/v1 Job of the job; by name.

@@ -88,6 +88,7 @@ pub fn snapshot(job: Job) -> Snapshot {
         kind: Arc::new(kind()),
         ledger: Ledger { uid: job.uid.clone(), ..Ledger::default() },
         job: Arc::new(job),
+        unreadable: None,
         pods: vec![],
         children: vec![],
         taken: BTreeSet::new(),

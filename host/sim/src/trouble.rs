@@ -40,8 +40,12 @@ impl Sim {
         self.world().faults.frozen.remove(actor);
     }
 
+    pub(crate) fn is_frozen(&self, actor: &str) -> bool {
+        self.world().faults.frozen.contains(actor)
+    }
+
     pub(crate) async fn thawed(&self, actor: &str) {
-        while self.world().faults.frozen.contains(actor) {
+        while self.is_frozen(actor) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

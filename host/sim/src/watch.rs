@@ -252,6 +252,9 @@ impl Watch {
     }
 
     fn bookmark(&mut self, events: &UnboundedReceiver<Arc<Event>>) {
+        if self.sim.is_frozen(&self.actor) {
+            return;
+        }
         if self.queue.is_empty() && events.is_empty() {
             self.sent = self.sent.max(self.sim.world().store.version);
         }

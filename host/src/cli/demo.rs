@@ -51,7 +51,7 @@ async fn show(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let kinds = campaign::kinds(&plugins);
     let life =
         sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
-    let base = Clock::System.now();
+    let base = Clock::system().now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
     let options = Options::alone(Clock::starting_at(base), [7; 32]);

@@ -43,10 +43,11 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest, "serving");
     }
-    let election = lease.map(|(name, gate)| Election::new(client.clone(), name, Clock::System, gate));
+    let clock = Clock::system();
+    let election = lease.map(|(name, gate)| Election::new(client.clone(), name, clock.clone(), gate));
     let options = Options {
         namespace: args.namespace,
-        clock: Clock::System,
+        clock,
         seed: seed()?,
         host_ports: args.host_port_range,
         election,

@@ -57,7 +57,7 @@ pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> 
     let kinds: Vec<_> = kinds.map(|kind| (format!("{}.{}", kind.plural, kind.group), kind.version.clone())).collect();
     let (jobs, unlisted) = jobs(client, plugins, options).await;
     Facts {
-        now: Clock::System.now(),
+        now: Clock::system().now(),
         originals,
         leases,
         deployments,
@@ -119,7 +119,7 @@ async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definit
 /// The jobs as the host would see them, and the kinds of object that were not listed.
 async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec<JobFacts>, Vec<String>) {
     let namespace = options.namespace.clone();
-    let options = operator::Options { namespace, ..operator::Options::alone(Clock::System, [0; 32]) };
+    let options = operator::Options { namespace, ..operator::Options::alone(Clock::system(), [0; 32]) };
     let operator = Operator::new(client.clone(), plugins, options);
     let context = operator.context();
     let _watches = operator.watches();

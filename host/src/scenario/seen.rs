@@ -27,6 +27,7 @@ impl World {
         let pods = self.watched("Pod").filter(|(_, pod)| of_us(pod));
         Some(Snapshot {
             set_aside: None,
+            unreadable: None,
             now: self.now,
             ledger: Ledger::read(&status, &uid),
             pods: pods.map(|(_, pod)| Arc::new(pods::read(pod))).collect(),

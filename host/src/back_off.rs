@@ -1,0 +1,48 @@
+//! How long to wait after so many failures in a row.
+
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Doubled with each failure in a row up to the most.
+const LEAST: Duration = Duration::from_millis(100);
+const MOST: Duration = Duration::from_secs(15);
+
+/// A source of waits whose jitter comes from a seed.
+#[derive(Debug)]
+pub(crate) struct BackOff(Mutex<ChaCha20Rng>);
+
+impl BackOff {
+    /// One of the many of a seed.
+    pub(crate) fn new(seed: [u8; 32], number: u64) -> Self {
+        let mut random = ChaCha20Rng::from_seed(seed);
+        random.set_stream(number);
+        Self(Mutex::new(random))
+    }
+
+    /// The wait after this many failures in a row: between half of 0.1 s doubled with each, at most 15 s, and the whole.
+    pub(crate) fn after(&self, failures: u32) -> Duration {
+        let doubled = LEAST * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
+        let jitter = self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u32() % 256;
+        doubled.min(MOST) * (256 + jitter) / 512
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_doubles_up_to_the_most_and_is_never_less_than_half_of_it() {
+        let waits = BackOff::new([7; 32], 0);
+        let millis = |failures| waits.after(failures).as_millis();
+        assert!((50..=100).contains(&millis(1)));
+        assert!((400..=800).contains(&millis(4)));
+        assert!((7500..=15_000).contains(&millis(50)));
+    }
+}

@@ -1,0 +1,322 @@
+//! The host's watches on the simulator: connections that break, versions that expire, answers that say when to come
+//! again, objects that cannot be read, clocks that are set.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use sim::{ApiError, Faults, Life, Matching, Sim};
+use std::{sync::Arc, time::Duration};
+use troupe::{
+    campaign::{self, HOST},
+    clock::Clock,
+    operator::{Operator, Options},
+    plugin::Plugins,
+};
+
+const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");
+const RHINO: (&str, &str) = ("openrhino.org/v1alpha2", "RhinoJob");
+const MPI: (&str, &str) = ("kubeflow.org/v2beta1", "MPIJob");
+
+/// A cluster with one host. Both end with the value.
+struct World {
+    sim: Sim,
+    clock: Clock,
+    watches: usize,
+    _life: sim::Running,
+    host: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.host.abort();
+    }
+}
+
+impl World {
+    fn new(plugins: &Arc<Plugins>, seed: u64, faults: Faults) -> Self {
+        let kinds = campaign::kinds(plugins);
+        let life = Life::default().rule("*", "run-for", "3s").rule("held-*", "schedule-after", "forever");
+        let sim = Sim::new(sim::Options { seed, kinds, life, faults, ..sim::Options::default() });
+        let running = sim.start();
+        let clock = Clock::starting_at(sim.now());
+        let options = Options::alone(clock.clone(), [7; 32]);
+        let mut operator = Operator::new(sim.client(HOST), Arc::clone(plugins), options);
+        let watches = operator.context().stores().listed().len();
+        let host = tokio::spawn(async move {
+            operator.run(std::future::pending()).await;
+        });
+        Self { sim, clock, watches, _life: running, host }
+    }
+
+    fn paddle(&self, name: &str) -> Value {
+        let template = json!({ "spec": { "containers": [{ "name": "main", "image": "x" }] } });
+        json!({
+            "apiVersion": PADDLE.0, "kind": PADDLE.1, "metadata": { "name": name, "namespace": "default" },
+            "spec": { "worker": { "replicas": 2, "template": template } },
+        })
+    }
+
+    /// A launcher that is removed with its Job as soon as it has ended, or a second later.
+    fn fleeting(&self, number: u64) -> Value {
+        let template = json!({ "spec": { "containers": [{ "name": "main", "image": "x" }] } });
+        json!({
+            "apiVersion": MPI.0, "kind": MPI.1,
+            "metadata": { "name": format!("fleeting-{number}"), "namespace": "default" },
+            "spec": {
+                "runPolicy": { "cleanPodPolicy": "None", "ttlSecondsAfterFinished": number % 2 },
+                "mpiReplicaSpecs": {
+                    "Launcher": { "replicas": 1, "restartPolicy": "Never", "template": template },
+                    "Worker": { "replicas": 1, "template": template },
+                },
+            },
+        })
+    }
+
+    fn status(&self, kind: (&str, &str), name: &str) -> Value {
+        let job = self.sim.get(kind.0, kind.1, "default", name);
+        job.map(|mut job| job["status"].take()).unwrap_or_default()
+    }
+
+    fn condition(&self, kind: (&str, &str), name: &str, condition: &str) -> Option<Value> {
+        let status = self.status(kind, name);
+        let conditions = status["conditions"].as_array()?;
+        conditions.iter().find(|one| one["type"] == condition).cloned()
+    }
+
+    /// How often the host listed, page by page.
+    fn lists(&self) -> usize {
+        self.sim.requests_of(HOST).iter().filter(|request| request.verb == "list").count()
+    }
+
+    /// When the host made requests of this verb on this resource, in milliseconds of the simulation.
+    fn times(&self, verb: &str, resource: &str) -> Vec<i64> {
+        let asked = self.sim.requests_of(HOST).into_iter().filter(|r| r.verb == verb && r.resource == resource);
+        asked.map(|request| request.at.as_millisecond()).collect()
+    }
+
+    async fn until(&self, what: &str, seconds: u64, is: impl Fn(&Self) -> bool) {
+        for _ in 0..seconds * 20 {
+            if is(self) {
+                return;
+            }
+            after(Duration::from_millis(50)).await;
+        }
+        panic!("waited {seconds} s for {what}");
+    }
+}
+
+async fn after(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+fn in_virtual_time<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test)
+}
+
+/// A value within so many maps.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!("bottom"), |inner, _| json!({ "x": inner }))
+}
+
+fn condition_of(status: &Value, kind: &str) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
+}
+
+#[test]
+fn a_job_that_is_nested_too_deep_is_told_so_and_hides_no_other() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        let mut deep = world.paddle("deep");
+        deep["spec"]["worker"]["template"]["spec"]["extra"] = nested(140);
+        // One is there before the host lists, the other comes while it watches.
+        world.sim.create(deep.clone());
+        after(Duration::from_secs(2)).await;
+        deep["metadata"]["name"] = json!("later");
+        world.sim.create(deep);
+        world.sim.create(world.paddle("healthy"));
+        world.until("the healthy job to end", 20, |it| it.status(PADDLE, "healthy")["phase"] == "Completed").await;
+        for name in ["deep", "later"] {
+            let rejected = world.condition(PADDLE, name, "Rejected").unwrap();
+            let message = rejected["message"].as_str().unwrap();
+            assert!(message.contains("spec.worker.template.spec.extra.x"), "{message}");
+            assert!(message.contains("nested"), "{message}");
+            assert_eq!(world.sim.get("v1", "Pod", "default", &format!("{name}-worker-0")), None);
+            let events = world.sim.list("v1", "Event", "default");
+            let told = events.iter().filter(|event| event["involvedObject"]["name"] == name);
+            assert_eq!(told.count(), 1, "one event");
+        }
+        // Each list is of one kind, and none came twice.
+        assert_eq!(world.lists(), world.watches);
+        let writes = |it: &World| it.sim.requests_of(HOST).iter().filter(|request| request.is_write()).count();
+        let before = writes(&world);
+        after(Duration::from_secs(120)).await;
+        assert_eq!(writes(&world), before, "it is told once");
+        let mended = json!({ "spec": { "worker": { "template": { "spec": { "extra": null } } } } });
+        world.sim.patch(PADDLE.0, PADDLE.1, "default", "deep", mended).unwrap();
+        world.until("the mended job to end", 20, |it| it.status(PADDLE, "deep")["phase"] == "Completed").await;
+        assert_eq!(world.condition(PADDLE, "deep", "Rejected"), None);
+    });
+}
+
+#[test]
+fn a_pod_whose_status_cannot_be_read_costs_its_own_job_a_condition() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.create(world.paddle("held"));
+        world.until("pods", 10, |it| it.sim.get("v1", "Pod", "default", "held-worker-1").is_some()).await;
+        let status = json!({ "status": { "initContainerStatuses": [{ "name": "x", "restartCount": -1 }] } });
+        world.sim.patch_status("v1", "Pod", "default", "held-worker-1", status).unwrap();
+        world.sim.create(world.paddle("healthy"));
+        world.until("the healthy job to end", 20, |it| it.status(PADDLE, "healthy")["phase"] == "Completed").await;
+        let rejected = world.condition(PADDLE, "held", "Rejected").unwrap();
+        assert!(rejected["message"].as_str().unwrap().contains("Pod held-worker-1"), "{rejected}");
+        assert_eq!(world.lists(), world.watches);
+        let mended = json!({ "status": { "initContainerStatuses": null } });
+        world.sim.patch_status("v1", "Pod", "default", "held-worker-1", mended).unwrap();
+        (0..2).for_each(|index| world.sim.set_succeeded("default", &format!("held-worker-{index}")));
+        world.until("the mended job to end", 20, |it| it.status(PADDLE, "held")["phase"] == "Completed").await;
+    });
+}
+
+#[test]
+fn broken_connections_are_resumed_and_nothing_is_listed_again() {
+    let plugins = campaign::plugins().unwrap();
+    for seed in 0..20 {
+        in_virtual_time(async {
+            let faults = Faults { watch_drop: 0.3, watch_lag: Duration::from_millis(50), ..Faults::none() };
+            let world = World::new(&plugins, seed, faults);
+            for number in 0..5 {
+                world.sim.create(world.paddle(&format!("a-{number}")));
+            }
+            let done = |it: &World| (0..5).all(|n| it.status(PADDLE, &format!("a-{n}"))["phase"] == "Completed");
+            world.until("all jobs to end", 120, done).await;
+            let opened = world.times("watch", "pods").len();
+            assert!(opened > 5, "seed {seed}: connections were meant to break, and pods were watched {opened} times");
+            assert_eq!(world.lists(), world.watches, "seed {seed}");
+        });
+    }
+}
+
+#[test]
+fn a_launcher_that_is_gone_at_once_is_seen_to_succeed_however_often_watches_break() {
+    let plugins = campaign::plugins().unwrap();
+    let mut lost = vec![];
+    for seed in 0..60 {
+        in_virtual_time(async {
+            let faults = Faults { watch_drop: 0.3, watch_lag: Duration::from_secs(1), ..Faults::none() };
+            let world = World::new(&plugins, seed, faults);
+            world.sim.create(world.fleeting(seed));
+            let name = format!("fleeting-{seed}");
+            let ended = |it: &World| !it.status(MPI, &name)["troupe"]["finished"].is_null();
+            world.until("the job to end", 120, ended).await;
+            if !condition_of(&world.status(MPI, &name), "Succeeded") {
+                lost.push(seed);
+            }
+        });
+    }
+    assert!(lost.is_empty(), "{} of 60 runs failed: seeds {lost:?}", lost.len());
+}
+
+#[test]
+fn a_silent_watch_is_opened_again_where_it_was() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(5)).await;
+        let opened = world.times("watch", "pods").len();
+        // The connections stay open and nothing comes, as behind a gateway that has forgotten them.
+        world.sim.freeze(HOST);
+        after(Duration::from_secs(200)).await;
+        world.sim.thaw(HOST);
+        world.sim.create(world.paddle("after"));
+        world.until("the job to end", 60, |it| it.status(PADDLE, "after")["phase"] == "Completed").await;
+        assert!(world.times("watch", "pods").len() > opened);
+        assert_eq!(world.lists(), world.watches);
+    });
+}
+
+#[test]
+fn an_expired_version_is_listed_again_and_not_in_a_hurry() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults { reopen_gone: 1.0, ..Faults::none() });
+        after(Duration::from_secs(60)).await;
+        let lists = world.times("list", "paddlejobs").len();
+        assert!((2..20).contains(&lists), "{lists} lists of PaddleJobs in a minute");
+        world.sim.set_faults(Faults::none());
+        world.sim.create(world.paddle("after"));
+        world.until("the job to end", 60, |it| it.status(PADDLE, "after")["phase"] == "Completed").await;
+    });
+}
+
+/// What an overloaded API server says.
+fn too_many(seconds: u32) -> ApiError {
+    let mut error = ApiError::new(429, "TooManyRequests", "the server has received too many requests");
+    error.details = Some(json!({ "retryAfterSeconds": seconds }));
+    error
+}
+
+#[test]
+fn who_is_asked_to_come_again_later_does_not_come_before() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(2)).await;
+        for (verb, resource) in [("create", "pods"), ("patch", "paddlejobs")] {
+            world.sim.refuse_times(Matching::verb(verb, resource), too_many(7), 2);
+        }
+        world.sim.create(world.paddle("pushed"));
+        world.until("the job to end", 60, |it| it.status(PADDLE, "pushed")["phase"] == "Completed").await;
+        for (verb, resource) in [("create", "pods"), ("patch", "paddlejobs")] {
+            let times = world.times(verb, resource);
+            let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert!(gaps.iter().any(|gap| (7000..10_000).contains(gap)), "{verb} {resource}: {gaps:?}");
+            assert!(!gaps.iter().any(|gap| (100..900).contains(gap)) || resource != "pods", "{verb}: {gaps:?}");
+        }
+    });
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.refuse_times(Matching::verb("list", "paddlejobs"), too_many(7), 2);
+        world.sim.refuse_times(Matching::verb("watch", "paddlejobs"), too_many(9), 1);
+        world.sim.create(world.paddle("pushed"));
+        world.until("the job to end", 60, |it| it.status(PADDLE, "pushed")["phase"] == "Completed").await;
+        let lists = world.times("list", "paddlejobs");
+        assert_eq!(lists.len(), 3);
+        assert!(lists.windows(2).all(|pair| (7000..12_000).contains(&(pair[1] - pair[0]))), "{lists:?}");
+        let watches = world.times("watch", "paddlejobs");
+        assert!((9000..14_000).contains(&(watches[1] - watches[0])), "{watches:?}");
+    });
+}
+
+#[test]
+fn an_absurd_time_to_come_again_is_cut_short() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.refuse_times(Matching::verb("list", "pods"), too_many(u32::MAX), 1);
+        world.sim.create(world.paddle("pushed"));
+        world.until("the job to end", 90, |it| it.status(PADDLE, "pushed")["phase"] == "Completed").await;
+    });
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nothing() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        world.sim.create(json!({
+            "apiVersion": RHINO.0, "kind": RHINO.1, "metadata": { "name": "short", "namespace": "default" },
+            "spec": { "image": "x", "appExec": "/app/f", "parallelism": 2, "ttl": 10 },
+        }));
+        let set_back = || world.clock.set_by(SignedDuration::from_hours(-1));
+        let is = |it: &World, status: &str| it.status(RHINO, "short")["jobStatus"] == status;
+        world.until("the job to run", 20, |it| is(it, "Running")).await;
+        set_back();
+        world.until("the job to end", 20, |it| is(it, "Completed")).await;
+        set_back();
+        world.until("the job to be gone", 15, |it| it.sim.get(RHINO.0, RHINO.1, "default", "short").is_none()).await;
+    });
+}
