@@ -1,10 +1,14 @@
 //! What is served: kinds of job, the digests that plan them, and the watches that this takes. It only grows, so that a
 //! place in it means the same for as long as the host runs.
 
-use crate::{plugin_resource::Canary, resource::Resource};
+use crate::{
+    accepted::{Acceptance, Accepted, is_digest},
+    plugin_resource::Canary,
+    resource::Resource,
+};
 use decide::{
     ledger::Ledger,
-    plan::{ChildKind, Descriptor, JobKind},
+    plan::{ChildKind, Descriptor, Fault, JobKind},
     snapshot::Job,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -68,8 +72,29 @@ pub enum Planner {
     Digest(String),
     /// This one, which is being loaded.
     Loading(String),
-    /// None: the framework has no plugin for new jobs.
-    Nobody,
+    /// None, for this reason, although the job belongs to this one; "" where it belongs to none.
+    Held(String, Fault),
+}
+
+/// What is known of a digest that may plan jobs of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing<'a> {
+    /// It is loaded, and plans them.
+    Plans,
+    /// It can be loaded, or it is not known yet whether it can.
+    Absent,
+    /// It was accepted, and its bytes cannot be had: why.
+    Lost(&'a str),
+    /// Nothing says that it was ever accepted.
+    Stranger,
+    /// It never planned a job of this kind: it is no digest, or serves others.
+    Nonsense,
+}
+
+impl Planner {
+    fn lost(digest: String, why: &str) -> Self {
+        Self::Held(digest.clone(), Fault::Missing { digest, why: why.to_owned() })
+    }
 }
 
 /// What one watch is for.
@@ -101,6 +126,14 @@ pub struct WatchSpec {
 struct Revision {
     descriptor: Arc<Descriptor>,
     kinds: Vec<Arc<JobKind>>,
+    /// It may plan jobs; else it is a candidate that is asked and never acts.
+    plans: bool,
+}
+
+impl Revision {
+    fn kind(&self, served: &JobKind) -> Option<&Arc<JobKind>> {
+        self.kinds.iter().find(|kind| kind.is_same(served))
+    }
 }
 
 /// What is served.
@@ -111,8 +144,11 @@ pub struct Layout {
     revisions: BTreeMap<String, Revision>,
     /// Digests whose bytes cannot be had, and why.
     lost: BTreeMap<String, String>,
-    /// A digest that is not loaded can be, since the host keeps the bytes of each that plans a job.
-    pub keeps_bytes: bool,
+    /// Digests that plan no new job before their bytes are kept, and why those are not once it took several attempts.
+    unkept: BTreeMap<String, Option<String>>,
+    /// What the host has accepted, where it keeps the bytes of each digest that plans a job. Without it a digest that is not
+    /// loaded counts as none.
+    accepted: Option<Accepted>,
 }
 
 impl Layout {
@@ -136,11 +172,23 @@ impl Layout {
 
     /// The framework of a kind as the plugin with this digest describes it, else as the active one does.
     pub(crate) fn framework(&self, kind: usize, digest: &str) -> Option<&Arc<Descriptor>> {
-        self.descriptor(digest).or_else(|| Some(&self.kinds.get(kind)?.framework))
+        let served = self.kinds.get(kind)?;
+        let own = self.revisions.get(digest).filter(|by| by.kind(&served.kind).is_some());
+        Some(own.map_or(&served.framework, |by| &by.descriptor))
     }
 
-    /// A plugin is loaded: jobs that it planned can be planned again, and what it needs is watched.
+    /// A plugin that the host has accepted is loaded: it plans jobs that are its, and what it needs is watched.
     pub fn add(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
+        self.watch_for(descriptor, digest, true);
+    }
+
+    /// A candidate is loaded, which plans no job: what it needs is watched.
+    pub(crate) fn try_out(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
+        let plans = self.revisions.get(digest).is_some_and(|known| known.plans);
+        self.watch_for(descriptor, digest, plans);
+    }
+
+    fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &str, plans: bool) {
         let kinds: Vec<_> = descriptor.kinds.iter().cloned().map(Arc::new).collect();
         for kind in &kinds {
             if self.place(kind).is_none() {
@@ -161,7 +209,7 @@ impl Layout {
             self.watch(watch_of(child));
         }
         self.lost.remove(digest);
-        self.revisions.insert(digest.to_owned(), Revision { descriptor: Arc::clone(descriptor), kinds });
+        self.revisions.insert(digest.to_owned(), Revision { descriptor: Arc::clone(descriptor), kinds, plans });
     }
 
     /// The bytes of this digest cannot be had: its jobs are told so, and why.
@@ -169,14 +217,39 @@ impl Layout {
         self.lost.insert(digest.to_owned(), why.to_owned());
     }
 
-    /// Digests whose bytes cannot be had, and why.
-    pub(crate) fn lost(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.lost.iter()
+    /// The bytes of this digest cannot be had.
+    pub(crate) fn is_lost(&self, digest: &str) -> bool {
+        self.lost.contains_key(digest)
     }
 
-    /// Why the bytes of this digest cannot be had.
-    pub(crate) fn why_lost(&self, digest: &str) -> Option<&String> {
-        self.lost.get(digest)
+    /// The host keeps the bytes of each digest that plans a job.
+    pub(crate) fn keep_bytes(&mut self) {
+        self.accepted.get_or_insert_default();
+    }
+
+    /// What the host has accepted, to be changed; None where it keeps no bytes.
+    pub(crate) fn accepted(&mut self) -> Option<&mut Accepted> {
+        self.accepted.as_mut()
+    }
+
+    /// The host has accepted this digest, for whatever kind.
+    pub(crate) fn is_accepted(&self, digest: &str) -> bool {
+        self.accepted.as_ref().is_some_and(|accepted| accepted.has(digest))
+    }
+
+    /// This digest plans no new job before its bytes are kept. Its jobs are told `why`, if there is one.
+    pub(crate) fn withhold(&mut self, digest: &str, why: Option<&str>) {
+        self.unkept.insert(digest.to_owned(), why.map(str::to_owned));
+    }
+
+    /// The bytes of this digest are kept.
+    pub(crate) fn release(&mut self, digest: &str) {
+        self.unkept.remove(digest);
+    }
+
+    /// This digest does not have to wait until its bytes are kept.
+    pub(crate) fn has_kept(&self, digest: &str) -> bool {
+        !self.unkept.contains_key(digest)
     }
 
     /// No job is planned by this digest any more.
@@ -190,7 +263,7 @@ impl Layout {
         for served in self.kinds.iter_mut().filter(|served| served.framework.name == framework) {
             served.route = route.clone();
             let Some(active) = &active else { continue };
-            if let Some(kind) = active.kinds.iter().find(|kind| kind.is_same(&served.kind)) {
+            if let Some(kind) = active.kind(&served.kind) {
                 served.kind = Arc::clone(kind);
             }
             served.framework = Arc::clone(&active.descriptor);
@@ -199,6 +272,9 @@ impl Layout {
 
     /// Which digest plans the job: its ledger's, else the one that its children were made by before there was a ledger,
     /// else the one that serves. A job that is over needs none.
+    ///
+    /// Whoever may write a job's status may write any digest there. So only one that the host has accepted for the kind
+    /// plans it; one that it never accepted holds the job, whose pods may be another plugin's; nonsense counts as nothing.
     #[must_use]
     pub fn planner(
         &self,
@@ -207,23 +283,58 @@ impl Layout {
         ledger: &Ledger,
         of_children: impl FnOnce() -> Option<String>,
     ) -> Planner {
-        let chosen = match ledger.digest.is_empty() {
+        let named = match ledger.digest.is_empty() {
             false => Some(ledger.digest.clone()),
             true if ledger.headline.is_empty() => of_children(),
             true => None,
         };
-        match chosen {
-            Some(digest) if self.revisions.contains_key(&digest) || ledger.finished.is_some() => {
-                Planner::Digest(digest)
+        let Some(digest) = named else { return self.planner_of_new(kind, job) };
+        if ledger.finished.is_some() {
+            return Planner::Digest(digest);
+        }
+        match self.standing(kind, &digest) {
+            Standing::Plans => Planner::Digest(digest),
+            Standing::Absent => Planner::Loading(digest),
+            Standing::Lost(why) => Planner::lost(digest, why),
+            Standing::Stranger => Planner::Held(digest.clone(), Fault::NotAccepted { digest }),
+            Standing::Nonsense => self.planner_of_new(kind, job),
+        }
+    }
+
+    /// Which digest plans a job that none plans so far.
+    pub(crate) fn planner_of_new(&self, kind: usize, job: &Job) -> Planner {
+        let nobody = || Planner::lost(String::new(), "");
+        let Some(served) = self.kinds.get(kind) else { return nobody() };
+        let Some(digest) = served.route.of(job).cloned() else { return nobody() };
+        match (self.unkept.get(&digest), self.standing(kind, &digest)) {
+            (_, Standing::Lost(why)) => Planner::lost(digest, why),
+            (Some(None), _) => Planner::Loading(digest),
+            (Some(Some(why)), _) => {
+                let plugin = served.framework.name.clone();
+                Planner::Held(digest, Fault::NotKept { plugin, why: why.clone() })
             }
-            Some(digest) if self.keeps_bytes && self.lost.contains_key(&digest) => Planner::Digest(digest),
-            Some(digest) if self.keeps_bytes => Planner::Loading(digest),
-            _ => self
-                .kinds
-                .get(kind)
-                .and_then(|served| served.route.of(job))
-                .cloned()
-                .map_or(Planner::Nobody, Planner::Digest),
+            (None, Standing::Plans) => Planner::Digest(digest),
+            (None, _) => Planner::Loading(digest),
+        }
+    }
+
+    /// A job of the kind may have been planned by this digest, as far as is known.
+    pub(crate) fn may_have_planned(&self, kind: usize, digest: &str) -> bool {
+        !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Nonsense)
+    }
+
+    fn standing(&self, kind: usize, digest: &str) -> Standing<'_> {
+        let Some(served) = self.kinds.get(kind) else { return Standing::Nonsense };
+        match self.revisions.get(digest) {
+            Some(revision) if revision.kind(&served.kind).is_none() => return Standing::Nonsense,
+            Some(revision) if revision.plans => return Standing::Plans,
+            _ => {}
+        }
+        let Some(accepted) = self.accepted.as_ref().filter(|_| is_digest(digest)) else { return Standing::Nonsense };
+        match (accepted.of(digest, &served.kind), self.lost.get(digest)) {
+            (Acceptance::Never, _) => Standing::Stranger,
+            (_, Some(why)) => Standing::Lost(why),
+            (Acceptance::Accepted | Acceptance::Unknown, None) => Standing::Absent,
         }
     }
 
@@ -231,7 +342,7 @@ impl Layout {
     #[must_use]
     pub(crate) fn kind_by(&self, kind: usize, digest: &str) -> Option<Arc<JobKind>> {
         let served = self.kinds.get(kind)?;
-        let own = self.revisions.get(digest).and_then(|by| by.kinds.iter().find(|kind| kind.is_same(&served.kind)));
+        let own = self.revisions.get(digest).and_then(|by| by.kind(&served.kind));
         Some(Arc::clone(own.unwrap_or(&served.kind)))
     }
 
@@ -279,111 +390,4 @@ fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
-        let kind = JobKind {
-            group: "example.com".into(),
-            version: "v1".into(),
-            kind: "Play".into(),
-            plural: "plays".into(),
-            suspend: None,
-            managed_by: None,
-            own_manager: None,
-            retired_finalizers: vec![],
-            roles: vec![],
-        };
-        let child = ChildKind {
-            api_version: "v1".into(),
-            kind: "Service".into(),
-            plural: "services".into(),
-            selector: None,
-            keep: vec![keep.into()],
-            optional: false,
-        };
-        Arc::new(Descriptor {
-            name: "plays".into(),
-            version: version.into(),
-            kinds: vec![kind],
-            children: vec![child],
-            config_schema: json!({}),
-            event_source: "plays".into(),
-            asks: decide::grants::Grants::default(),
-        })
-    }
-
-    fn layout() -> Layout {
-        let mut layout = Layout { keeps_bytes: true, ..Layout::default() };
-        layout.add(&descriptor("1.0.0", "/a"), "one");
-        layout.route("plays", &Route::to("one"));
-        layout
-    }
-
-    fn job(uid: &str, labels: &[(&str, &str)]) -> Job {
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Job { labels, ..decide::testkit::job("hamlet", uid) }
-    }
-
-    fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<&str>) -> Planner {
-        layout.planner(0, &job("u", &[]), ledger, || of_children.map(str::to_owned))
-    }
-
-    #[test]
-    fn a_job_stays_with_the_digest_in_its_ledger() {
-        let mut layout = layout();
-        layout.add(&descriptor("2.0.0", "/a"), "two");
-        layout.route("plays", &Route::to("two"));
-        let pinned = Ledger { digest: "one".into(), ..Ledger::default() };
-        assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
-        assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("two".into()));
-        // Its status was not written yet, its children were made.
-        assert_eq!(planner(&layout, &Ledger::default(), Some("one")), Planner::Digest("one".into()));
-        // It was released: its status was written and names none.
-        let released = Ledger { headline: "Suspended".into(), ..Ledger::default() };
-        assert_eq!(planner(&layout, &released, Some("one")), Planner::Digest("two".into()));
-    }
-
-    #[test]
-    fn a_digest_that_is_not_loaded_is_loaded_where_bytes_are_kept() {
-        let mut layout = layout();
-        let pinned = Ledger { digest: "gone".into(), ..Ledger::default() };
-        assert_eq!(planner(&layout, &pinned, None), Planner::Loading("gone".into()));
-        layout.lose("gone", "nobody has it");
-        assert_eq!(layout.why_lost("gone").map(String::as_str), Some("nobody has it"));
-        assert_eq!(planner(&layout, &pinned, None), Planner::Digest("gone".into()));
-        layout.keeps_bytes = false;
-        assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
-    }
-
-    #[test]
-    fn a_framework_that_nobody_serves_has_no_planner_for_new_jobs() {
-        let mut layout = layout();
-        layout.route("plays", &Route::default());
-        let pinned = Ledger { digest: "one".into(), ..Ledger::default() };
-        assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
-        assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Nobody);
-    }
-
-    #[test]
-    fn a_digest_that_keeps_other_fields_has_watches_of_its_own_and_places_stay() {
-        let mut layout = layout();
-        let before = layout.tables_of(0, "one");
-        layout.add(&descriptor("2.0.0", "/b"), "two");
-        assert_eq!(layout.tables_of(0, "one"), before);
-        assert_eq!((before, layout.tables_of(0, "two")), (vec![0, 1], vec![0, 2]));
-        assert_eq!(layout.kinds().len(), 1);
-    }
-
-    #[test]
-    fn a_canary_serves_its_share_of_the_jobs_that_it_selects() {
-        let canary = Canary { percent: 30, match_labels: BTreeMap::from([("team".into(), "a".into())]) };
-        let route = Route { canary: Some(("two".into(), canary)), ..Route::to("one") };
-        let uids: Vec<String> = (0..1000).map(|number| format!("uid-{number}")).collect();
-        let by_two =
-            |labels: &[(&str, &str)]| uids.iter().filter(|uid| route.of(&job(uid, labels)).unwrap() == "two").count();
-        assert_eq!(by_two(&[("team", "b")]), 0);
-        assert!((250..350).contains(&by_two(&[("team", "a")])), "{}", by_two(&[("team", "a")]));
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 //! Start reading at [`reconcile`], then `ARCHITECTURE.md` beside this package.
 #![deny(unsafe_code)]
 
+mod accepted;
 pub mod admin;
 mod api;
 pub mod apply;

@@ -9,6 +9,7 @@ use decide::{
     grants::Grants,
     need::Need,
     plan::{ChildKind, Descriptor, JobKind},
+    vet,
 };
 use serde_json::{Value, json};
 
@@ -33,8 +34,13 @@ pub struct Plugin {
 }
 
 /// Everything to apply, in order. `users` is what users' own jobs may have in their pods beyond what plugins are granted.
-#[must_use]
-pub fn documents(plugins: &[Plugin], users: &Grants) -> Vec<Value> {
+///
+/// # Errors
+/// A plugin describes kinds that it may not have, Secrets for example: the host would be given the right to read them.
+pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, String> {
+    for Plugin { descriptor, .. } in plugins {
+        vet::description(descriptor).map_err(|message| format!("plugin {}: {message}", descriptor.name))?;
+    }
     let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
     let mut documents = vec![
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
@@ -59,7 +65,7 @@ pub fn documents(plugins: &[Plugin], users: &Grants) -> Vec<Value> {
         binding("RoleBinding", &metadata(&role), "Role", &role),
         fence::parameters(plugins, users),
     ]);
-    documents
+    Ok(documents)
 }
 
 /// The documents as the file `deploy/rbac.yaml` has them.
@@ -129,7 +135,7 @@ fn of_jobs(kind: &JobKind, grants: &Grants) -> [Value; 3] {
     if !kind.retired_finalizers.is_empty() {
         verbs.push("patch");
     }
-    if grants.allows(Need::Deletion, &format!("{}.{}", kind.kind, kind.group)) {
+    if grants.allows(Need::Deletion, &kind.id()) {
         verbs.push("delete");
     }
     [

@@ -86,11 +86,12 @@ pub struct Context {
 impl Context {
     /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
-        let mut snapshot = match self.stores.observe(key, self.clock.now()) {
-            Observed::Ready(snapshot) => snapshot,
+        let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
+            Observed::Ready(snapshot) => (snapshot, None),
+            Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Stale => return Ok(Some(Wake::OnChange)),
             Observed::Loading(digest) => {
-                self.wanted.add(digest);
+                self.wanted.add(digest, key);
                 return Ok(Some(Wake::OnChange));
             }
             Observed::Gone => return Ok(None),
@@ -98,7 +99,7 @@ impl Context {
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
             Triage::NeedsPlan => {
-                let (pass, decision) = self.ask(key, &mut snapshot).await;
+                let (pass, decision) = self.ask(key, &mut snapshot, held).await;
                 (Some(pass), decision)
             }
         };
@@ -136,11 +137,15 @@ impl Context {
     /// What a pass over the job would do, without doing it: what is seen, what the plugin answers if it is asked, and what
     /// is decided. None for a job that is not seen as it is.
     pub(crate) async fn rehearse(&self, key: &JobKey) -> Option<(Snapshot, Option<Answer>, Decision)> {
-        let Observed::Ready(mut snapshot) = self.stores.observe(key, self.clock.now()) else { return None };
+        let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
+            Observed::Ready(snapshot) => (snapshot, None),
+            Observed::Held(snapshot, why) => (snapshot, Some(why)),
+            Observed::Stale | Observed::Gone | Observed::Loading(_) => return None,
+        };
         let (answer, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
             Triage::NeedsPlan => {
-                let (pass, decision) = self.ask(key, &mut snapshot).await;
+                let (pass, decision) = self.ask(key, &mut snapshot, held).await;
                 (Some(pass.answer.clone()), decision)
             }
         };
@@ -152,7 +157,8 @@ impl Context {
     async fn migrate(&self, key: &JobKey, snapshot: &mut Snapshot) {
         let layout = self.stores.layout();
         let Some(served) = layout.kinds().get(key.kind).filter(|served| served.route.migrate) else { return };
-        let Some(active) = served.route.active.clone().filter(|active| *active != snapshot.digest) else { return };
+        let moves = |active: &String| *active != snapshot.digest && layout.has_kept(active);
+        let Some(active) = served.route.active.clone().filter(moves) else { return };
         let mut moved = snapshot.clone();
         moved.digest.clone_from(&active);
         let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
@@ -162,25 +168,21 @@ impl Context {
         }
     }
 
-    /// Adds to what is said of a plugin that is lost why its bytes could not be had.
-    fn tell_why_lost(&self, answer: &Answer, decision: &mut Decision) {
-        let (Answer::Faulted(Fault::Missing { digest }), Report::Trouble(trouble)) = (answer, &mut decision.report)
-        else {
-            return;
+    /// Asks the plugin about this instant, unless the job is held, and decides.
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<Noted>, Decision) {
+        // Nobody is asked about a job that is held, and what is said is none of its plugin's.
+        let is_held = held.is_some();
+        let Asked { answer, outlook } = match held {
+            Some(why) => Asked { answer: Answer::Faulted(why), outlook: None },
+            None => {
+                self.migrate(key, snapshot).await;
+                let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
+                self.plugins.ask(snapshot, ports).await
+            }
         };
-        if let Some(why) = self.stores.layout().why_lost(digest) {
-            trouble.message = format!("{} ({why})", trouble.message);
-        }
-    }
-
-    /// Asks the plugin about this instant, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot) -> (Arc<Noted>, Decision) {
-        self.migrate(key, snapshot).await;
-        let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
-        let Asked { answer, outlook } = self.plugins.ask(snapshot, ports).await;
-        let mut decision = decide(snapshot, &answer);
-        self.tell_why_lost(&answer, &mut decision);
-        let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
+        let decision = decide(snapshot, &answer);
+        let asked = self.plugins.identity(&snapshot.digest).filter(|_| !is_held);
+        let (plugin, config) = asked.unwrap_or_default();
         let pass = Arc::new(Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer });
         self.passes.note(key, Arc::clone(&pass));
         (pass, decision)

@@ -9,8 +9,9 @@ use crate::{
     wire::{Held, Object, Owner},
 };
 use decide::{
-    Snapshot,
+    Snapshot, is_at_rest,
     ledger::{HostPorts, Ledger},
+    plan::Fault,
     snapshot::{Child, Pod},
     status::Published,
 };
@@ -40,6 +41,8 @@ pub struct JobKey {
 pub enum Observed {
     /// Here it is.
     Ready(Box<Snapshot>),
+    /// Here it is; no plugin is asked about it, for this reason.
+    Held(Box<Snapshot>, Fault),
     /// A write of ours has not been shown yet, or a watch has not listed yet.
     Stale,
     /// There is no such job.
@@ -136,15 +139,32 @@ impl Stores {
         unplanned
     }
 
-    /// How many jobs of the framework that are not over each digest plans.
-    pub(crate) fn digests_in_use(&self, framework: &str) -> BTreeMap<String, u32> {
-        let mut in_use = BTreeMap::new();
-        self.lock().each_open_job(|_, served, ledger| {
-            if served.framework.name == framework && !ledger.digest.is_empty() {
+    /// How many jobs of the framework are planned and not over; and how many of them by each digest that the host has
+    /// accepted.
+    pub(crate) fn digests_in_use(&self, framework: &str) -> (u32, BTreeMap<String, u32>) {
+        let (mut all, mut in_use) = (0, BTreeMap::new());
+        let inner = self.lock();
+        inner.each_open_job(|(kind, _), served, ledger| {
+            if served.framework.name != framework || ledger.digest.is_empty() {
+                return;
+            }
+            all += 1;
+            if inner.layout.may_have_planned(kind, &ledger.digest) {
                 *in_use.entry(ledger.digest).or_insert(0) += 1;
             }
         });
-        in_use
+        (all, in_use)
+    }
+
+    /// The jobs that are not over and whose ledger names this digest.
+    pub(crate) fn keys_pinned_to(&self, digest: &str) -> Vec<JobKey> {
+        let mut pinned = Vec::new();
+        self.lock().each_open_job(|(kind, (namespace, name)), _, ledger| {
+            if ledger.digest == digest {
+                pinned.push(JobKey { kind, namespace: namespace.clone(), name: name.clone() });
+            }
+        });
+        pinned
     }
 
     /// Every digest that a job that is not over is planned by.
@@ -174,10 +194,11 @@ impl Stores {
             return Observed::Gone;
         };
         let mut ledger = Ledger::read(&job.status, &job.uid);
-        let digest = match layout.planner(key.kind, &job, &ledger, || inner.digest_of_children(&job.uid)) {
-            Planner::Digest(digest) => digest,
+        let of_children = || inner.digest_of_children(&job.uid, |digest| layout.may_have_planned(key.kind, digest));
+        let (digest, held) = match layout.planner(key.kind, &job, &ledger, of_children) {
+            Planner::Digest(digest) => (digest, None),
             Planner::Loading(digest) => return Observed::Loading(digest),
-            Planner::Nobody => String::new(),
+            Planner::Held(digest, why) => (digest, Some(why)),
         };
         let Some(kind) = layout.kind_by(key.kind, &digest) else { return Observed::Gone };
         let needed = layout.tables_of(key.kind, &digest);
@@ -219,18 +240,8 @@ impl Stores {
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         let taken = inner.taken(&needed, &job.namespace, &job.name, &job.uid);
         inner.recall_made(key, &mut ledger);
-        Observed::Ready(Box::new(Snapshot {
-            now,
-            kind,
-            job,
-            unreadable,
-            ledger,
-            pods,
-            children,
-            taken,
-            digest,
-            set_aside: None,
-        }))
+        let snapshot = Snapshot { now, kind, job, unreadable, ledger, pods, children, taken, digest, set_aside: None };
+        seen(&layout, key.kind, Box::new(snapshot), held)
     }
 
     /// What this process last wrote to the job's status.
@@ -503,10 +514,10 @@ impl Inner {
             .collect()
     }
 
-    /// The digest that children of the job with this uid say they were made by.
-    fn digest_of_children(&self, uid: &str) -> Option<String> {
+    /// The digest that children of the job with this uid say they were made by, and that may be true.
+    fn digest_of_children(&self, uid: &str, may_be: impl Fn(&str) -> bool) -> Option<String> {
         let mut owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
-        owned.find_map(|object| object.made_by.clone())
+        owned.find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
     }
 
     /// Names that children of an earlier job of this name still have, and those of Jobs that are gone and whose pods are
@@ -556,6 +567,18 @@ impl Inner {
             self.expected.remove(key);
         }
         all
+    }
+}
+
+/// A job that is held although nothing of it is left is planned anew.
+fn seen(layout: &Layout, kind: usize, mut snapshot: Box<Snapshot>, held: Option<Fault>) -> Observed {
+    let Some(why) = held else { return Observed::Ready(snapshot) };
+    match layout.planner_of_new(kind, &snapshot.job) {
+        Planner::Digest(digest) if is_at_rest(&snapshot) => {
+            snapshot.digest = digest;
+            Observed::Ready(snapshot)
+        }
+        _ => Observed::Held(snapshot, why),
     }
 }
 

@@ -109,7 +109,9 @@ fn fault(answer: Answer) -> (String, String, String) {
         Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget),
         Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
         Fault::Throttled { plugin, fuel, .. } => (plugin, "any".to_owned(), fuel.to_string()),
-        Fault::Missing { digest } => panic!("plugin {digest} is not loaded"),
+        Fault::Missing { .. } | Fault::NotAccepted { .. } | Fault::NotKept { .. } => {
+            panic!("it is not loaded: {fault}")
+        }
     };
     assert_eq!(plugin, "hostile");
     (reason, function, message)

@@ -19,4 +19,5 @@ mod recording;
 mod registry;
 mod scenarios;
 mod tidy;
+mod trust;
 mod watches;

@@ -1,8 +1,8 @@
 //! The rights in `deploy/` are those that the host uses, and no more.
 
 use crate::cluster::deploy;
-use decide::grants::Grants;
-use serde_json::Value;
+use decide::{grants::Grants, plan::JobKind};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use troupe::{
     campaign,
@@ -57,7 +57,7 @@ fn plugins() -> Vec<Plugin> {
 #[test]
 fn the_file_is_what_the_plugins_descriptions_generate() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
-    let text = rbac::yaml(&rbac::documents(&plugins(), &Grants::default())).unwrap();
+    let text = rbac::yaml(&rbac::documents(&plugins(), &Grants::default()).unwrap()).unwrap();
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(path, &text).unwrap();
     }
@@ -68,11 +68,10 @@ fn the_file_is_what_the_plugins_descriptions_generate() {
 #[test]
 fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters() {
     let of = |users: Grants| {
-        let documents = rbac::documents(&plugins(), &users);
+        let documents = rbac::documents(&plugins(), &users).unwrap();
         documents.into_iter().find(|it| it["metadata"]["name"] == "troupe-fence").unwrap()["data"].clone()
     };
-    let users =
-        Grants::asked(&serde_json::json!({ "capabilities": ["IPC_LOCK", "SYS_PTRACE"], "hostPID": true })).unwrap();
+    let users = Grants::asked(&json!({ "capabilities": ["IPC_LOCK", "SYS_PTRACE"], "hostPID": true })).unwrap();
     let (before, after) = (of(Grants::default()), of(users));
     assert_eq!(
         (&before["hostNetwork"], &before["hostPID"], &before["capabilities"]),
@@ -83,12 +82,31 @@ fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters(
 }
 
 #[test]
+fn no_rights_are_made_for_a_plugin_that_calls_secrets_by_another_kind() {
+    let mut plugins = plugins();
+    let child = plugins[0].descriptor.children.iter_mut().find(|child| child.kind == "ConfigMap").unwrap();
+    child.plural = "secrets".into();
+    let refused = rbac::documents(&plugins, &Grants::default()).unwrap_err();
+    assert!(refused.contains("the plural of ConfigMap of v1 is configmaps, not secrets"), "{refused}");
+}
+
+#[test]
 fn who_may_make_jobs_is_asked_for_every_kind() {
-    let policy = &deploy::documents("authors.yaml")[0];
+    covers_every_kind("authors.yaml", |kind| json!([kind.plural]));
+}
+
+#[test]
+fn what_the_host_remembers_of_a_job_is_its_own_for_every_kind() {
+    covers_every_kind("ledger.yaml", |kind| json!([kind.plural, format!("{}/status", kind.plural)]));
+}
+
+/// The policy in this file of `deploy/` is about these resources of each kind of job.
+fn covers_every_kind(file: &str, resources: impl Fn(&JobKind) -> Value) {
+    let policy = &deploy::documents(file)[0];
     let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
     for kind in plugins().iter().flat_map(|plugin| &plugin.descriptor.kinds) {
-        let is_asked = |rule: &&Value| rule["apiGroups"][0] == *kind.group && rule["resources"][0] == *kind.plural;
-        assert!(rules.iter().any(|rule| is_asked(&rule)), "deploy/authors.yaml lacks {}", kind.plural);
+        let is_asked = |rule: &&Value| rule["apiGroups"][0] == *kind.group && rule["resources"] == resources(kind);
+        assert!(rules.iter().any(|rule| is_asked(&rule)), "deploy/{file} lacks {}", kind.plural);
     }
 }
 

@@ -171,7 +171,8 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
 }
 
 /// It is suspended and nothing of it runs: whatever serves when it is resumed plans it anew.
-fn is_at_rest(snapshot: &Snapshot) -> bool {
+#[must_use]
+pub fn is_at_rest(snapshot: &Snapshot) -> bool {
     let has_active_job =
         snapshot.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !jobs::is_suspended(child));
     snapshot.suspended() && snapshot.pods.is_empty() && !has_active_job

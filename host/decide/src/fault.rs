@@ -38,10 +38,31 @@ pub enum Fault {
         message: String,
     },
     /// It is not there.
-    #[error("{}", missing(.digest))]
+    #[error("{}", missing(.digest, .why))]
     Missing {
         /// Its digest; "" when no plugin serves new jobs of the framework.
         digest: String,
+        /// Why its bytes cannot be had; "" where that is not known.
+        #[serde(default)]
+        why: String,
+    },
+    /// The job's status names it, and the host never accepted it.
+    #[error(
+        "status.troupe.digest names the plugin {digest}, which this host has never accepted for jobs of this kind: none of \
+         it is loaded, and the job's pods are left alone; suspend the job until it has no pods, and it is planned anew, or \
+         make it again"
+    )]
+    NotAccepted {
+        /// Its digest.
+        digest: String,
+    },
+    /// Its bytes are not kept yet, and without them the job would be lost with this host.
+    #[error("no job is planned by plugin {plugin} before its bytes are kept, which is tried again: {why}")]
+    NotKept {
+        /// Which plugin.
+        plugin: String,
+        /// Why they are not.
+        why: String,
     },
     /// Its answer is not acceptable.
     #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
@@ -112,14 +133,16 @@ fn pause(scope: Scope, until: Timestamp) -> String {
     }
 }
 
-fn missing(digest: &str) -> String {
-    match digest.get(..12) {
-        Some(short) => format!(
-            "the plugin {short} that planned this job is lost: neither this host nor its namespace has the bytes; the job's \
-             pods are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0, its registry or a Plugin brings them back"
-        ),
-        None => "no plugin serves new jobs of this kind; make a Plugin that does".to_owned(),
-    }
+fn missing(digest: &str, why: &str) -> String {
+    let Some(short) = digest.get(..12) else {
+        return "no plugin serves new jobs of this kind; make a Plugin that does".to_owned();
+    };
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    format!(
+        "the plugin {short} that plans this job is lost: neither this host nor its namespace has the bytes; the job's pods \
+         are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0, its registry or a Plugin brings them \
+         back{why}"
+    )
 }
 
 impl Fault {
@@ -130,6 +153,8 @@ impl Fault {
             Self::Trapped { .. } => "Trapped",
             Self::OutOfBudget { .. } => "OutOfBudget",
             Self::Missing { .. } => "PluginMissing",
+            Self::NotAccepted { .. } => "PluginNotAccepted",
+            Self::NotKept { .. } => "PluginNotKept",
             Self::Internal { .. } => "InternalError",
             Self::Unacceptable { .. } => "UnacceptableAnswer",
             Self::NonDeterministic { .. } => "NonDeterministic",

@@ -121,6 +121,13 @@ pub struct Grants {
     /// Types of Service but ClusterIP: `NodePort`.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub service_types: BTreeSet<String>,
+    /// What containers with an image of the user's run: `command`, `args`, and those of probes and hooks. Containers with an
+    /// image that is granted may run anything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub commands: bool,
+    /// How pods find names: `dnsConfig`, `hostAliases`, and a `dnsPolicy` without the cluster's own names.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dns: bool,
     /// Fields of pods, containers and Services that the host does not know to be harmless: `resourceClaims`,
     /// `securityContext.seLinuxOptions`.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -182,6 +189,8 @@ impl Grants {
     #[must_use]
     pub fn allows(&self, need: Need, word: &str) -> bool {
         match self.held(need) {
+            // A container of the plugin's own runs what the plugin says.
+            Held::Flag(is_granted) if need == Need::Command => is_granted || self.allows(Need::Image, word),
             Held::Flag(is_granted) => is_granted,
             Held::List(words) => held::covers(need, words, word),
             Held::Never => false,

@@ -33,7 +33,7 @@ mod ttl;
 pub mod vet;
 pub mod waiting;
 
-pub use decide::decide;
+pub use decide::{decide, is_at_rest};
 pub use decision::{Action, Applied, Decision, Report, Wake, Write};
 pub use lifecycle::{Triage, triage};
 pub use outlook::{Outlook, outlook};

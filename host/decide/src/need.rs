@@ -63,6 +63,10 @@ pub enum Need {
     Volume,
     /// A type of Service but ClusterIP.
     ServiceType,
+    /// What a container runs: the command, its arguments, and those of probes and hooks. The word is the container's image.
+    Command,
+    /// How a pod finds names: servers, aliases of hosts.
+    Dns,
     /// A field that this host does not know to be harmless.
     Field,
     /// A namespace that is not the job's.
@@ -77,7 +81,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::Kind,
         Self::Deletion,
         Self::HostNetwork,
@@ -108,6 +112,8 @@ impl Need {
         Self::Claim,
         Self::Volume,
         Self::ServiceType,
+        Self::Command,
+        Self::Dns,
         Self::Field,
         Self::Namespace,
         Self::ProbeHost,

@@ -68,6 +68,12 @@ impl JobKind {
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
+
+    /// As `spec.grants.deletes` has it: `TaleJob.example.com`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.kind, self.group)
+    }
 }
 
 /// A kind of object that jobs of a framework own.

@@ -3,6 +3,7 @@
 
 mod description;
 mod features;
+mod kinds;
 mod marks;
 mod provenance;
 mod references;
@@ -11,6 +12,7 @@ mod size;
 mod uses;
 
 pub use description::description;
+pub use kinds::{is_kubernetes, is_label};
 
 use crate::{
     grants::Grants,
@@ -19,7 +21,7 @@ use crate::{
     rejection::{FieldError, Objection, Rejection},
     snapshot::Job,
 };
-use provenance::Provenance;
+use provenance::{Provenance, touches};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -171,6 +173,7 @@ fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) 
         for pointer in pointers {
             kept(descriptor, &what, &object.kind, pointer)?;
         }
+        disjoint(&what, pointers)?;
     }
     match &object.body {
         Body::Fixed(body, fill) => {
@@ -182,6 +185,16 @@ fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) 
         }
         Body::Bound => Ok(()),
     }
+}
+
+/// No place is followed twice, by itself and as a part of another.
+fn disjoint(what: &str, pointers: &[String]) -> Result<(), String> {
+    for (at, pointer) in pointers.iter().enumerate() {
+        if let Some(other) = pointers[..at].iter().find(|other| touches(pointer, other)) {
+            return Err(format!("{what}: upkeep: {pointer} and {other} are the same place, or one is in the other"));
+        }
+    }
+    Ok(())
 }
 
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
@@ -213,12 +226,6 @@ fn own_name(job: &Job, what: &str, name: impl Fn(&str) -> String) -> Result<(), 
         "must be at most {most} characters of a-z, 0-9 and '-', and begin and end with none of '-': {what} would be called {full}"
     );
     Err(Rejection::field("metadata.name", message).into())
-}
-
-/// It is a label as RFC 1123 has them.
-fn is_label(name: &str) -> bool {
-    let may = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=LONGEST_LABEL).contains(&name.len()) && name.bytes().all(may) && !name.starts_with('-') && !name.ends_with('-')
 }
 
 /// Its kinds have the role, or leave it to the job's user to name them.

@@ -31,7 +31,8 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
         runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
     }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
-    print!("{}", rbac::yaml(&rbac::documents(&plugins, &users)).context("the rights as YAML")?);
+    let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
+    print!("{}", rbac::yaml(&documents).context("the rights as YAML")?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,7 +2,7 @@
 //! that is not granted, and answers for the jobs that are there.
 
 use super::{
-    Delivery,
+    Delivery, names,
     report::{Stage, Trouble},
     short, trial,
 };
@@ -39,6 +39,8 @@ impl Delivery {
             return Err(refused("WrongName", message));
         }
         plugins.at_peace(&new.descriptor).map_err(|message| refused("Conflict", message))?;
+        let names = names::check(&self.client, &new.descriptor).await;
+        names.map_err(|message| refused("KindMismatch", message))?;
         if let Some(old) = active.and_then(|active| self.context.stores.layout().descriptor(active).cloned()) {
             serves_the_same(&old, &new.descriptor).map_err(|message| refused("Incompatible", message))?;
         }

@@ -3,20 +3,32 @@
 //!
 //! It is the bytes; of a large component from a registry it is where that registry has it.
 
-use super::fetch::{FetchError, Sources};
+use super::{
+    fetch::{FetchError, Sources},
+    mark::Mark,
+};
 use crate::{
     plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
     plugin_resource::OciSource,
+    watch::chain,
 };
+use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt, reflector,
+        watcher::{self, Event},
+    },
 };
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// A component with more bytes than this stays with the registry that it came from.
 pub(super) const LARGEST: usize = 8 << 20;
@@ -79,6 +91,13 @@ pub(super) enum KeptError {
     },
 }
 
+impl KeptError {
+    /// The API server may answer otherwise the next time.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Self::Api { .. })
+    }
+}
+
 /// What one ConfigMap holds.
 enum Part {
     /// Some of the component's compressed bytes, in so many ConfigMaps.
@@ -87,9 +106,13 @@ enum Part {
     Artifact(OciSource),
 }
 
+/// The metadata of the ConfigMaps, as a watch has shown it.
+pub(super) type Shelf = reflector::Store<PartialObjectMeta<ConfigMap>>;
+
 /// The ConfigMaps of one namespace.
 #[derive(Clone)]
 pub(super) struct Kept {
+    namespace: String,
     maps: Api<ConfigMap>,
     /// Whence a large component is pulled again.
     sources: Sources,
@@ -99,22 +122,30 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn new(sources: &Sources, namespace: &str, largest: usize) -> Self {
-        Self { maps: Api::namespaced(sources.client.clone(), namespace), sources: sources.clone(), largest }
+        let maps = Api::namespaced(sources.client.clone(), namespace);
+        Self { namespace: namespace.to_owned(), maps, sources: sources.clone(), largest }
     }
 
     /// Keeps the bytes, unless they are kept already. Many of them that are an artifact of a registry stay there, and
-    /// where that is is kept: its reference by digest, and the name of the Secret that opens it.
+    /// where that is is kept: its reference by digest, and the name of the Secret that opens it. Without a mark it plans
+    /// nothing.
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn keep(&self, digest: &str, wasm: &[u8], artifact: Option<&OciSource>) -> Result<(), KeptError> {
-        if self.has(digest).await? {
+    pub(super) async fn keep(
+        &self,
+        digest: &str,
+        wasm: &[u8],
+        artifact: Option<&OciSource>,
+        mark: Option<&Mark>,
+    ) -> Result<(), KeptError> {
+        if self.mark(digest, mark).await? {
             return Ok(());
         }
         if let Some(artifact) = artifact.filter(|_| wasm.len() > self.largest) {
             let text = json!(artifact).to_string();
             let data = Some(BTreeMap::from([(ARTIFACT_KEY.to_owned(), text)]));
-            return self.create(digest, 0, 1, ConfigMap { data, ..ConfigMap::default() }).await;
+            return self.create((digest, mark), 0, 1, ConfigMap { data, ..ConfigMap::default() }).await;
         }
         let whole = wasm.to_vec();
         let compressed = tokio::task::spawn_blocking(move || source::compress(&whole, Ratio::Quick)).await;
@@ -123,22 +154,28 @@ impl Kept {
         let count = chunks.len();
         for (number, chunk) in chunks.enumerate().rev() {
             let binary_data = Some(BTreeMap::from([(COMPRESSED_KEY.to_owned(), ByteString(chunk.to_vec()))]));
-            self.create(digest, number, count, ConfigMap { binary_data, ..ConfigMap::default() }).await?;
+            self.create((digest, mark), number, count, ConfigMap { binary_data, ..ConfigMap::default() }).await?;
         }
         Ok(())
     }
 
-    /// Makes one of `count` ConfigMaps, unless it is there.
-    async fn create(&self, digest: &str, number: usize, count: usize, content: ConfigMap) -> Result<(), KeptError> {
+    /// Makes one of `count` ConfigMaps, unless it is there. The first one has the mark.
+    async fn create(
+        &self,
+        (digest, mark): (&str, Option<&Mark>),
+        number: usize,
+        count: usize,
+        content: ConfigMap,
+    ) -> Result<(), KeptError> {
         let name = name(digest, number);
+        let own =
+            [(DIGEST_ANNOTATION.to_owned(), digest.to_owned()), (CHUNKS_ANNOTATION.to_owned(), count.to_string())];
+        let mark = mark.filter(|_| number == 0).map(Mark::annotation);
         let map = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
                 labels: Some(BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])),
-                annotations: Some(BTreeMap::from([
-                    (DIGEST_ANNOTATION.to_owned(), digest.to_owned()),
-                    (CHUNKS_ANNOTATION.to_owned(), count.to_string()),
-                ])),
+                annotations: Some(own.into_iter().chain(mark).collect()),
                 ..ObjectMeta::default()
             },
             immutable: Some(true),
@@ -151,13 +188,56 @@ impl Kept {
         }
     }
 
-    /// All of it is kept: the first ConfigMap is made last.
-    async fn has(&self, digest: &str) -> Result<bool, KeptError> {
+    /// Puts this mark, if any, on what is kept. False where it is not kept as a whole: the first ConfigMap is made last.
+    ///
+    /// # Errors
+    /// The API server refuses, or does not answer.
+    pub(super) async fn mark(&self, digest: &str, mark: Option<&Mark>) -> Result<bool, KeptError> {
         let name = name(digest, 0);
-        let found = self.maps.get_metadata_opt(&name).await;
-        let found = found.map_err(|source| KeptError::Api { attempt: "get", name, source })?;
+        let failed = |attempt: &'static str| {
+            let name = name.clone();
+            move |source| KeptError::Api { attempt, name, source }
+        };
+        let found = self.maps.get_metadata_opt(&name).await.map_err(failed("get"))?;
         let annotations = found.and_then(|map| map.metadata.annotations).unwrap_or_default();
-        Ok(annotations.get(DIGEST_ANNOTATION).is_some_and(|kept| kept == digest))
+        if annotations.get(DIGEST_ANNOTATION).is_none_or(|kept| kept != digest) {
+            return Ok(false);
+        }
+        if let Some((key, text)) = mark.map(Mark::annotation)
+            && annotations.get(&key) != Some(&text)
+        {
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: text } } }));
+            self.maps.patch_metadata(&name, &PatchParams::default(), &patch).await.map_err(failed("patch"))?;
+        }
+        Ok(true)
+    }
+
+    /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.
+    pub(super) fn marked(store: &Shelf) -> BTreeMap<String, Mark> {
+        let marked = |map: Arc<PartialObjectMeta<ConfigMap>>| {
+            let annotations = map.metadata.annotations.as_ref()?;
+            let digest = annotations.get(DIGEST_ANNOTATION)?;
+            let is_first = map.metadata.name.as_ref() == Some(&name(digest, 0));
+            is_first.then_some((digest.clone(), Mark::read(annotations)?))
+        };
+        store.state().into_iter().filter_map(marked).collect()
+    }
+
+    /// A store of what is kept, which is filled as the stream is read; an item of that for each time that it is another.
+    pub(super) fn watched(&self) -> (Shelf, impl Stream<Item = ()> + Send + use<>) {
+        let (store, writer) = reflector::store();
+        let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.sources.client.clone(), &self.namespace);
+        let config = watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+        let changes = watcher::watcher(maps, config).default_backoff().reflect(writer);
+        let changes = changes.filter_map(async |event| match event {
+            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(()),
+            Ok(Event::Init | Event::InitApply(_)) => None,
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "watch of kept plugins broke and is started again");
+                None
+            }
+        });
+        (store, changes)
     }
 
     /// The bytes with this digest.

@@ -1,12 +1,54 @@
-//! Digests that jobs need and that are not loaded: brought back from what is kept, or told to be lost and looked for again.
+//! Digests that jobs need and that are not loaded: loaded from what is kept, or told to be lost, and sought again.
+//!
+//! Only those that the host has accepted are sought, and only in its own namespace: what a job says loads nothing.
 
-use super::{Delivery, settings, short};
-use crate::{plugin::Settings, watch::chain};
+use super::{
+    Delivery,
+    kept::{Kept, KeptError},
+    mark::Mark,
+    settings, short,
+};
+use crate::{
+    plugin::{Prepared, Settings},
+    watch::chain,
+};
+use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-/// Lost digests are not looked for again for so many times as long as the last look took.
+/// So many attempts may fail before the jobs that need the digest are told.
+pub(super) const QUIET: u32 = 3;
+
+/// Between two attempts, at most.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A digest is not sought again for so many times as long as the last attempt took: a registry that does not answer keeps
+/// nobody else waiting for long.
 const REST: u32 = 10;
+
+/// When something that failed is tried again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Again {
+    /// Attempts so far.
+    pub(super) attempts: u32,
+    pub(super) at: Instant,
+}
+
+impl Again {
+    /// After one more attempt that began then.
+    pub(super) fn after(before: Option<Self>, began: Instant) -> Self {
+        let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
+        let pause = Duration::from_secs(1 << (attempts - 1).min(6)).min(LONGEST);
+        Self { attempts, at: Instant::now() + pause.max(began.elapsed() * REST) }
+    }
+}
+
+/// Why a digest that was accepted is not loaded.
+enum Absent {
+    Kept(KeptError),
+    /// Its bytes are here, and are no plugin for this host.
+    Unfit(String),
+}
 
 impl Delivery {
     /// The bytes of a digest that is kept, or why they cannot be had.
@@ -15,70 +57,115 @@ impl Delivery {
         kept.bring(digest).await.map_err(|error| chain(&error))
     }
 
-    /// Loads a digest that jobs are pinned to; jobs of one that is lost are told so.
-    pub(super) async fn bring_back(&mut self, digest: &str) {
-        let wasm = match self.bring(digest).await {
-            Ok(wasm) => Ok(wasm),
-            Err(why) => {
-                warn!(digest = short(digest), why, "the bytes of a plugin cannot be brought back");
-                self.in_a_source(digest).await.ok_or(why)
-            }
-        };
-        self.load_back(digest, wasm).await;
-    }
-
-    async fn load_back(&mut self, digest: &str, wasm: Result<Vec<u8>, String>) {
-        let prepared = match wasm {
-            Ok(wasm) => self.prepare(short(digest), &wasm).await.map_err(|trouble| trouble.message),
-            Err(why) => Err(why),
-        };
-        let loaded = prepared.and_then(|prepared| {
-            let spec = self.known.get(&prepared.descriptor.name).map(|known| &known.resource.spec);
-            let settings = spec.map_or_else(Settings::default, settings);
-            let added = self.context.plugins.add(&prepared, &settings);
-            let added = added.or_else(|_| self.context.plugins.add(&prepared, &Settings::default()));
-            added.map(|()| prepared).map_err(|error| error.to_string())
-        });
-        match loaded {
-            Ok(prepared) => {
-                info!(plugin = prepared.descriptor.name, digest = short(digest), "brought back for jobs that run");
-                self.context.stores.change(|layout| layout.add(&prepared.descriptor, digest));
-            }
-            Err(why) => {
-                warn!(digest = short(digest), why, "a plugin that jobs need is lost; their pods are left alone");
-                self.context.stores.change(|layout| layout.lose(digest, &why));
+    /// What is kept is another: digests that jobs may need are there, or there again.
+    pub(super) async fn look_at_kept(&mut self) {
+        let Some(shelf) = &self.shelf else { return };
+        self.marks = Kept::marked(shelf);
+        let kinds: BTreeMap<_, _> =
+            self.marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
+        let mut new = Vec::new();
+        self.context.stores.change(|layout| new = layout.accepted().map(|it| it.keep(kinds)).unwrap_or_default());
+        // Those that waited to know what is accepted look for themselves.
+        self.context.wanted.settle_all().into_iter().for_each(|key| self.context.queue.add(key));
+        for digest in new {
+            self.sought.remove(&digest);
+            let layout = self.context.stores.layout();
+            if layout.is_lost(&digest) || self.is_active(&digest) {
+                self.seek(&digest).await;
+            } else {
+                self.wake_pinned(&digest);
             }
         }
-        self.context.stores.jobs().into_iter().for_each(|key| self.context.queue.add(key));
     }
 
-    /// Digests that were lost may be there again. A registry that does not answer keeps nobody else waiting for long.
-    pub(super) async fn look_for_lost(&mut self) {
-        let began = Instant::now();
-        if self.kept.is_none() || began < self.lost_again {
+    /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost are told so.
+    pub(super) async fn seek(&mut self, digest: &str) {
+        let layout = self.context.stores.layout();
+        if layout.descriptor(digest).is_some() || !layout.is_accepted(digest) {
             return;
         }
-        let layout = self.context.stores.layout();
-        for (digest, before) in layout.lost() {
-            match self.bring(digest).await {
-                Ok(wasm) => self.load_back(digest, Ok(wasm)).await,
-                // Its jobs say so the next time that they are looked at.
-                Err(why) if why != *before => self.context.stores.change(|layout| layout.lose(digest, &why)),
-                Err(_) => {}
-            }
+        let began = Instant::now();
+        match self.load_kept(digest).await {
+            Ok(prepared) => self.is_loaded(digest, &prepared),
+            Err(absent) => self.is_absent(digest, &absent, began),
         }
-        self.lost_again = Instant::now() + began.elapsed() * REST;
     }
 
-    /// The bytes of a digest that some Plugin's source still has.
-    async fn in_a_source(&self, digest: &str) -> Option<Vec<u8>> {
-        for (name, known) in &self.known {
-            if let Ok(fetched) = self.sources.fetch(name, &known.resource.spec).await
-                && fetched.digest == digest
-            {
-                return Some(fetched.wasm);
+    /// Digests are sought again whose time has come.
+    pub(super) async fn seek_again(&mut self) {
+        let now = Instant::now();
+        let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
+        for digest in due {
+            if self.is_active(&digest) || !self.context.stores.keys_pinned_to(&digest).is_empty() {
+                self.seek(&digest).await;
+            } else {
+                self.sought.remove(&digest);
             }
         }
-        None
+    }
+
+    async fn load_kept(&mut self, digest: &str) -> Result<Prepared, Absent> {
+        let Some(kept) = &self.kept else {
+            return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
+        };
+        let wasm = kept.bring(digest).await.map_err(Absent::Kept)?;
+        let prepared = self.prepare(short(digest), &wasm).await.map_err(|trouble| Absent::Unfit(trouble.message))?;
+        self.add_back(digest, &prepared).map_err(Absent::Unfit)?;
+        Ok(prepared)
+    }
+
+    /// It gets what it was granted when it was accepted, and what its Plugin says of it now.
+    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), String> {
+        let name = &prepared.descriptor.name;
+        let known = self.known.get(name);
+        let marked = self.marks.get(digest).map(Mark::settings);
+        let named = || known.filter(|known| known.names(digest)).map(|known| known.resource.spec.clone());
+        let granted =
+            marked.or_else(|| named().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
+        let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
+        let plugins = &self.context.plugins;
+        let without_config = || Settings { config: None, ..granted.clone() };
+        let added = plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()));
+        added.map_err(|error| error.to_string())?;
+        if let Some(known) = known {
+            self.apply_settings(name, &settings(&known.resource.spec));
+        }
+        Ok(())
+    }
+
+    fn is_loaded(&mut self, digest: &str, prepared: &Prepared) {
+        let name = &prepared.descriptor.name;
+        info!(plugin = name, digest = short(digest), "loaded again for jobs that run");
+        self.sought.remove(digest);
+        self.context.stores.change(|layout| layout.add(&prepared.descriptor, digest));
+        if self.is_active(digest) && self.active(name).is_none() {
+            self.route(name, &crate::layout::Route::to(digest));
+        }
+        self.wake_pinned(digest);
+    }
+
+    fn is_absent(&mut self, digest: &str, absent: &Absent, began: Instant) {
+        let again = Again::after(self.sought.get(digest).copied(), began);
+        self.sought.insert(digest.to_owned(), again);
+        let (why, is_passing) = match absent {
+            Absent::Kept(error) => (chain(error), error.is_passing()),
+            Absent::Unfit(why) => (why.clone(), false),
+        };
+        warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
+        if !is_passing || again.attempts >= QUIET {
+            self.context.stores.change(|layout| layout.lose(digest, &why));
+            self.wake_pinned(digest);
+        }
+    }
+
+    /// The status of a Plugin says that it serves new jobs.
+    fn is_active(&self, digest: &str) -> bool {
+        self.known.values().any(|known| known.status.digest.as_deref() == Some(digest))
+    }
+
+    fn wake_pinned(&self, digest: &str) {
+        let waiting = self.context.wanted.settle(digest);
+        let pinned = self.context.stores.keys_pinned_to(digest);
+        waiting.into_iter().chain(pinned).for_each(|key| self.context.queue.add(key));
     }
 }

@@ -7,6 +7,8 @@ mod comparisons;
 mod fetch;
 mod kept;
 mod lost;
+mod mark;
+mod names;
 mod report;
 mod startup;
 #[cfg(test)]
@@ -32,19 +34,22 @@ use crate::{
 use decide::status::merge_patch;
 use fetch::{FetchError, Fetched, Sources};
 use futures::StreamExt;
-use kept::Kept;
+use kept::{Kept, Shelf};
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
+use lost::Again;
+use mark::Mark;
 use report::{Stage, Trouble};
 use serde_json::{Value, json};
+use startup::Unkept;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tracing::{debug, info, warn};
 use upgrade::{Found, Step, step};
 use watched::{Version, Versions};
@@ -72,6 +77,20 @@ struct Known {
     status: PluginStatus,
 }
 
+impl Known {
+    /// Digests that the host says in the status to have accepted.
+    fn named(&self) -> Vec<String> {
+        let PluginStatus { digest, previous, candidate, .. } = &self.status;
+        let planned = |it: &&Candidate| matches!(it.state, CandidateState::Canary | CandidateState::Stopped);
+        let candidate = candidate.as_ref().filter(planned).map(|candidate| &candidate.digest);
+        digest.iter().chain(previous).chain(candidate).cloned().collect()
+    }
+
+    fn names(&self, digest: &str) -> bool {
+        self.named().iter().any(|named| named == digest)
+    }
+}
+
 /// What a look depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LookedAt {
@@ -85,13 +104,18 @@ pub(crate) struct Delivery {
     context: Arc<Context>,
     sources: Sources,
     kept: Option<Kept>,
+    /// What the watch of it has shown.
+    shelf: Option<Shelf>,
+    /// Marks of what is kept, by digest.
+    marks: BTreeMap<String, Mark>,
     versions: Versions,
     known: BTreeMap<String, Known>,
     /// Plugins that a list has shown so far.
     listed: Option<BTreeSet<String>>,
     swept: Instant,
-    /// When lost digests are looked for again.
-    lost_again: Instant,
+    /// Digests that jobs need, that were accepted and cannot be loaded so far.
+    sought: BTreeMap<String, Again>,
+    unkept: Unkept,
 }
 
 impl Delivery {
@@ -106,19 +130,32 @@ impl Delivery {
                 biased;
                 digests = context.wanted.take() => {
                     for digest in digests {
-                        self.bring_back(&digest).await;
+                        self.seek(&digest).await;
                     }
                 }
+                () = sleep_until(self.next_attempt()) => self.try_again().await,
                 Some(event) = happened.next() => self.note(event).await,
                 () = context.trials.changed() => self.refresh().await,
                 _ = tick.tick() => {
-                    self.look_for_lost().await;
                     self.look_at_all(true).await;
                     self.refresh().await;
                     self.sweep().await;
                 }
             }
         }
+    }
+
+    /// When something is tried again that has failed.
+    fn next_attempt(&self) -> Instant {
+        let all = self.sought.values().chain(&self.unkept.again).map(|again| again.at);
+        all.min().unwrap_or_else(|| Instant::now() + SWEEP)
+    }
+
+    async fn try_again(&mut self) {
+        if self.unkept.again.is_some_and(|again| again.at <= Instant::now()) {
+            self.keep_built_ins().await;
+        }
+        self.seek_again().await;
     }
 
     /// Takes note of what a Plugin asks for.
@@ -194,7 +231,8 @@ impl Delivery {
     /// Everything from the source to the service; says why it got no further.
     async fn look(&mut self, plugin: &Plugin, status: &mut PluginStatus) -> Result<(), Trouble> {
         let name = plugin.name_any();
-        let active = self.active(&name);
+        // What served before and is not loaded again so far is not passed over.
+        let active = self.active(&name).or_else(|| status.digest.clone());
         let settings = settings(&plugin.spec);
         self.apply_settings(&name, &settings);
         let (digest, fetched) = self.find(plugin, status).await?;
@@ -215,13 +253,19 @@ impl Delivery {
         };
         let preflight = self.accept(&name, &prepared, &settings, active.as_deref()).await;
         let preflight = preflight.map_err(|trouble| refuse(status, trouble))?;
-        self.keep(fetched.as_ref()).await.map_err(|trouble| refuse(status, trouble))?;
         let candidate = status.candidate.take().filter(|candidate| candidate.digest == digest);
         let stopped = candidate.as_ref().is_some_and(|candidate| candidate.state == CandidateState::Stopped);
         let found = Found { digest: &digest, active: active.as_deref(), previous: status.previous.as_deref(), stopped };
         let mut route =
             Route { active: active.clone(), canary: None, migrate: plugin.spec.upgrade.strategy == Strategy::Migrate };
-        match step(&plugin.spec.upgrade, &found) {
+        let step = step(&plugin.spec.upgrade, &found);
+        let mark = step.plans_jobs().then(|| self.mark_of(plugin, &prepared, &settings));
+        let kept = self.keep(&digest, fetched.as_ref(), mark.as_ref()).await;
+        if let Err(trouble) = kept {
+            status.candidate = candidate;
+            return Err(refuse(status, trouble));
+        }
+        match step {
             Step::Serve => {
                 if status.digest.as_ref() != Some(&digest) {
                     status.previous = active.clone().filter(|active| *active != digest).or(status.previous.take());
@@ -238,7 +282,10 @@ impl Delivery {
                 status.candidate = Some(Candidate { digest: digest.clone(), version, state, preflight, live, message });
             }
         }
-        self.context.stores.change(|layout| layout.add(&prepared.descriptor, &digest));
+        self.context.stores.change(|layout| match mark {
+            Some(_) => layout.add(&prepared.descriptor, &digest),
+            None => layout.try_out(&prepared.descriptor, &digest),
+        });
         self.tell_active(status, route.active.as_deref());
         info!(plugin = name, found = short(&digest), active = route.active.as_deref().map(short), "looked at");
         self.route(&name, &route);
@@ -282,20 +329,16 @@ impl Delivery {
         prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
     }
 
-    /// Keeps the bytes before any job is planned by them.
-    async fn keep(&self, fetched: Option<&Fetched>) -> Result<(), Trouble> {
-        let (Some(kept), Some(Fetched { wasm, digest, artifact })) = (&self.kept, fetched) else { return Ok(()) };
-        let failed =
-            |error: kept::KeptError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
-        kept.keep(digest, wasm, artifact.as_ref()).await.map_err(failed)
-    }
-
     /// Every digest that plans jobs gets the Plugin's settings: grants and limits at once, whatever becomes of the rest of
     /// the look, and the config where its schema allows it.
     fn apply_settings(&self, name: &str, settings: &Settings) {
         let plugins = &self.context.plugins;
         for digest in plugins.digests_of(name) {
             let Some(prepared) = plugins.prepared(&digest) else { continue };
+            // That the Plugin trusts what comes with the host says nothing of what came from elsewhere.
+            let own =
+                || Plugins::built_in_digests().all(|own| own != digest).then(|| plugins.grants(&digest)).flatten();
+            let settings = &Settings { grants: settings.grants.clone().or_else(own), ..settings.clone() };
             if let Err(error) = plugins.add(&prepared, settings) {
                 info!(plugin = name, digest = short(&digest), %error, "it keeps the config that it had");
                 plugins.restrict(&digest, settings);
@@ -347,10 +390,10 @@ impl Delivery {
     }
 
     async fn refresh_one(&mut self, name: &str) {
-        let in_use = self.context.stores.digests_in_use(name);
+        let (all, in_use) = self.context.stores.digests_in_use(name);
         let Some(known) = self.known.get_mut(name) else { return };
         let status = &mut known.status;
-        status.jobs = Some(in_use.values().sum());
+        status.jobs = Some(all);
         status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (short(&digest).to_owned(), jobs)).collect();
         let mut stops = false;
         if let (Some(candidate), Some(trial)) = (&mut status.candidate, self.context.trials.read(name)) {

@@ -1,27 +1,40 @@
-//! What a host does about plugins before it plans the first job: keeps the bytes of those that come with it, and brings
-//! back those that served before.
+//! What a host does about plugins before it plans the first job: learns which Plugins there are and what served before.
+//! What fails then is tried again until it is known; only jobs that need it wait.
 
-use super::{Delivery, Kept, Options, Plugin, Sources, Versions, kept::LARGEST, short};
+use super::{
+    Delivery, Kept, Options, Plugin, Sources, Versions,
+    kept::LARGEST,
+    lost::{Again, QUIET},
+    mark::Mark,
+    short,
+};
 use crate::{
     apply::DEADLINE,
     layout::Route,
-    plugin::{Limits, Plugins},
+    plugin::{Limits, Plugins, Settings},
     reconcile::Context,
     watch::chain,
 };
 use kube::{Api, Client, ResourceExt, api::ListParams};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::time::Instant;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 /// Between two attempts to learn which Plugins there are.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Attempts to keep the bytes of the built-in plugins.
-const ATTEMPTS: u32 = 3;
+/// Built-in plugins whose bytes are not kept yet.
+pub(super) struct Unkept {
+    digests: BTreeSet<String>,
+    pub(super) again: Option<Again>,
+}
 
 impl Delivery {
-    /// Whatever served before serves again once this returns.
+    /// Whatever served before serves again once this returns, or is sought.
     pub(crate) async fn start(client: Client, context: Arc<Context>, options: Options) -> Self {
         let sources = Sources {
             client: client.clone(),
@@ -30,17 +43,22 @@ impl Delivery {
             limit: Limits::default().component,
         };
         let kept = sources.namespace.as_ref().map(|namespace| Kept::new(&sources, namespace, LARGEST));
+        let built_in = Plugins::built_in_digests().filter(|digest| context.plugins.has(digest)).collect();
         let mut delivery = Self {
             client,
             context,
             sources,
             kept,
+            shelf: None,
+            marks: BTreeMap::new(),
             versions: Versions::default(),
             known: BTreeMap::new(),
             listed: None,
             swept: Instant::now(),
-            lost_again: Instant::now(),
+            sought: BTreeMap::new(),
+            unkept: Unkept { digests: built_in, again: None },
         };
+        delivery.withhold_built_ins();
         delivery.keep_built_ins().await;
         for plugin in delivery.list().await {
             delivery.restore(plugin).await;
@@ -48,30 +66,60 @@ impl Delivery {
         delivery
     }
 
-    /// Keeps the bytes of what comes with this host, since the next host may come with others. Where they cannot be kept,
-    /// a job is planned by what the host has.
-    async fn keep_built_ins(&mut self) {
-        let Some(kept) = &self.kept else {
+    /// No job gets a digest before that is kept.
+    fn withhold_built_ins(&self) {
+        if self.kept.is_none() {
             info!(
                 "without --plugin-namespace no bytes of plugins are kept: after an upgrade of the host, running jobs are \
                    planned by its new plugins"
             );
             return;
-        };
-        for (framework, digest) in self.context.plugins.frameworks() {
-            let Some(wasm) = Plugins::built_in(&framework.name) else { continue };
-            let mut attempt = 1;
-            while let Err(error) = kept.keep(&digest, wasm, None).await {
-                warn!(plugin = framework.name, error = chain(&error), "the bytes of a plugin cannot be kept");
-                if attempt == ATTEMPTS {
-                    self.kept = None;
-                    return;
-                }
-                attempt += 1;
-                tokio::time::sleep(AGAIN).await;
+        }
+        self.context.stores.change(|layout| {
+            layout.keep_bytes();
+            self.unkept.digests.iter().for_each(|digest| layout.withhold(digest, None));
+        });
+    }
+
+    /// Keeps the bytes of what comes with this host, since the next host may come with others. What fails is tried again.
+    pub(super) async fn keep_built_ins(&mut self) {
+        let began = Instant::now();
+        let Some(kept) = self.kept.clone() else { return };
+        let again = Again::after(self.unkept.again, began);
+        for digest in self.unkept.digests.clone() {
+            let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
+            let Err(error) = kept.keep(&digest, wasm, None, Some(&mark)).await else {
+                self.unkept.digests.remove(&digest);
+                self.context.stores.change(|layout| layout.release(&digest));
+                self.wake_new(&name, &digest);
+                continue;
+            };
+            let why = chain(&error);
+            warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
+            if again.attempts >= QUIET {
+                self.context.stores.change(|layout| layout.withhold(&digest, Some(&why)));
+                self.wake_new(&name, &digest);
             }
         }
-        self.context.stores.change(|layout| layout.keeps_bytes = true);
+        self.unkept.again = (!self.unkept.digests.is_empty()).then_some(again);
+    }
+
+    /// The name, the bytes and the mark of a plugin that comes with this host.
+    fn built_in(&self, digest: &str) -> Option<(String, &'static [u8], Mark)> {
+        let plugins = &self.context.plugins;
+        let prepared = plugins.prepared(digest)?;
+        let name = prepared.descriptor.name.clone();
+        let (_, config) = plugins.identity(digest)?;
+        let settings = Settings { config: serde_json::from_str(&config).ok(), ..Settings::default() };
+        let mark = Mark::new("this host".to_owned(), &prepared, &settings, plugins.grants(digest)?);
+        let wasm = Plugins::built_in(&name)?;
+        Some((name, wasm, mark))
+    }
+
+    /// Jobs that no digest plans so far look whether this one does.
+    fn wake_new(&self, name: &str, digest: &str) {
+        let new = self.context.stores.unplanned_keys_of(name);
+        self.context.wanted.settle(digest).into_iter().chain(new).for_each(|key| self.context.queue.add(key));
     }
 
     /// All Plugins; none where the API server does not have them. Asks until there is an answer, since a job must not be
@@ -79,7 +127,7 @@ impl Delivery {
     async fn list(&self) -> Vec<Plugin> {
         loop {
             let plugins = Api::<Plugin>::all(self.client.clone());
-            let list = tokio::time::timeout(DEADLINE, plugins.list(&ListParams::default())).await;
+            let list = timeout(DEADLINE, plugins.list(&ListParams::default())).await;
             match list {
                 Err(_) => warn!("no answer to the list of Plugins within {} s, trying again", DEADLINE.as_secs()),
                 Ok(Ok(list)) => return list.items,
@@ -93,21 +141,24 @@ impl Delivery {
         }
     }
 
-    /// The digest that served last serves again, whatever has become of its source.
+    /// The digest that served last serves again, whatever has become of its source. New jobs wait for it, since what a
+    /// Plugin has replaced must not plan them.
     async fn restore(&mut self, plugin: Plugin) {
         let name = plugin.name_any();
-        let active = plugin.status.as_ref().and_then(|status| status.digest.clone());
         self.learn(plugin);
+        let Some(known) = self.known.get(&name) else { return };
+        let (named, active) = (known.named(), known.status.digest.clone());
+        self.context.stores.change(|layout| {
+            let Some(accepted) = layout.accepted() else { return };
+            named.iter().for_each(|digest| accepted.name(digest));
+        });
         let Some(active) = active else { return };
-        if !self.context.plugins.has(&active) {
-            self.bring_back(&active).await;
-        }
-        let route = if self.context.plugins.has(&active) {
-            Route::to(&active)
-        } else {
+        let is_loaded = self.context.plugins.has(&active);
+        if self.kept.is_none() && !is_loaded {
             warn!(plugin = name, digest = short(&active), "the digest that served is lost; new jobs wait for another");
-            Route::default()
-        };
-        self.route(&name, &route);
+            return self.route(&name, &Route::default());
+        }
+        self.route(&name, &Route::to(&active));
+        self.seek(&active).await;
     }
 }

@@ -24,6 +24,13 @@ pub(super) enum Step {
     Candidate(CandidateState, Option<Canary>),
 }
 
+impl Step {
+    /// Jobs are planned by it from now on, or were before.
+    pub(super) fn plans_jobs(&self) -> bool {
+        matches!(self, Self::Serve | Self::Candidate(CandidateState::Canary | CandidateState::Stopped, _))
+    }
+}
+
 /// What is done with a digest that is acceptable. The first one of a framework serves at once, and so does the one that
 /// served before: going back waits for nothing.
 pub(super) fn step(upgrade: &Upgrade, found: &Found<'_>) -> Step {

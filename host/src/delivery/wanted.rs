@@ -1,34 +1,59 @@
-//! Digests that jobs need and that are not loaded: asked for by passes, brought by the delivery.
+//! Digests that jobs need and that are not loaded: asked for by passes, sought by the delivery.
 
+use crate::stores::JobKey;
 use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::Notify;
 
-/// Each digest once.
+/// Each digest once, with the jobs that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    digests: Mutex<BTreeSet<String>>,
+    waiting: Mutex<Waiting>,
     changed: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: BTreeMap<String, BTreeSet<JobKey>>,
+    /// Digests that nobody has taken notice of so far.
+    new: BTreeSet<String>,
+}
+
 impl Wanted {
-    /// A job needs this one.
-    pub(crate) fn add(&self, digest: String) {
-        if self.digests.lock().unwrap_or_else(PoisonError::into_inner).insert(digest) {
+    /// The job needs this one.
+    pub(crate) fn add(&self, digest: String, job: &JobKey) {
+        let mut waiting = self.lock();
+        let jobs = waiting.jobs.entry(digest.clone()).or_default();
+        if jobs.insert(job.clone()) && jobs.len() == 1 {
+            waiting.new.insert(digest);
             self.changed.notify_one();
         }
     }
 
     /// Those that were asked for since the last time; returns once there are any.
-    pub(crate) async fn take(&self) -> BTreeSet<String> {
+    pub(super) async fn take(&self) -> BTreeSet<String> {
         loop {
-            let digests = std::mem::take(&mut *self.digests.lock().unwrap_or_else(PoisonError::into_inner));
+            let digests = std::mem::take(&mut self.lock().new);
             if !digests.is_empty() {
                 return digests;
             }
             self.changed.notified().await;
         }
+    }
+
+    /// The jobs that wait for this one, which wait no longer.
+    pub(super) fn settle(&self, digest: &str) -> BTreeSet<JobKey> {
+        self.lock().jobs.remove(digest).unwrap_or_default()
+    }
+
+    /// All jobs that wait, which wait no longer.
+    pub(super) fn settle_all(&self) -> BTreeSet<JobKey> {
+        std::mem::take(&mut *self.lock()).jobs.into_values().flatten().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

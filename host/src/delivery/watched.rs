@@ -33,6 +33,8 @@ pub(super) enum Happened {
     Listed,
     /// In this namespace.
     ConfigMap(String, Change),
+    /// What the host keeps is another.
+    Kept,
 }
 
 /// Something happened to the ConfigMaps of a namespace.
@@ -117,8 +119,8 @@ impl Versions {
 }
 
 impl Delivery {
-    /// Plugins, and the metadata of ConfigMaps that may be sources.
-    pub(super) fn watched(&self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
+    /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
+    pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
         let plugins = watcher(Api::<Plugin>::all(self.client.clone()), watcher::Config::default());
         let plugins = plugins.default_backoff().filter_map(async |event| match event {
             Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin))),
@@ -138,7 +140,11 @@ impl Delivery {
             let changes = watcher(maps, watcher::Config::default()).default_backoff();
             changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
         });
-        select(plugins, select_all(maps)).boxed()
+        let sources = select(plugins, select_all(maps));
+        let Some(kept) = &self.kept else { return sources.boxed() };
+        let (shelf, changes) = kept.watched();
+        self.shelf = Some(shelf);
+        select(sources, changes.map(|()| Happened::Kept)).boxed()
     }
 
     pub(super) async fn note(&mut self, event: Happened) {
@@ -164,6 +170,7 @@ impl Delivery {
                     self.look_at_all(false).await;
                 }
             }
+            Happened::Kept => self.look_at_kept().await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a plugin says of itself has to hold together.
 
-use decide::plan::Descriptor;
+use decide::{plan::Descriptor, vet::is_label};
 
 /// What a description says holds together.
 pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
@@ -12,9 +12,6 @@ pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
         return Err("it serves no kind".to_owned());
     }
     for (place, kind) in new.kinds.iter().enumerate() {
-        if kind.kind.is_empty() || kind.version.is_empty() || kind.plural.is_empty() {
-            return Err(format!("kind {:?} lacks a name, a version or a plural", kind.kind));
-        }
         if kind.managed_by.is_some() != kind.own_manager.is_some() {
             return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
         }
@@ -27,9 +24,4 @@ pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn is_label(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }

@@ -290,6 +290,12 @@ impl Plugins {
         })
     }
 
+    /// What the plans of the plugin with this digest may contain, if it is loaded.
+    #[must_use]
+    pub fn grants(&self, digest: &str) -> Option<Grants> {
+        Some(self.by_digest(digest).ok()?.grants.clone())
+    }
+
     /// Every digest that is loaded.
     #[must_use]
     pub fn digests(&self) -> Vec<String> {
@@ -480,7 +486,7 @@ impl Plugins {
     fn by_digest(&self, digest: &str) -> Result<Arc<Loaded>, Fault> {
         let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
         let found = loaded.iter().find(|plugin| *plugin.digest == *digest);
-        found.cloned().ok_or_else(|| Fault::Missing { digest: digest.to_owned() })
+        found.cloned().ok_or_else(|| Fault::Missing { digest: digest.to_owned(), why: String::new() })
     }
 
     fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {

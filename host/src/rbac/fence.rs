@@ -2,7 +2,7 @@
 
 use super::{NAMESPACE, Plugin};
 use crate::crds;
-use decide::grants::Grants;
+use decide::{grants::Grants, plan::JobKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
     let all = plugins.iter().fold(users.clone(), |all, plugin| all.with(&plugin.grants));
     let kinds = || plugins.iter().flat_map(|plugin| &plugin.descriptor.kinds);
-    let job_kinds: BTreeSet<_> = kinds().map(|kind| format!("{}.{}", kind.kind, kind.group)).collect();
+    let job_kinds: BTreeSet<_> = kinds().map(JobKind::id).collect();
     let job_resources: BTreeSet<_> = kinds().map(|kind| format!("{}.{}", kind.plural, kind.group)).collect();
     let definitions: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
     json!({

@@ -168,10 +168,16 @@ impl Framework for Mpi {
     }
 }
 
-/// Key pairs, PodGroups that go with a suspended job, and jobs that go by their time to live. The scheduler is a setting.
+/// Key pairs, PodGroups that go with a suspended job, and jobs that go by their time to live. A worker without a command runs
+/// sshd, and finds its peers by short names. The scheduler is a setting.
 fn grants() -> serde_json::Value {
     let pod_groups = ["PodGroup.scheduling.volcano.sh", "PodGroup.scheduling.x-k8s.io"];
-    json!({ "kinds": ["Secret"], "deletes": [pod_groups[0], pod_groups[1], "MPIJob.kubeflow.org"] })
+    json!({
+        "kinds": ["Secret"],
+        "deletes": [pod_groups[0], pod_groups[1], "MPIJob.kubeflow.org"],
+        "commands": true,
+        "dns": true,
+    })
 }
 
 fn mpijob() -> KindInfo {

@@ -97,7 +97,7 @@ impl Framework for Rhino {
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
             config_schema: spec::config_schema(),
             event_source: "rhinojob-controller".into(),
-            grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"] }).to_string(),
+            grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"], "commands": true }).to_string(),
         }
     }
 

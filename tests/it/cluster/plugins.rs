@@ -8,9 +8,11 @@ use super::{
     objects::{PADDLE_JOBS, PODS, SOON, at, text},
     world::World,
 };
-use crate::operator::{self, Operator};
+use crate::{
+    operator::{self, Operator},
+    trust::{grants, marked, version},
+};
 use cluster::{Need, require::missing, until};
-use decide::grants::Grants;
 use futures::future::join_all;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::{
@@ -27,27 +29,11 @@ use std::{
 };
 use tokio::time::Instant;
 use troupe::{
-    plugin::{Plugins, Seam, source},
+    plugin::{Plugins, source},
     plugin_resource::{Plugin, PluginStatus},
 };
 
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// The built-in component under another digest.
-fn version(mark: &str) -> Vec<u8> {
-    marked(Plugins::built_in("paddle").unwrap(), mark)
-}
-
-/// The same code with one more custom section.
-fn marked(wasm: &[u8], mark: &str) -> Vec<u8> {
-    let mut wasm = wasm.to_vec();
-    let name = b"mark";
-    let size = u8::try_from(1 + name.len() + mark.len()).unwrap();
-    wasm.extend([0, size, u8::try_from(name.len()).unwrap()]);
-    wasm.extend(name);
-    wasm.extend(mark.as_bytes());
-    wasm
-}
 
 /// A world whose host takes plugins from its namespace, and a Plugin that is named there.
 struct Stage {
@@ -185,13 +171,6 @@ impl Stage {
         self.plugins.delete("paddle", &DeleteParams::default()).await.unwrap();
         self.host.stop().await;
     }
-}
-
-/// What the plugin asks for, as a cluster operator who agrees writes it down.
-fn grants() -> Grants {
-    let frameworks = Plugins::builtin(Seam::Inline).unwrap().frameworks();
-    let (paddle, _) = frameworks.into_iter().find(|(framework, _)| framework.name == "paddle").unwrap();
-    Grants::wanted_by(&paddle)
 }
 
 async fn host(world: &World, binary: &Path) -> Operator {

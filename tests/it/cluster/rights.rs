@@ -323,3 +323,38 @@ async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
     .unwrap();
     assert_eq!(ask(&intern, Method::PATCH, &others, &spec).await.0, 200);
 }
+
+#[tokio::test]
+async fn nobody_but_the_host_writes_what_it_remembers_of_a_job() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let options = Options::default().actor(HOST).limited(HOST).crds(troupe::crds::all());
+    let plane = ControlPlane::start(options).await.unwrap();
+    let admin = plane.client("admin").await.unwrap();
+    deploy::give_rights(&admin).await;
+    deploy::apply(&admin, "ledger.yaml").await;
+    let jobs = Namespace::create_in(plane.client("user").await.unwrap(), "jobs").await;
+    let (tenant, host) = (plane.client("user").await.unwrap(), plane.client(HOST).await.unwrap());
+    jobs.create(&PADDLE_JOBS, &paddle("wide").worker(1).manifest).await;
+    jobs.create(&MPI_JOBS, &mpi("pi").manifest).await;
+    let statuses = [
+        "/apis/batch.paddlepaddle.org/v1/namespaces/jobs/paddlejobs/wide/status",
+        "/apis/kubeflow.org/v2beta1/namespaces/jobs/mpijobs/pi/status",
+    ];
+    let says = |digest: &str| json!({ "status": { "troupe": { "uid": "u", "digest": digest } } });
+    for status in statuses {
+        until(SOON, "the policy to be in force", || async {
+            let (code, why) = ask(&tenant, Method::PATCH, &format!("{status}?dryRun=All"), &says("theirs")).await;
+            Ok((code == 403 && why.contains("status.troupe is written by the host alone")).then_some(()))
+        })
+        .await
+        .unwrap();
+        assert_eq!(ask(&host, Method::PATCH, status, &says("ours")).await, (200, String::new()));
+        assert_eq!(ask(&tenant, Method::PATCH, status, &says("theirs")).await.0, 403, "{status}");
+        let beside = json!({ "status": { "startTime": "2026-01-01T00:00:00Z" } });
+        assert_eq!(ask(&tenant, Method::PATCH, status, &beside).await, (200, String::new()), "{status}");
+        let removed = json!({ "status": { "troupe": null } });
+        assert_eq!(ask(&tenant, Method::PATCH, status, &removed).await, (200, String::new()), "{status}");
+    }
+}

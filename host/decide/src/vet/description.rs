@@ -1,5 +1,7 @@
-//! Which descriptions of plugins are refused whatever is granted: kinds that are the cluster's own affair.
+//! Which descriptions of plugins are refused whatever is granted: kinds that are the cluster's own affair, and names that do
+//! not name one kind.
 
+use super::kinds;
 use crate::plan::{Descriptor, JobKind};
 
 /// Groups of Kubernetes whose objects say who may do what, or what the API is.
@@ -34,15 +36,16 @@ const CORE: [&str; 11] = [
 /// Why a description is refused: it serves, watches or makes what no plugin may.
 ///
 /// # Errors
-/// The kind.
+/// The kind, and what is wrong with it.
 pub fn description(descriptor: &Descriptor) -> Result<(), String> {
     if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
         return Err(format!("{} of {:?} is no kind of job of a framework", kind.kind, kind.group));
     }
-    match descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
-        Some(child) => Err(format!("no job may have a {} of {} for a child", child.kind, child.api_version)),
-        None => Ok(()),
+    if let Some(child) = descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
+        return Err(format!("no job may have a {} of {} for a child", child.kind, child.api_version));
     }
+    descriptor.kinds.iter().try_for_each(kinds::job)?;
+    descriptor.children.iter().try_for_each(kinds::child)
 }
 
 /// No plan may have such an object.

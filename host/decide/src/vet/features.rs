@@ -18,6 +18,9 @@ const PLAIN_IN_SECURITY: &[&str] = &[
     "supplementalGroupsPolicy",
 ];
 
+/// Policies by which a pod finds the cluster's names.
+const OF_THE_CLUSTER: [&str; 2] = ["ClusterFirst", "ClusterFirstWithHostNet"];
+
 impl<'a> Walk<'a> {
     /// The field says what a pod may reach, and that is all there is to it.
     pub(super) fn feature(&mut self, name: &'a str, value: &'a Value) -> bool {
@@ -36,6 +39,9 @@ impl<'a> Walk<'a> {
             "tolerations" => return self.tolerations(value),
             "nodeSelector" => return self.node_selector(value),
             "nodeAffinity" => self.node_affinity(value),
+            "command" | "args" => self.use_command(name, value),
+            "dnsPolicy" if OF_THE_CLUSTER.iter().any(|policy| value == policy) => {}
+            "dnsConfig" | "dnsPolicy" | "hostAliases" => self.use_whole(Need::Dns, name, value),
             "httpGet" | "tcpSocket" => self.probe(value),
             "metadata" => return self.metadata(value),
             _ => return false,

@@ -130,7 +130,7 @@ impl<'a> Provenance<'a> {
         }
         if self.plan.policy.ttl.is_some() {
             for kind in &descriptor.kinds {
-                self.granted("the plan", "policy.ttl", Need::Deletion, &format!("{}.{}", kind.kind, kind.group))?;
+                self.granted("the plan", "policy.ttl", Need::Deletion, &kind.id())?;
             }
         }
         Ok(())
@@ -162,7 +162,9 @@ impl<'a> Provenance<'a> {
     fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
         for used in uses {
             let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
-            if varies && !self.is_own(&used) {
+            // Whoever may say what runs may say it of each replica.
+            let is_free = used.need == Need::Command && self.grants.allows(used.need, &used.word);
+            if varies && !is_free && !self.is_own(&used) {
                 let Use { at, .. } = used;
                 return Err(format!(
                     "{what}: {at} differs from replica to replica, which only names of the plan's own may"
@@ -295,7 +297,7 @@ fn shown(text: &str) -> String {
 }
 
 /// One of the places is the other, or in it.
-fn touches(a: &str, b: &str) -> bool {
+pub(super) fn touches(a: &str, b: &str) -> bool {
     let is_in = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     is_in(a, b) || is_in(b, a)
 }

@@ -46,10 +46,7 @@ pub(super) enum Part {
 const PLAIN_IN_POD: &[&str] = &[
     "activeDeadlineSeconds",
     "affinity",
-    "dnsConfig",
-    "dnsPolicy",
     "enableServiceLinks",
-    "hostAliases",
     "hostname",
     "os",
     "preemptionPolicy",
@@ -66,8 +63,6 @@ const PLAIN_IN_POD: &[&str] = &[
 
 /// The same of a container.
 const PLAIN_IN_CONTAINER: &[&str] = &[
-    "args",
-    "command",
     "env",
     "imagePullPolicy",
     "lifecycle",
@@ -96,14 +91,14 @@ const FREE: &[&str] = &["labels", "annotations", "matchLabels", "limits", "reque
 
 /// Everything that the JSON makes use of.
 pub(super) fn uses(json: &Value) -> Vec<Use> {
-    let mut walk = Walk { path: Vec::new(), found: Vec::new() };
+    let mut walk = Walk::default();
     walk.value(json, Part::Any);
     walk.found
 }
 
 /// Everything that a Service makes use of: it has fields of its own.
 pub(super) fn of_service(json: &Value) -> Vec<Use> {
-    let mut walk = Walk { path: Vec::new(), found: Vec::new() };
+    let mut walk = Walk::default();
     for (name, value) in json.as_object().into_iter().flatten() {
         walk.under(name, |walk| if name == "spec" { walk.service(value) } else { walk.field(name, value, Part::Any) });
     }
@@ -111,9 +106,12 @@ pub(super) fn of_service(json: &Value) -> Vec<Use> {
 }
 
 /// A walk through JSON.
+#[derive(Default)]
 pub(super) struct Walk<'a> {
     path: Vec<Step<'a>>,
     found: Vec<Use>,
+    /// The image of the container that the walk is in; "" outside of any.
+    image: &'a str,
 }
 
 enum Step<'a> {
@@ -133,9 +131,13 @@ impl<'a> Walk<'a> {
     fn fields(&mut self, fields: &'a Map<String, Value>, part: Part) {
         let is_pod = part == Part::Any && fields.get("containers").is_some_and(Value::is_array);
         let part = if is_pod { Part::Pod } else { part };
+        let around = self.image;
+        let image = fields.get("image").and_then(Value::as_str).filter(|_| part == Part::Container);
+        self.image = image.unwrap_or(around);
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
             self.under(name, |walk| walk.field(name, value, part));
         }
+        self.image = around;
     }
 
     fn field(&mut self, name: &'a str, value: &'a Value, part: Part) {
@@ -199,6 +201,12 @@ impl<'a> Walk<'a> {
             let at = self.pointer();
             self.found.push(Use { need, word: word.to_owned(), exact: word.to_owned(), at });
         }
+    }
+
+    /// Notes that the container runs this.
+    pub(super) fn use_command(&mut self, field: &str, whole: &Value) {
+        let (at, word) = (self.pointer(), self.image.to_owned());
+        self.found.push(Use { need: Need::Command, word, exact: format!("{field} {whole}"), at });
     }
 
     /// Notes a use of something that is the same only if all that stands there is.

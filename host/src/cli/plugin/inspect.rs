@@ -116,5 +116,5 @@ fn roles(kind: &JobKind) -> String {
 fn owns(child: &ChildKind) -> String {
     let selector = child.selector.as_ref().map(|labels| format!(" with {labels}")).unwrap_or_default();
     let optional = if child.optional { ", where the cluster has it" } else { "" };
-    format!("{} ({}){selector}{optional}", child.kind, child.api_version)
+    format!("{} ({}, {}){selector}{optional}", child.kind, child.api_version, child.plural)
 }

@@ -118,7 +118,7 @@ impl Stage {
     /// The component under the tag is kept.
     async fn keep(&self) -> Fetched {
         let fetched = self.sources.fetch("plays", &self.spec).await.unwrap();
-        self.kept().keep(&fetched.digest, &fetched.wasm, fetched.artifact.as_ref()).await.unwrap();
+        self.kept().keep(&fetched.digest, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
         fetched
     }
 
@@ -175,7 +175,7 @@ async fn a_reference_to_another_component_is_not_followed() {
     stage.repository.push(&component(1));
     let fetched = stage.sources.fetch("plays", &stage.spec).await.unwrap();
     let other = source::digest(b"other");
-    stage.kept().keep(&other, &fetched.wasm, fetched.artifact.as_ref()).await.unwrap();
+    stage.kept().keep(&other, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
     let error = stage.kept().bring(&other).await.unwrap_err();
     assert!(matches!(error, KeptError::Another { .. }), "{error}");
 }
@@ -187,7 +187,7 @@ async fn few_bytes_and_those_of_no_registry_are_kept_themselves() {
     stage.repository.push(&few);
     let fetched = stage.keep().await;
     let digest = source::digest(&many);
-    stage.kept().keep(&digest, &many, None).await.unwrap();
+    stage.kept().keep(&digest, &many, None, None).await.unwrap();
 
     let maps = stage.maps().await;
     assert!(maps.len() == 2 && maps.iter().all(|map| map.data.is_none()), "{maps:#?}");

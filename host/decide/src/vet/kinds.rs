@@ -1,0 +1,131 @@
+//! Whether group, version, kind and plural of a kind of object are one thing. The plural is what the host asks for and has
+//! the right to; the kind is what is granted: where they disagree, the grant is for another kind than the one that is read.
+
+use crate::plan::{ChildKind, JobKind};
+
+/// The kinds of Kubernetes that a job may own, with their plurals, by group.
+const KUBERNETES: [(&str, &[(&str, &str)]); 8] = [
+    (
+        "",
+        &[
+            ("ConfigMap", "configmaps"),
+            ("PersistentVolumeClaim", "persistentvolumeclaims"),
+            ("Pod", "pods"),
+            ("ReplicationController", "replicationcontrollers"),
+            ("Service", "services"),
+        ],
+    ),
+    (
+        "apps",
+        &[
+            ("ControllerRevision", "controllerrevisions"),
+            ("DaemonSet", "daemonsets"),
+            ("Deployment", "deployments"),
+            ("ReplicaSet", "replicasets"),
+            ("StatefulSet", "statefulsets"),
+        ],
+    ),
+    ("autoscaling", &[("HorizontalPodAutoscaler", "horizontalpodautoscalers")]),
+    ("batch", &[("CronJob", "cronjobs"), ("Job", "jobs")]),
+    ("coordination.k8s.io", &[("Lease", "leases")]),
+    ("networking.k8s.io", &[("Ingress", "ingresses"), ("NetworkPolicy", "networkpolicies")]),
+    ("policy", &[("PodDisruptionBudget", "poddisruptionbudgets")]),
+    ("resource.k8s.io", &[("ResourceClaim", "resourceclaims"), ("ResourceClaimTemplate", "resourceclaimtemplates")]),
+];
+
+/// A group of Kubernetes itself: its kinds are known here, and the API server need not be asked.
+#[must_use]
+pub fn is_kubernetes(group: &str) -> bool {
+    !group.contains('.') || KUBERNETES.iter().any(|(known, _)| *known == group)
+}
+
+/// The names of a kind of child are names, and agree as far as this host knows the kind.
+pub(super) fn child(child: &ChildKind) -> Result<(), String> {
+    let ChildKind { api_version, kind, plural, .. } = child;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    names(group, version, kind, plural)?;
+    if !is_kubernetes(group) {
+        return Ok(());
+    }
+    let known = KUBERNETES.iter().find(|(known, _)| *known == group).map_or(&[][..], |(_, kinds)| kinds);
+    match known.iter().find(|(known, _)| known == kind) {
+        Some((_, known)) if known == plural => Ok(()),
+        Some((_, known)) => Err(format!("the plural of {kind} of {api_version} is {known}, not {plural}")),
+        None => Err(format!("this host knows no kind {kind} of {api_version} that a job may have for a child")),
+    }
+}
+
+/// The names of a kind of job are names.
+pub(super) fn job(kind: &JobKind) -> Result<(), String> {
+    names(&kind.group, &kind.version, &kind.kind, &kind.plural)
+}
+
+fn names(group: &str, version: &str, kind: &str, plural: &str) -> Result<(), String> {
+    let wrong = |what: &str, name: &str| Err(format!("{name:?} is no {what} of an API (of kind {kind:?})"));
+    match () {
+        () if !group.is_empty() && !group.split('.').all(is_label) => wrong("group", group),
+        () if !is_label(version) => wrong("version", version),
+        () if !is_kind(kind) => wrong("kind", kind),
+        () if !is_label(plural) => wrong("plural", plural),
+        () => Ok(()),
+    }
+}
+
+/// A DNS label (RFC 1123).
+#[must_use]
+pub fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+fn is_kind(name: &str) -> bool {
+    name.len() <= 63
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child_of(api_version: &str, kind: &str, plural: &str) -> Result<(), String> {
+        let [api_version, kind, plural] = [api_version, kind, plural].map(str::to_owned);
+        child(&ChildKind { api_version, kind, plural, selector: None, keep: vec![], optional: false })
+    }
+
+    #[test]
+    fn kind_and_plural_of_a_kind_of_kubernetes_agree() {
+        assert_eq!(child_of("v1", "ConfigMap", "configmaps"), Ok(()));
+        assert_eq!(child_of("batch/v1", "Job", "jobs"), Ok(()));
+        let secrets = child_of("v1", "ConfigMap", "secrets").unwrap_err();
+        assert_eq!(secrets, "the plural of ConfigMap of v1 is configmaps, not secrets");
+        for (api_version, kind, plural) in [
+            ("v1", "Job", "jobs"),
+            ("apps/v1", "Secret", "secrets"),
+            ("v1", "Widget", "secrets"),
+            ("extensions/v1", "Pod", "pods"),
+        ] {
+            let error = child_of(api_version, kind, plural).unwrap_err();
+            assert!(error.contains("knows no kind"), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_that_would_lead_elsewhere_are_none() {
+        assert_eq!(child_of("example.org/v1", "Widget", "widgets"), Ok(()));
+        for (api_version, kind, plural) in [
+            ("v1", "Pod", "pods/log"),
+            ("v1", "Pod", "../secrets"),
+            ("v1", "Pod", "Pods"),
+            ("v1", "Pod", ""),
+            ("v1?x=y", "Pod", "pods"),
+            ("example.org/../v1", "Widget", "widgets"),
+            ("example..org/v1", "Widget", "widgets"),
+            ("example.org/v1", "Wid get", "widgets"),
+            ("example.org/v1", "", "widgets"),
+            ("example.org/v1", "Widget", "*"),
+        ] {
+            assert!(child_of(api_version, kind, plural).is_err(), "{api_version} {kind} {plural}");
+        }
+    }
+}

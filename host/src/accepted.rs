@@ -1,0 +1,101 @@
+//! The digests that this host has accepted, and for which kinds of job. Only what the host itself has written counts: the
+//! marks on the plugins that it keeps in its own namespace, and the statuses of Plugins. What a job says adds nothing.
+
+use decide::plan::JobKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a digest that is not loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    /// The host has accepted it for the kind.
+    Accepted,
+    /// Nothing says that it ever was.
+    Never,
+    /// The host's namespace has not been listed yet.
+    Unknown,
+}
+
+/// The digests that this host has accepted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Accepted {
+    /// The kinds (`TaleJob.example.com`) that each digest was accepted for that is kept; None until they were
+    /// listed.
+    kept: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// Digests that statuses of Plugins name.
+    named: BTreeSet<String>,
+}
+
+impl Accepted {
+    /// The status of a Plugin names this digest.
+    pub(crate) fn name(&mut self, digest: &str) {
+        self.named.insert(digest.to_owned());
+    }
+
+    /// These are kept, each with the kinds that it was accepted for. Returns those that were not accepted so far.
+    pub(crate) fn keep(&mut self, kept: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+        let before = self.kept.replace(kept).unwrap_or_default();
+        let now = self.kept.iter().flatten().filter(|(digest, kinds)| before.get(*digest) != Some(*kinds));
+        now.map(|(digest, _)| digest.clone()).collect()
+    }
+
+    /// It was accepted, for whatever kind.
+    pub(crate) fn has(&self, digest: &str) -> bool {
+        self.named.contains(digest) || self.kept.as_ref().is_some_and(|kept| kept.contains_key(digest))
+    }
+
+    /// What is known of this digest.
+    pub(crate) fn of(&self, digest: &str, kind: &JobKind) -> Acceptance {
+        if self.named.contains(digest) {
+            return Acceptance::Accepted;
+        }
+        match &self.kept {
+            None => Acceptance::Unknown,
+            Some(kept) if kept.get(digest).is_some_and(|kinds| kinds.contains(&kind.id())) => Acceptance::Accepted,
+            Some(_) => Acceptance::Never,
+        }
+    }
+}
+
+/// The text may be a digest: 64 hex digits in lower case.
+#[must_use]
+pub(crate) fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> JobKind {
+        JobKind { kind: name.into(), ..decide::testkit::kind() }
+    }
+
+    #[test]
+    fn a_digest_is_accepted_for_the_kinds_that_its_mark_names() {
+        let play = kind("Play");
+        let mut accepted = Accepted::default();
+        assert_eq!(accepted.of("one", &play), Acceptance::Unknown);
+        let kept = BTreeMap::from([("one".to_owned(), BTreeSet::from([play.id()]))]);
+        assert_eq!(accepted.keep(kept.clone()), ["one"]);
+        assert_eq!(accepted.of("one", &play), Acceptance::Accepted);
+        assert_eq!(accepted.of("one", &kind("Opera")), Acceptance::Never);
+        assert_eq!(accepted.of("two", &play), Acceptance::Never);
+        assert!(accepted.keep(kept).is_empty());
+    }
+
+    #[test]
+    fn a_digest_that_a_plugins_status_names_was_accepted_although_its_bytes_are_lost() {
+        let mut accepted = Accepted::default();
+        accepted.name("one");
+        accepted.keep(BTreeMap::new());
+        assert_eq!(accepted.of("one", &kind("Play")), Acceptance::Accepted);
+    }
+
+    #[test]
+    fn a_digest_has_64_hex_digits() {
+        assert!(is_digest(&"0a".repeat(32)));
+        for text in ["", "0a", &"0A".repeat(32), &"0a".repeat(33), &"../".repeat(22)] {
+            assert!(!is_digest(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Which digest plans a job, and which watches there are.
+
+use super::*;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
+    let kind = JobKind {
+        group: "example.com".into(),
+        version: "v1".into(),
+        kind: "Play".into(),
+        plural: "plays".into(),
+        suspend: None,
+        managed_by: None,
+        own_manager: None,
+        retired_finalizers: vec![],
+        roles: vec![],
+    };
+    let child = ChildKind {
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        plural: "services".into(),
+        selector: None,
+        keep: vec![keep.into()],
+        optional: false,
+    };
+    Arc::new(Descriptor {
+        name: "plays".into(),
+        version: version.into(),
+        kinds: vec![kind],
+        children: vec![child],
+        config_schema: json!({}),
+        event_source: "plays".into(),
+        asks: decide::grants::Grants::default(),
+    })
+}
+
+fn layout() -> Layout {
+    let mut layout = Layout::default();
+    layout.keep_bytes();
+    layout.add(&descriptor("1.0.0", "/a"), "one");
+    layout.route("plays", &Route::to("one"));
+    layout
+}
+
+fn job(uid: &str, labels: &[(&str, &str)]) -> Job {
+    let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Job { labels, ..decide::testkit::job("hamlet", uid) }
+}
+
+fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<&str>) -> Planner {
+    layout.planner(0, &job("u", &[]), ledger, || of_children.map(str::to_owned))
+}
+
+#[test]
+fn a_job_stays_with_the_digest_in_its_ledger() {
+    let mut layout = layout();
+    layout.add(&descriptor("2.0.0", "/a"), "two");
+    layout.route("plays", &Route::to("two"));
+    let pinned = Ledger { digest: "one".into(), ..Ledger::default() };
+    assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("two".into()));
+    // Its status was not written yet, its children were made.
+    assert_eq!(planner(&layout, &Ledger::default(), Some("one")), Planner::Digest("one".into()));
+    // It was released: its status was written and names none.
+    let released = Ledger { headline: "Suspended".into(), ..Ledger::default() };
+    assert_eq!(planner(&layout, &released, Some("one")), Planner::Digest("two".into()));
+}
+
+/// A digest that is not loaded.
+fn gone() -> String {
+    "0f".repeat(32)
+}
+
+fn pinned(digest: &str) -> Ledger {
+    Ledger { digest: digest.into(), ..Ledger::default() }
+}
+
+/// Nothing but this digest is kept, accepted for this kind.
+fn keep(layout: &mut Layout, digest: &str, kind: &str) {
+    let kinds = BTreeSet::from([kind.to_owned()]);
+    layout.accepted().unwrap().keep(BTreeMap::from([(digest.to_owned(), kinds)]));
+}
+
+#[test]
+fn a_digest_that_is_not_loaded_is_loaded_where_bytes_are_kept() {
+    let mut layout = layout();
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Loading(gone()), "nobody knows yet");
+    keep(&mut layout, &gone(), "Play.example.com");
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Loading(gone()));
+    layout.lose(&gone(), "nobody has it");
+    let fault = Fault::Missing { digest: gone(), why: "nobody has it".into() };
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Held(gone(), fault));
+    layout.accepted = None;
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest("one".into()));
+}
+
+#[test]
+fn a_digest_that_was_never_accepted_for_the_kind_holds_the_job_that_names_it() {
+    let mut layout = layout();
+    keep(&mut layout, &gone(), "Opera.example.com");
+    let held = Planner::Held(gone(), Fault::NotAccepted { digest: gone() });
+    assert_eq!(planner(&layout, &pinned(&gone()), None), held);
+    assert!(!layout.may_have_planned(0, &gone()));
+    // A candidate that is loaded beside the active one is not accepted by that.
+    layout.try_out(&descriptor("2.0.0", "/a"), &gone());
+    assert_eq!(planner(&layout, &pinned(&gone()), None), held);
+    layout.add(&descriptor("2.0.0", "/a"), &gone());
+    layout.try_out(&descriptor("2.0.0", "/a"), &gone());
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest(gone()));
+}
+
+#[test]
+fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
+    let mut layout = layout();
+    let mut opera = Descriptor::clone(&descriptor("1.0.0", "/a"));
+    opera.name = "operas".into();
+    opera.kinds[0].kind = "Opera".into();
+    layout.add(&Arc::new(opera), &gone());
+    for digest in [gone().as_str(), "nonsense"] {
+        assert_eq!(planner(&layout, &pinned(digest), None), Planner::Digest("one".into()), "{digest}");
+        assert!(!layout.may_have_planned(0, digest));
+    }
+}
+
+#[test]
+fn new_jobs_wait_until_the_bytes_are_kept_and_jobs_that_run_do_not() {
+    let mut layout = layout();
+    layout.withhold("one", None);
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Loading("one".into()));
+    assert_eq!(planner(&layout, &pinned("one"), None), Planner::Digest("one".into()));
+    layout.withhold("one", Some("no namespace"));
+    let fault = Fault::NotKept { plugin: "plays".into(), why: "no namespace".into() };
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Held("one".into(), fault));
+    layout.release("one");
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("one".into()));
+}
+
+#[test]
+fn a_framework_that_nobody_serves_has_no_planner_for_new_jobs() {
+    let mut layout = layout();
+    layout.route("plays", &Route::default());
+    assert_eq!(planner(&layout, &pinned("one"), None), Planner::Digest("one".into()));
+    let nobody = Planner::Held(String::new(), Fault::Missing { digest: String::new(), why: String::new() });
+    assert_eq!(planner(&layout, &Ledger::default(), None), nobody);
+}
+
+#[test]
+fn a_digest_that_keeps_other_fields_has_watches_of_its_own_and_places_stay() {
+    let mut layout = layout();
+    let before = layout.tables_of(0, "one");
+    layout.add(&descriptor("2.0.0", "/b"), "two");
+    assert_eq!(layout.tables_of(0, "one"), before);
+    assert_eq!((before, layout.tables_of(0, "two")), (vec![0, 1], vec![0, 2]));
+    assert_eq!(layout.kinds().len(), 1);
+}
+
+#[test]
+fn a_canary_serves_its_share_of_the_jobs_that_it_selects() {
+    let canary = Canary { percent: 30, match_labels: BTreeMap::from([("team".into(), "a".into())]) };
+    let route = Route { canary: Some(("two".into(), canary)), ..Route::to("one") };
+    let uids: Vec<String> = (0..1000).map(|number| format!("uid-{number}")).collect();
+    let by_two =
+        |labels: &[(&str, &str)]| uids.iter().filter(|uid| route.of(&job(uid, labels)).unwrap() == "two").count();
+    assert_eq!(by_two(&[("team", "b")]), 0);
+    assert!((250..350).contains(&by_two(&[("team", "a")])), "{}", by_two(&[("team", "a")]));
+}
