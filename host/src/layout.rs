@@ -11,7 +11,10 @@ use decide::{
     plan::{ChildKind, Descriptor, Fault, JobKind},
     snapshot::Job,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// A kind of job with the framework that serves it.
 #[derive(Debug, Clone)]
@@ -257,16 +260,35 @@ impl Layout {
         self.revisions.remove(digest);
     }
 
-    /// New jobs of the framework with this name go this way.
+    /// Why a framework may not serve its kinds: another one serves one of them, or it has served it and its Plugin is one of
+    /// these.
+    pub(crate) fn conflict(&self, new: &Descriptor, plugins: &BTreeSet<String>) -> Option<String> {
+        let is_held = |served: &&Served| {
+            let (holder, wanted) = (&served.framework.name, |kind: &JobKind| kind.is_same(&served.kind));
+            let is_in_use = served.route.active.is_some() || plugins.contains(holder);
+            *holder != new.name && is_in_use && new.kinds.iter().any(wanted)
+        };
+        let Served { kind, framework, .. } = self.kinds.iter().find(is_held)?;
+        let (kind, holder) = (&kind.kind, &framework.name);
+        Some(format!("kind {kind} is served by plugin {holder} already; this one is looked at again when that is gone"))
+    }
+
+    /// New jobs of the framework with this name go this way; so do those of its kinds that nobody else serves.
     pub fn route(&mut self, framework: &str, route: &Route) {
         let active = route.active.as_ref().and_then(|digest| self.revisions.get(digest)).cloned();
-        for served in self.kinds.iter_mut().filter(|served| served.framework.name == framework) {
+        for served in &mut self.kinds {
+            let kind = active.as_ref().and_then(|active| active.kind(&served.kind));
+            let is_free = served.route.active.is_none() && kind.is_some();
+            if served.framework.name != framework && !is_free {
+                continue;
+            }
             served.route = route.clone();
-            let Some(active) = &active else { continue };
-            if let Some(kind) = active.kind(&served.kind) {
+            if let Some(kind) = kind {
                 served.kind = Arc::clone(kind);
             }
-            served.framework = Arc::clone(&active.descriptor);
+            if let Some(active) = &active {
+                served.framework = Arc::clone(&active.descriptor);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ mod api;
 pub mod apply;
 pub mod args;
 mod back_off;
+mod bundled;
 pub mod campaign;
 pub mod cli;
 pub mod clock;

@@ -89,6 +89,9 @@ impl Metrics {
             restarts.get_or_create(&TaskLabels { task }).inc_by(count);
         }
         registry.register("task_restarts", "Long-lived tasks that panicked or ended, and were started again", restarts);
+        let panicked = Counter::<u64>::default();
+        panicked.inc_by(context.panics().into());
+        registry.register("panicked_passes", "Passes over a job in which the host panicked", panicked);
         let calls = Family::<PluginLabels, Counter>::default();
         let seconds = Family::<PluginLabels, Counter<f64, std::sync::atomic::AtomicU64>>::default();
         for (plugin, function, stats) in context.plugins().calls() {

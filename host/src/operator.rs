@@ -2,6 +2,7 @@
 
 use crate::{
     apply::Writer,
+    bundled::Bundled,
     clock::Clock,
     deadline::with_deadline,
     delivery::{self, Comparisons, Delivery, Trials, Wanted},
@@ -88,6 +89,7 @@ impl Operator {
             layout.route(&framework.name, &Route::to(&digest));
         }
         let stores = Arc::new(Stores::new(layout));
+        let bundled = Bundled::of(&plugins);
         let context = Context {
             queue: Arc::new(Queue::default()),
             writer: Writer::new(client.clone(), stores.clone(), options.seed),
@@ -103,6 +105,7 @@ impl Operator {
             wanted: Wanted::default(),
             trials: Trials::default(),
             comparisons: Comparisons::default(),
+            bundled,
             restarts: Arc::default(),
         };
         Self {

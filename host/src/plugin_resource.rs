@@ -109,24 +109,31 @@ pub struct BuiltInSource {}
 pub struct PluginLimits {
     /// Fuel of one function, about one unit for each WebAssembly instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
     pub fuel: Option<u64>,
     /// Fuel of all of its calls in a minute. While it is used up the plugin is not asked, and its jobs say so.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
     pub fuel_per_minute: Option<u64>,
     /// Wall clock of one function, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub wall_milliseconds: Option<u32>,
     /// Linear memory of an instance, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub memory_bytes: Option<u32>,
     /// A whole answer, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub answer_bytes: Option<u32>,
     /// Lines of log in one pass.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub log_lines: Option<u32>,
     /// Calls under way at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub concurrency: Option<u32>,
 }
 
@@ -262,4 +269,41 @@ pub struct Comparison {
     /// The first differences, by job and field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::CustomResourceExt;
+    use serde_json::json;
+
+    /// The schemas of whole numbers in it, by place.
+    fn numbers(at: &str, schema: &Value) -> Vec<(String, Value)> {
+        let mut found = vec![];
+        if schema["type"] == "integer" {
+            found.push((at.to_owned(), schema.clone()));
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            found.extend(numbers(&format!("{at}.{name}"), property));
+        }
+        found
+    }
+
+    // One number that the host cannot read would cost its Plugin everything else that it says.
+    #[test]
+    fn the_api_server_takes_no_number_that_the_host_cannot_read() {
+        let crd = json!(Plugin::crd());
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let numbers = numbers("spec", spec);
+        assert!(numbers.len() > 8, "{numbers:#?}");
+        for (at, schema) in numbers {
+            let most = match schema["format"].as_str() {
+                Some("uint32") => f64::from(u32::MAX),
+                _ => 9_007_199_254_740_991.0,
+            };
+            let is_bounded = schema["maximum"].as_f64().is_some_and(|maximum| maximum <= most);
+            assert!(is_bounded || schema["x-kubernetes-validations"].is_array(), "{at}: {schema}");
+            assert_eq!(schema["minimum"], 0.0, "{at}");
+        }
+    }
 }

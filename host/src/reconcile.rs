@@ -2,6 +2,7 @@
 
 use crate::{
     apply::{Attempted, Ground, WriteError, Writer},
+    bundled::Bundled,
     clock::Clock,
     delivery::{Comparisons, Trials, Wanted},
     passes::{Noted, Passes},
@@ -77,6 +78,8 @@ pub struct Context {
     pub(crate) wanted: Wanted,
     /// Candidates beside the digests that serve.
     pub(crate) trials: Trials,
+    /// What serves where no Plugin says otherwise.
+    pub(crate) bundled: Bundled,
     /// Passes that candidates are to be shown.
     pub(crate) comparisons: Comparisons,
     /// How often long-lived tasks had to be started again.

@@ -40,7 +40,8 @@ impl Restarts {
         self.lock().iter().map(|(task, restarts)| (*task, *restarts)).collect()
     }
 
-    fn add(&self, task: &'static str) {
+    /// A task had to be, once more.
+    pub(crate) fn add(&self, task: &'static str) {
         *self.lock().entry(task).or_insert(0) += 1;
     }
 

@@ -33,9 +33,11 @@ pub struct Grants {
     pub namespaces: Option<BTreeSet<String>>,
     /// The most pods that one job may have; the host's own limit when it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub max_replicas: Option<u32>,
     /// The most objects beside its pods that one job may have; the host's own limit when it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u64))]
     pub max_objects: Option<u32>,
     /// `hostNetwork`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -2,12 +2,13 @@
 //! that is not granted, and answers for the jobs that are there.
 
 use super::{
-    Delivery, names,
+    look::{Looker, Question},
+    names,
     report::{Stage, Trouble},
     short, trial,
 };
 use crate::{
-    plugin::{ConfigError, Prepared, Settings, wanted},
+    plugin::{ConfigError, Plugins, Prepared, Settings, wanted},
     plugin_resource::Comparison,
     stores::Observed,
 };
@@ -17,85 +18,104 @@ use decide::{
     grants::{self, Grants},
     plan::{Answer, Descriptor, Fault},
 };
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// So many jobs are asked about twice, to see whether the answers are the same.
 const REPEATED: usize = 16;
 
-impl Delivery {
-    /// Loads the component beside the active one and lets it answer for every job that is there. Nobody is routed to it.
+/// So many jobs without an answer are enough to refuse a component.
+const ENOUGH_FAILED: u32 = 20;
+
+/// The jobs that are there are asked about for no longer than this.
+const PREFLIGHT: Duration = Duration::from_secs(60);
+
+/// Another Plugin serves a kind that the component serves.
+pub(super) const CONFLICT: &str = "Conflict";
+
+/// The component asks for more than the Plugin grants.
+pub(super) const GRANT_MISSING: &str = "GrantMissing";
+
+/// A component that may serve.
+pub(super) struct Accepted {
+    /// What it would do to the jobs that are there.
+    pub(super) preflight: Comparison,
+}
+
+impl Looker {
+    /// Lets the component answer for every job that is there, beside what serves and unseen by it.
     pub(super) async fn accept(
         &self,
-        name: &str,
+        question: &Question,
         new: &Prepared,
         settings: &Settings,
-        active: Option<&str>,
-    ) -> Result<Comparison, Trouble> {
-        let plugins = &self.context.plugins;
+    ) -> Result<Accepted, Trouble> {
+        let Question { name, active, plugins, .. } = question;
+        let layout = self.context.stores.layout();
         let refused = |reason, message| Trouble { at: Stage::Accepted, reason, message };
-        if new.descriptor.name != name {
+        if new.descriptor.name != *name {
             let (called, version) = (&new.descriptor.name, &new.descriptor.version);
             let message =
                 format!("the component is {called} {version}: name the Plugin {called}, or give it another source");
             return Err(refused("WrongName", message));
         }
-        plugins.at_peace(&new.descriptor).map_err(|message| refused("Conflict", message))?;
-        let names = names::check(&self.client, &new.descriptor).await;
+        if let Some(message) = layout.conflict(&new.descriptor, plugins) {
+            return Err(refused(CONFLICT, message));
+        }
+        let names = names::check(&self.sources.client, &new.descriptor).await;
         names.map_err(|message| refused("KindMismatch", message))?;
-        if let Some(old) = active.and_then(|active| self.context.stores.layout().descriptor(active).cloned()) {
-            serves_the_same(&old, &new.descriptor).map_err(|message| refused("Incompatible", message))?;
+        if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
+            serves_the_same(old, &new.descriptor).map_err(|message| refused("Incompatible", message))?;
         }
-        if let Some(granted) = &settings.grants {
-            let config = settings.config.clone().unwrap_or_default();
-            let missing = grants::missing(&wanted(&new.descriptor, &config), granted);
-            if missing != Grants::default() {
-                let message =
-                    format!("the plugin asks for more than spec.grants has; add to it, if you agree:\n{missing}");
-                return Err(refused("GrantMissing", message));
-            }
-        }
-        let was_loaded = plugins.has(&new.digest);
-        plugins.add(new, settings).map_err(|error| match error {
+        not_granted(new, settings).map_or(Ok(()), Err)?;
+        let apart = self.context.plugins.apart();
+        apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
                 refused("InvalidConfig", format!("spec.config is not what the plugin's schema allows: {message}"))
             }
             error => refused("InvalidSchema", error.to_string()),
         })?;
-        let Some(active) = active.filter(|active| *active != new.digest) else { return Ok(Comparison::default()) };
-        let (comparison, some) = self.preflight(name, active, &new.digest).await;
-        if let Err(fault) = plugins.repeats(&new.digest, some).await {
-            if !was_loaded {
-                plugins.unload(&new.digest);
-            }
-            return Err(refused("NonDeterministic", fault.to_string()));
-        }
-        match comparison.examples.first() {
-            Some(example) if comparison.failed > 0 => {
-                if !was_loaded {
-                    plugins.unload(&new.digest);
-                }
-                let (failed, passes, digest) = (comparison.failed, comparison.passes, short(&new.digest));
+        let Some(active) = active.as_ref().filter(|active| **active != new.digest) else {
+            return Ok(Accepted { preflight: Comparison::default() });
+        };
+        let (preflight, some) = self.preflight(name, active, &apart, &new.digest).await;
+        let repeats = apart.repeats(&new.digest, some).await;
+        repeats.map_err(|fault| refused("NonDeterministic", fault.to_string()))?;
+        match preflight.examples.first() {
+            Some(example) if preflight.failed > 0 => {
+                let (failed, passes, digest) = (preflight.failed, preflight.passes, short(&new.digest));
                 let message = format!(
                     "{digest} does not answer for {failed} of the {passes} jobs that are there, where {} does: {example}",
                     short(active)
                 );
                 Err(refused("PreflightFailed", message))
             }
-            _ => Ok(comparison),
+            _ => Ok(Accepted { preflight }),
         }
     }
 
-    /// What the new digest would do to the jobs of the framework that are not over, and some of its answers.
-    async fn preflight(&self, name: &str, active: &str, new: &str) -> (Comparison, Vec<(Snapshot, Answer)>) {
-        let (stores, plugins) = (&self.context.stores, &self.context.plugins);
+    /// What the new digest, loaded in `apart`, would do to the jobs of the framework that are not over, and some of its
+    /// answers.
+    async fn preflight(
+        &self,
+        name: &str,
+        active: &str,
+        apart: &Plugins,
+        new: &str,
+    ) -> (Comparison, Vec<(Snapshot, Answer)>) {
+        let (stores, plugins, began) = (&self.context.stores, self.context.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
         let mut some = Vec::new();
         for key in stores.keys_of(name) {
+            if comparison.failed >= ENOUGH_FAILED || began.elapsed() > PREFLIGHT {
+                break;
+            }
             let Observed::Ready(snapshot) = stores.observe(&key, self.context.clock.now()) else { continue };
             if snapshot.ledger.finished.is_some() || snapshot.job.deleting || snapshot.managed_by_another() {
                 continue;
             }
             let by = if plugins.has(&snapshot.digest) { snapshot.digest.as_str() } else { active };
-            let (old_answer, new_answer) = (plugins.answer(&snapshot, by).await, plugins.answer(&snapshot, new).await);
+            let (old_answer, new_answer) = (plugins.answer(&snapshot, by).await, apart.answer(&snapshot, new).await);
             if let Answer::Faulted(Fault::Throttled { .. }) = new_answer {
                 continue;
             }
@@ -107,6 +127,14 @@ impl Delivery {
         }
         (comparison, some)
     }
+}
+
+/// What the component asks for and the Plugin does not grant.
+fn not_granted(new: &Prepared, settings: &Settings) -> Option<Trouble> {
+    let config = settings.config.clone().unwrap_or_default();
+    let missing = grants::missing(&wanted(&new.descriptor, &config), settings.grants.as_ref()?);
+    let message = format!("the plugin asks for more than spec.grants has; add to it, if you agree:\n{missing}");
+    (missing != Grants::default()).then_some(Trouble { at: Stage::Accepted, reason: GRANT_MISSING, message })
 }
 
 /// Whoever was served by the old one is by the new one, under the same names.

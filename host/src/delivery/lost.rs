@@ -5,6 +5,7 @@
 use super::{
     Delivery,
     kept::{Kept, KeptError},
+    look,
     mark::Mark,
     settings, short,
 };
@@ -51,12 +52,6 @@ enum Absent {
 }
 
 impl Delivery {
-    /// The bytes of a digest that is kept, or why they cannot be had.
-    pub(super) async fn bring(&self, digest: &str) -> Result<Vec<u8>, String> {
-        let Some(kept) = &self.kept else { return Err("this host keeps no bytes of plugins".to_owned()) };
-        kept.bring(digest).await.map_err(|error| chain(&error))
-    }
-
     /// What is kept is another: digests that jobs may need are there, or there again.
     pub(super) async fn look_at_kept(&mut self) {
         let Some(shelf) = &self.shelf else { return };
@@ -109,17 +104,19 @@ impl Delivery {
             return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
         };
         let wasm = kept.bring(digest).await.map_err(Absent::Kept)?;
-        let prepared = self.prepare(short(digest), &wasm).await.map_err(|trouble| Absent::Unfit(trouble.message))?;
+        let prepared = look::prepare(&self.context, short(digest), &wasm)
+            .await
+            .map_err(|trouble| Absent::Unfit(trouble.message))?;
         self.add_back(digest, &prepared).map_err(Absent::Unfit)?;
         Ok(prepared)
     }
 
-    /// It gets what it was granted when it was accepted, and what its Plugin says of it now.
+    /// It gets what it was granted when it was accepted, and no more than its Plugin grants to what serves now.
     fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), String> {
         let name = &prepared.descriptor.name;
         let known = self.known.get(name);
         let marked = self.marks.get(digest).map(Mark::settings);
-        let named = || known.filter(|known| known.names(digest)).map(|known| known.resource.spec.clone());
+        let named = || known.filter(|known| known.names(digest)).and_then(|known| known.seen.spec.clone().ok());
         let granted =
             marked.or_else(|| named().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
         let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
@@ -127,8 +124,11 @@ impl Delivery {
         let without_config = || Settings { config: None, ..granted.clone() };
         let added = plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()));
         added.map_err(|error| error.to_string())?;
-        if let Some(known) = known {
-            self.apply_settings(name, &settings(&known.resource.spec));
+        // The Plugin may grant less than it did when this one was accepted.
+        let is_its = self.marks.get(digest).is_none_or(|mark| mark.is_of(name));
+        let serves = known.and_then(|known| known.status.digest.as_ref());
+        if let Some(now) = serves.filter(|_| is_its).and_then(|serves| self.marks.get(serves)) {
+            self.settle(name, prepared, &now.settings());
         }
         Ok(())
     }

@@ -1,20 +1,11 @@
 //! The host's mark on a plugin that it keeps: it may plan jobs of these kinds, with these settings. A digest without one
 //! plans nothing, whatever a job says.
 
-use super::{
-    Delivery,
-    fetch::Fetched,
-    kept::KeptError,
-    report::{Stage, Trouble},
-    short,
-};
 use crate::{
     plugin::{Prepared, Settings},
-    plugin_resource::{Plugin, PluginLimits},
-    watch::chain,
+    plugin_resource::PluginLimits,
 };
 use decide::{grants::Grants, plan::JobKind};
-use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +36,16 @@ impl Mark {
         Self { by, kinds, config, grants, limits }
     }
 
+    /// What stands in a mark that a Plugin is the reason of.
+    pub(super) fn by_plugin(name: &str, generation: i64) -> String {
+        format!("Plugin {name}, generation {generation}")
+    }
+
+    /// The Plugin of this name is the reason of it.
+    pub(super) fn is_of(&self, plugin: &str) -> bool {
+        self.by.starts_with(&format!("Plugin {plugin},"))
+    }
+
     /// The mark among the annotations of a ConfigMap.
     pub(super) fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         serde_json::from_str(annotations.get(ANNOTATION)?).ok()
@@ -58,36 +59,5 @@ impl Mark {
     /// What the plugin gets when it is loaded again.
     pub(super) fn settings(&self) -> Settings {
         Settings { config: self.config.clone(), grants: Some(self.grants.clone()), limits: self.limits.clone() }
-    }
-}
-
-impl Delivery {
-    /// Keeps the bytes, and that they were accepted, before any job is planned by them.
-    pub(super) async fn keep(
-        &self,
-        digest: &str,
-        fetched: Option<&Fetched>,
-        mark: Option<&Mark>,
-    ) -> Result<(), Trouble> {
-        let Some(kept) = &self.kept else { return Ok(()) };
-        let failed = |error: KeptError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
-        match fetched {
-            Some(Fetched { wasm, artifact, .. }) => {
-                kept.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
-            }
-            None if mark.is_none_or(|mark| self.marks.get(digest) == Some(mark)) => Ok(()),
-            None => match kept.mark(digest, mark).await.map_err(failed)? {
-                true => Ok(()),
-                false => Err(failed(KeptError::NotKept(short(digest).to_owned()))),
-            },
-        }
-    }
-
-    /// What is written down of a component that this Plugin has plan jobs.
-    pub(super) fn mark_of(&self, plugin: &Plugin, prepared: &Prepared, settings: &Settings) -> Mark {
-        let generation = plugin.metadata.generation.unwrap_or_default();
-        let by = format!("Plugin {}, generation {generation}", plugin.name_any());
-        let grants = settings.grants.clone().or_else(|| self.context.plugins.grants(&prepared.digest));
-        Mark::new(by, prepared, settings, grants.unwrap_or_default())
     }
 }

@@ -2,26 +2,26 @@
 //! What fails then is tried again until it is known; only jobs that need it wait.
 
 use super::{
-    Delivery, Kept, Options, Plugin, Sources, Versions,
+    Delivery, Kept, Options, Seen, Sources, Versions,
     kept::LARGEST,
+    look,
     lost::{Again, QUIET},
     mark::Mark,
-    short,
+    seen, short,
 };
 use crate::{
-    apply::DEADLINE,
     layout::Route,
-    plugin::{Limits, Plugins, Settings},
+    plugin::{Limits, Plugins},
     reconcile::Context,
     watch::chain,
 };
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Client, api::ListParams};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
-use tokio::time::{Instant, timeout};
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tracing::{info, warn};
 
 /// Between two attempts to learn which Plugins there are.
@@ -53,6 +53,9 @@ impl Delivery {
             marks: BTreeMap::new(),
             versions: Versions::default(),
             known: BTreeMap::new(),
+            looks: JoinSet::new(),
+            begun: 0,
+            places: Arc::new(Semaphore::new(look::AT_ONCE)),
             listed: None,
             swept: Instant::now(),
             sought: BTreeMap::new(),
@@ -63,7 +66,20 @@ impl Delivery {
         for plugin in delivery.list().await {
             delivery.restore(plugin).await;
         }
+        delivery.give_back_what_nobody_names();
         delivery
+    }
+
+    /// Where the task was started again, a Plugin may have gone unseen.
+    fn give_back_what_nobody_names(&self) {
+        let layout = self.context.stores.layout();
+        for served in layout.kinds() {
+            let name = &served.framework.name;
+            let own = self.context.bundled.get(name).map(|(digest, _)| digest);
+            if !self.known.contains_key(name) && served.route.active.as_ref() != own {
+                self.give_back(name);
+            }
+        }
     }
 
     /// No job gets a digest before that is kept.
@@ -109,9 +125,8 @@ impl Delivery {
         let plugins = &self.context.plugins;
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
-        let (_, config) = plugins.identity(digest)?;
-        let settings = Settings { config: serde_json::from_str(&config).ok(), ..Settings::default() };
-        let mark = Mark::new("this host".to_owned(), &prepared, &settings, plugins.grants(digest)?);
+        let (_, settings) = self.context.bundled.get(&name)?;
+        let mark = Mark::new("this host".to_owned(), &prepared, settings, settings.grants.clone()?);
         let wasm = Plugins::built_in(&name)?;
         Some((name, wasm, mark))
     }
@@ -124,18 +139,15 @@ impl Delivery {
 
     /// All Plugins; none where the API server does not have them. Asks until there is an answer, since a job must not be
     /// planned by what a Plugin has replaced.
-    async fn list(&self) -> Vec<Plugin> {
+    async fn list(&self) -> Vec<Seen> {
         loop {
-            let plugins = Api::<Plugin>::all(self.client.clone());
-            let list = timeout(DEADLINE, plugins.list(&ListParams::default())).await;
-            match list {
-                Err(_) => warn!("no answer to the list of Plugins within {} s, trying again", DEADLINE.as_secs()),
-                Ok(Ok(list)) => return list.items,
-                Ok(Err(kube::Error::Api(status))) if matches!(status.code, 403 | 404) => {
+            match seen::plugins(&self.client).list(&ListParams::default()).await {
+                Ok(list) => return list.items.into_iter().map(Seen::from).collect(),
+                Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
                     warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
                     return vec![];
                 }
-                Ok(Err(error)) => warn!(error = chain(&error), "failed to list Plugins, trying again"),
+                Err(error) => warn!(error = chain(&error), "failed to list Plugins, trying again"),
             }
             tokio::time::sleep(AGAIN).await;
         }
@@ -143,8 +155,8 @@ impl Delivery {
 
     /// The digest that served last serves again, whatever has become of its source. New jobs wait for it, since what a
     /// Plugin has replaced must not plan them.
-    async fn restore(&mut self, plugin: Plugin) {
-        let name = plugin.name_any();
+    async fn restore(&mut self, plugin: Seen) {
+        let name = plugin.name.clone();
         self.learn(plugin);
         let Some(known) = self.known.get(&name) else { return };
         let (named, active) = (known.named(), known.status.digest.clone());

@@ -2,6 +2,8 @@
 
 mod candidates;
 mod failures;
+mod kinds;
+mod refused;
 
 use crate::{
     campaign,
@@ -132,6 +134,7 @@ impl Stage {
         let plugins = Arc::new(built_in());
         let mut kinds = campaign::kinds(&plugins);
         kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
+        kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
         let sim = Sim::new(sim::Options { kinds, ..sim::Options::default() });
         let running = sim.start();
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });

@@ -1,10 +1,7 @@
 //! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches tell it.
 
-use super::Delivery;
-use crate::{
-    plugin_resource::{Plugin, PluginSpec},
-    watch::chain,
-};
+use super::{Delivery, Seen, seen};
+use crate::{plugin_resource::PluginSpec, watch::chain};
 use futures::{
     Stream, StreamExt,
     stream::{select, select_all},
@@ -26,7 +23,7 @@ use tracing::debug;
 
 /// Something happened to a Plugin, or to a ConfigMap of a namespace that has sources.
 pub(super) enum Happened {
-    Plugin(Box<Plugin>),
+    Plugin(Box<Seen>),
     PluginGone(String),
     /// A list of Plugins begins; what it does not show is gone when it has ended.
     Listing,
@@ -121,9 +118,9 @@ impl Versions {
 impl Delivery {
     /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
     pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
-        let plugins = watcher(Api::<Plugin>::all(self.client.clone()), watcher::Config::default());
+        let plugins = watcher(seen::plugins(&self.client), watcher::Config::default());
         let plugins = plugins.default_backoff().filter_map(async |event| match event {
-            Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin))),
+            Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin.into()))),
             Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
             Ok(Event::Init) => Some(Happened::Listing),
             Ok(Event::InitDone) => Some(Happened::Listed),
@@ -150,24 +147,26 @@ impl Delivery {
     pub(super) async fn note(&mut self, event: Happened) {
         match event {
             Happened::Plugin(plugin) => {
-                let name = plugin.name_any();
+                let name = plugin.name.clone();
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name.clone());
                 }
                 self.learn(*plugin);
                 self.look_at(&name).await;
             }
-            Happened::PluginGone(name) => self.forget(&name),
+            Happened::PluginGone(name) => self.forget(&name).await,
             Happened::Listing => self.listed = Some(BTreeSet::new()),
             Happened::Listed => {
                 let listed = self.listed.take().unwrap_or_default();
                 let gone: Vec<_> = self.known.keys().filter(|name| !listed.contains(*name)).cloned().collect();
-                gone.iter().for_each(|name| self.forget(name));
+                for name in gone {
+                    self.forget(&name).await;
+                }
             }
             Happened::ConfigMap(namespace, change) => {
                 let changed = self.versions.note(&namespace, change);
                 if changed {
-                    self.look_at_all(false).await;
+                    self.look_at_all().await;
                 }
             }
             Happened::Kept => self.look_at_kept().await,

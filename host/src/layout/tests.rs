@@ -35,6 +35,29 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
     })
 }
 
+/// The same in a framework of another name.
+fn named(name: &str) -> Arc<Descriptor> {
+    Arc::new(Descriptor { name: name.into(), ..(*descriptor("1.0.0", "/a")).clone() })
+}
+
+#[test]
+fn a_kind_moves_to_another_framework_once_nobody_serves_it_and_its_plugin_is_gone() {
+    let mut layout = layout();
+    let (operas, both) = (named("operas"), BTreeSet::from(["plays".to_owned(), "operas".to_owned()]));
+    let alone = BTreeSet::from(["operas".to_owned()]);
+    assert!(layout.conflict(&operas, &both).unwrap().contains("served by plugin plays"));
+    layout.add(&operas, "two");
+    layout.route("operas", &Route::to("two"));
+    assert_eq!(layout.kinds()[0].framework.name, "plays", "it is not taken from who serves it");
+
+    layout.route("plays", &Route::default());
+    assert!(layout.conflict(&operas, &both).is_some(), "its Plugin is there, and may serve again");
+    assert_eq!(layout.conflict(&operas, &alone), None);
+    layout.route("operas", &Route::to("two"));
+    assert_eq!(layout.kinds()[0].framework.name, "operas");
+    assert!(layout.conflict(&descriptor("1.0.0", "/a"), &both).unwrap().contains("served by plugin operas"));
+}
+
 fn layout() -> Layout {
     let mut layout = Layout::default();
     layout.keep_bytes();

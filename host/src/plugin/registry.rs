@@ -1,5 +1,6 @@
 //! The plugins that are loaded, and the two questions that the loop has for them.
 
+mod apart;
 mod loaded;
 mod repeat;
 
@@ -128,26 +129,6 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// The same plugins with a memory of their own; nothing is compiled again.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        self.fork_with(self.loaded())
-    }
-
-    fn fork_with(&self, loaded: Vec<Arc<Loaded>>) -> Self {
-        Self {
-            caller: Arc::clone(&self.caller),
-            loaded: RwLock::new(loaded),
-            memo: Arc::new(Mutex::new(Memo::new(REMEMBERED))),
-            breakers: Arc::default(),
-            allowances: Arc::default(),
-            aside: Arc::default(),
-            compiler: self.compiler.clone(),
-            vet: self.vet,
-            seat: self.seat.clone(),
-        }
-    }
-
     /// Compiles a component in this process and asks it what it is. `label` names it until it has said so. Blocks.
     ///
     /// # Errors
@@ -203,6 +184,13 @@ impl Plugins {
         let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
         let share = self.seat.share(&plugin.descriptor.name, limits.concurrency);
         self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
+    }
+
+    /// The plugin with this digest may do this, and nothing else, and keeps the rest of its settings.
+    pub(crate) fn grant(&self, digest: &str, grants: &Grants) {
+        if let Ok(plugin) = self.by_digest(digest) {
+            self.put(Loaded { grants: grants.clone(), ..Loaded::clone(&plugin) });
+        }
     }
 
     /// Loads one more plugin and returns its digest. `label` names it until it has described itself.
@@ -328,26 +316,6 @@ impl Plugins {
             }
         }
         Ok(())
-    }
-
-    /// The same plugins with the same memory, called where no live job waits, from fuel of their own.
-    fn beside(&self) -> Self {
-        Self {
-            memo: Arc::clone(&self.memo),
-            breakers: Arc::clone(&self.breakers),
-            allowances: Arc::clone(&self.aside),
-            aside: Arc::clone(&self.aside),
-            seat: self.seat.beside(),
-            ..self.fork()
-        }
-    }
-
-    /// Everything that this digest says of the snapshot, and the host's own rules with it, whoever else plans the job. No
-    /// live job waits for the calls.
-    pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
-        let mut snapshot = snapshot.clone();
-        digest.clone_into(&mut snapshot.digest);
-        self.beside().ask(&mut snapshot, |_, _| None).await.answer
     }
 
     fn limits_of(&self, settings: &Settings) -> Limits {

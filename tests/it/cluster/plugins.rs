@@ -383,6 +383,12 @@ async fn what_is_not_acceptable_leaves_what_serves_and_says_why() {
     stage.apply(one.clone()).await;
     stage.serves(&one).await;
 
+    // The API server keeps numbers away that the host could not read.
+    let too_many = json!({ "spec": { "limits": { "concurrency": 5_000_000_000_u64 } } });
+    let patched = stage.plugins.patch("paddle", &PatchParams::default(), &Patch::Merge(too_many)).await;
+    let error = patched.unwrap_err().to_string();
+    assert!(error.contains("spec.limits.concurrency") && error.contains("4294967295"), "{error}");
+
     stage.patch(json!({ "spec": { "config": { "no-such-setting": true } } })).await;
     refused("Accepted", "InvalidConfig", "no-such-setting").await;
     stage.patch(json!({ "spec": { "config": null, "digest": source::digest(b"never seen") } })).await;

@@ -46,6 +46,7 @@ async fn a_request_of_the_delivery_that_is_never_answered_costs_others_nothing()
     ];
     let stage = Stage::meddled(objects, hangs);
     stage.serves("paddle", &component).await;
+    assert!(stage.sim.elapsed() < Duration::from_secs(5), "{:?}", stage.sim.elapsed());
     let plugin = stage.is("hangs", "Fetched", "FetchFailed").await;
     let error = plugin["status"]["lastError"].as_str().unwrap();
     assert!(error.contains("no answer within 10 s"), "{error}");
@@ -59,4 +60,14 @@ async fn a_delivery_that_panics_is_started_again_and_what_serves_goes_on() {
     stage.serves("paddle", &component).await;
     stage.planner("hamlet").await;
     assert_eq!(stage.restarts(), [("delivery", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_plugin_that_panics_is_counted_told_and_tried_again() {
+    let component = another("paddle", "one");
+    let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];
+    let stage = Stage::meddled(objects, once(|request| request.uri().path().ends_with("/configmaps/paddle")));
+    stage.is("paddle", "Accepted", "InternalError").await;
+    stage.serves("paddle", &component).await;
+    assert_eq!(stage.restarts(), [("look", 1)]);
 }

@@ -1,0 +1,232 @@
+//! A look at a Plugin: everything from its source to a component that may serve. It changes nothing of what serves, so that
+//! it may fail, hang or panic at any point.
+
+use super::{
+    Version,
+    accept::Accepted,
+    fetch::{FetchError, Fetched, Sources},
+    kept::{Kept, KeptError},
+    mark::Mark,
+    refusals::Refusal,
+    report::{Stage, Trouble},
+    short,
+    upgrade::{Found, Step, step},
+};
+use crate::{
+    plugin::{Prepared, Settings, wanted},
+    plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
+    reconcile::Context,
+    watch::chain,
+};
+use futures::FutureExt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+
+/// A look takes no longer than this: a pull, a compilation, and the questions about the jobs that are there.
+const LOOK: Duration = Duration::from_secs(300);
+
+/// Looks under way at once.
+pub(super) const AT_ONCE: usize = 8;
+
+/// What a look depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LookedAt {
+    pub(super) generation: i64,
+    pub(super) source: Version,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) name: String,
+    pub(super) spec: PluginSpec,
+    pub(super) at: LookedAt,
+    /// The digest that serves new jobs now.
+    pub(super) active: Option<String>,
+    pub(super) status: PluginStatus,
+    /// How the last look ended.
+    pub(super) refusal: Option<Refusal>,
+    /// The names of all Plugins.
+    pub(super) plugins: BTreeSet<String>,
+    /// Marks of what is kept, by digest.
+    pub(super) marks: BTreeMap<String, Mark>,
+}
+
+impl Question {
+    /// What is done with a digest that is acceptable.
+    fn step(&self, digest: &str) -> Step {
+        let PluginStatus { previous, candidate, .. } = &self.status;
+        let is_stopped = |it: &Candidate| it.digest == digest && it.state == CandidateState::Stopped;
+        let stopped = candidate.as_ref().is_some_and(is_stopped);
+        let found = Found { digest, active: self.active.as_deref(), previous: previous.as_deref(), stopped };
+        step(&self.spec.upgrade, &found)
+    }
+
+    /// What is written down of a component that this Plugin has plan jobs.
+    fn mark(&self, prepared: &Prepared, settings: &Settings) -> Mark {
+        let by = Mark::by_plugin(&self.name, self.at.generation);
+        let config = settings.config.clone().unwrap_or_default();
+        let grants = settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config));
+        Mark::new(by, prepared, settings, grants)
+    }
+}
+
+/// A component that may serve.
+pub(super) struct Acceptable {
+    pub(super) prepared: Prepared,
+    pub(super) settings: Settings,
+    /// What it would do to the jobs that are there.
+    pub(super) accepted: Accepted,
+    /// How it comes to serve.
+    pub(super) step: Step,
+    /// What the reference of a registry resolved to.
+    pub(super) resolved: Option<String>,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// What the source has, if it was read.
+    pub(super) digest: Option<String>,
+    pub(super) trouble: Trouble,
+}
+
+/// How a look ended.
+pub(super) struct Looked {
+    pub(super) number: u64,
+    pub(super) question: Question,
+    pub(super) result: Result<Acceptable, Refused>,
+}
+
+/// What looks work with.
+#[derive(Clone)]
+pub(super) struct Looker {
+    pub(super) context: Arc<Context>,
+    pub(super) sources: Sources,
+    pub(super) kept: Option<Kept>,
+    pub(super) places: Arc<Semaphore>,
+}
+
+impl Looker {
+    /// Looks within bounds, whatever happens.
+    pub(super) async fn look(self, number: u64, question: Question) -> Looked {
+        let _place = self.places.acquire().await;
+        let result = match AssertUnwindSafe(timeout(LOOK, self.answer(&question))).catch_unwind().await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(late()),
+            Err(_) => {
+                self.context.restarts.add("look");
+                Err(panicked())
+            }
+        };
+        Looked { number, question, result }
+    }
+
+    async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
+        let found = self.find(question).await;
+        let (digest, fetched) = found.map_err(|trouble| Refused { digest: None, trouble })?;
+        let refused = |trouble| Refused { digest: Some(digest.clone()), trouble };
+        if let Some(refusal) = &question.refusal
+            && refusal.stands(&digest, question.at.generation, Instant::now())
+        {
+            return Err(refused(refusal.trouble.clone()));
+        }
+        let prepared = match (self.context.plugins.prepared(&digest), &fetched) {
+            (Some(prepared), _) => prepared,
+            (None, Some(fetched)) => prepare(&self.context, &question.name, &fetched.wasm).await.map_err(refused)?,
+            (None, None) => return Err(refused(unloaded(&digest))),
+        };
+        let settings = super::settings(&question.spec);
+        let accepted = self.accept(question, &prepared, &settings).await.map_err(refused)?;
+        let step = question.step(&digest);
+        let mark = step.plans_jobs().then(|| question.mark(&prepared, &settings));
+        self.keep(question, &digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
+        let artifact = fetched.and_then(|fetched| fetched.artifact);
+        Ok(Acceptable { prepared, settings, accepted, step, resolved: artifact.map(|artifact| artifact.reference) })
+    }
+
+    /// The digest that a Plugin asks for, and its bytes unless it is loaded.
+    async fn find(&self, question: &Question) -> Result<(String, Option<Fetched>), Trouble> {
+        let pin = question.spec.digest.as_ref();
+        if let Some(pin) = pin.filter(|pin| self.context.plugins.has(pin)) {
+            return Ok((pin.clone(), None));
+        }
+        let failed = |error: &FetchError| Trouble { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
+        let fetched = self.sources.fetch(&question.name, &question.spec).await;
+        let found = match (pin, fetched) {
+            (None, fetched) => fetched.map_err(|error| failed(&error))?,
+            (Some(pin), Ok(fetched)) if fetched.digest == *pin => fetched,
+            (Some(pin), fetched) => {
+                let has = match fetched {
+                    Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
+                    Err(error) => chain(&error),
+                };
+                let wasm = self.kept_bytes(pin).await.map_err(|why| mismatch(pin, &why, &has))?;
+                Fetched { wasm, digest: pin.clone(), artifact: None }
+            }
+        };
+        Ok((found.digest.clone(), Some(found)))
+    }
+
+    async fn kept_bytes(&self, digest: &str) -> Result<Vec<u8>, String> {
+        let Some(kept) = &self.kept else { return Err("this host keeps no bytes of plugins".to_owned()) };
+        kept.bring(digest).await.map_err(|error| chain(&error))
+    }
+
+    /// Keeps the bytes, and that they were accepted, before any job is planned by them.
+    async fn keep(
+        &self,
+        question: &Question,
+        digest: &str,
+        fetched: Option<&Fetched>,
+        mark: Option<&Mark>,
+    ) -> Result<(), Trouble> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let failed = |error: KeptError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
+        match fetched {
+            Some(Fetched { wasm, artifact, .. }) => {
+                kept.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
+            }
+            None if mark.is_none_or(|mark| question.marks.get(digest) == Some(mark)) => Ok(()),
+            None => match kept.mark(digest, mark).await.map_err(failed)? {
+                true => Ok(()),
+                false => Err(failed(KeptError::NotKept(short(digest).to_owned()))),
+            },
+        }
+    }
+}
+
+/// Compiles what is a stranger's, in a process of its own.
+pub(super) async fn prepare(context: &Context, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
+    let prepared = context.plugins.prepare_foreign(name, wasm).await;
+    prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
+}
+
+fn mismatch(pin: &str, why: &str, has: &str) -> Trouble {
+    let pin = short(pin);
+    let message = format!("spec.digest asks for {pin}, but {why}, and {has}; put the right digest or remove it");
+    Trouble { at: Stage::Fetched, reason: "DigestMismatch", message }
+}
+
+fn unloaded(digest: &str) -> Trouble {
+    let message = format!("{} was unloaded while it was looked at; it is looked at again", short(digest));
+    Trouble { at: Stage::Fetched, reason: "FetchFailed", message }
+}
+
+fn late() -> Refused {
+    let message = format!("it could not be pulled, compiled and asked within {} s; it is tried again", LOOK.as_secs());
+    Refused { digest: None, trouble: Trouble { at: Stage::Accepted, reason: "TimedOut", message } }
+}
+
+fn panicked() -> Refused {
+    let message = "the host panicked while it looked at this Plugin; report what stands in its log".to_owned();
+    Refused { digest: None, trouble: Trouble { at: Stage::Accepted, reason: "InternalError", message } }
+}

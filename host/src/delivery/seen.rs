@@ -1,0 +1,75 @@
+//! A Plugin as the API server has it, read by itself: one that cannot be read costs itself a condition and nobody else
+//! anything.
+
+use crate::plugin_resource::{Plugin, PluginSpec, PluginStatus};
+use kube::{
+    Api, Client, ResourceExt,
+    core::{ApiResource, DynamicObject},
+};
+use serde_json::Value;
+
+/// What is read of a Plugin.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) name: String,
+    pub(super) generation: i64,
+    /// Or which field is wrong, and how.
+    pub(super) spec: Result<PluginSpec, String>,
+    pub(super) status: PluginStatus,
+}
+
+/// All Plugins, of which not one is decoded.
+pub(super) fn plugins(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &ApiResource::erase::<Plugin>(&()))
+}
+
+impl From<DynamicObject> for Seen {
+    fn from(object: DynamicObject) -> Self {
+        let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
+        Self {
+            name: object.name_any(),
+            generation: object.metadata.generation.unwrap_or_default(),
+            spec: spec(part("spec")),
+            status: status(&part("status")),
+        }
+    }
+}
+
+fn spec(value: Value) -> Result<PluginSpec, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| format!("spec.{}: {}", error.path(), error.inner()))
+}
+
+/// Of a status that cannot be read as a whole only what serves counts.
+fn status(value: &Value) -> PluginStatus {
+    let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+    let serves = || PluginStatus { digest: text("digest"), previous: text("previous"), ..PluginStatus::default() };
+    serde_json::from_value(value.clone()).unwrap_or_else(|_| serves())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seen(spec: &Value, status: &Value) -> Seen {
+        let metadata = json!({ "name": "plays", "generation": 3 });
+        let object = json!({ "metadata": metadata, "spec": spec, "status": status });
+        serde_json::from_value::<DynamicObject>(object).unwrap().into()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_spec_is_told_with_its_field() {
+        let limits = json!({ "concurrency": 5_000_000_000_u64 });
+        let seen = seen(&json!({ "source": { "builtIn": {} }, "limits": limits }), &Value::Null);
+        assert_eq!((seen.name.as_str(), seen.generation), ("plays", 3));
+        let why = seen.spec.unwrap_err();
+        assert_eq!(why, "spec.limits.concurrency: invalid value: integer `5000000000`, expected u32");
+    }
+
+    #[test]
+    fn what_serves_is_read_of_a_status_that_somebody_has_spoilt() {
+        let seen = seen(&json!({ "source": { "builtIn": {} } }), &json!({ "digest": "one", "jobs": -1 }));
+        assert!(seen.spec.is_ok());
+        assert_eq!(seen.status, PluginStatus { digest: Some("one".into()), ..PluginStatus::default() });
+    }
+}

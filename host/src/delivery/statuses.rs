@@ -1,0 +1,99 @@
+//! What Plugins' statuses say: counts, what became of candidates, and what a person should look at.
+
+use super::{Delivery, report, seen, short};
+use crate::{
+    layout::Route,
+    plugin::{BreakerState, Position},
+    plugin_resource::{CandidateState, PluginStatus},
+    watch::chain,
+};
+use decide::status::merge_patch;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tracing::{debug, warn};
+
+impl Delivery {
+    pub(super) fn tell_active(&self, status: &mut PluginStatus, active: Option<&str>) {
+        let layout = self.context.stores.layout();
+        status.digest = active.map(str::to_owned);
+        status.short_digest = active.map(|digest| short(digest).to_owned());
+        status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());
+    }
+
+    /// Counts, and what became of candidates that are tried.
+    pub(super) async fn refresh(&mut self) {
+        for name in self.names() {
+            self.refresh_one(&name).await;
+        }
+    }
+
+    pub(super) async fn refresh_one(&mut self, name: &str) {
+        let (all, in_use) = self.context.stores.digests_in_use(name);
+        let Some(known) = self.known.get_mut(name) else { return };
+        let status = &mut known.status;
+        status.jobs = Some(all);
+        status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (short(&digest).to_owned(), jobs)).collect();
+        let mut stops = false;
+        let trial = self.context.trials.read(name);
+        if let (Some(candidate), Some(trial)) = (&mut status.candidate, trial)
+            && candidate.digest == trial.digest
+        {
+            candidate.live = trial.live;
+            stops = trial.stopped.is_some() && candidate.state == CandidateState::Canary;
+            if stops {
+                candidate.state = CandidateState::Stopped;
+                candidate.message = trial.stopped;
+            }
+        }
+        let mut why = worth_a_look(status);
+        let active = status.digest.clone().unwrap_or_default();
+        let breakers = self.context.plugins.breakers(self.context.clock.now());
+        let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
+        if breakers.iter().filter(|breaker| breaker.digest == active).any(|breaker| is_open(&breaker)) {
+            let message = "the plugin failed in several namespaces and is not asked for a while; see the conditions of their jobs";
+            why.push(("BreakerOpen", message.to_owned()));
+        }
+        report::degraded(status, &why, known.seen.generation, self.context.clock.now());
+        if stops {
+            let active = status.digest.clone();
+            warn!(plugin = name, "the canary was stopped");
+            self.context.trials.end(name);
+            let migrate = self.route_of(name).is_some_and(|route| route.migrate);
+            self.route(name, &Route { active, canary: None, migrate });
+        }
+        self.write_status(name).await;
+    }
+
+    async fn write_status(&mut self, name: &str) {
+        let Some(known) = self.known.get_mut(name) else { return };
+        let json = |status: &PluginStatus| serde_json::to_value(status).unwrap_or_default();
+        let patch = merge_patch(&json(&known.seen.status), &json(&known.status));
+        if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+            return;
+        }
+        let params = PatchParams { field_manager: Some(crate::apply::FIELD_MANAGER.into()), ..PatchParams::default() };
+        let patch: Value = json!({ "status": patch });
+        match seen::plugins(&self.client).patch_status(name, &params, &Patch::Merge(patch)).await {
+            Ok(stored) => known.seen.status = seen::Seen::from(stored).status,
+            Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
+        }
+    }
+}
+
+/// What a person should look at, as the candidate and the last look have it.
+fn worth_a_look(status: &PluginStatus) -> Vec<(&'static str, String)> {
+    let mut why = Vec::new();
+    if let Some(candidate) = &status.candidate {
+        let message = candidate.message.clone().unwrap_or_default();
+        match candidate.state {
+            CandidateState::Refused => why.push(("CandidateRefused", message)),
+            CandidateState::Stopped => why.push(("CanaryStopped", message)),
+            CandidateState::Waiting | CandidateState::Shadow | CandidateState::Canary => {}
+        }
+    }
+    match &status.last_error {
+        Some(error) if why.is_empty() => why.push(("SourceFailed", error.clone())),
+        _ => {}
+    }
+    why
+}

@@ -1,0 +1,61 @@
+//! Kinds of job that two Plugins want to serve.
+
+use super::*;
+
+pub(super) const POODLE: &str = "PoodleJob";
+
+/// A component that calls itself so, in as many letters as `paddle` has, and serves a kind that nothing else serves.
+fn of_poodles(name: &str) -> Vec<u8> {
+    let named = replaced(&another("paddle", name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
+    replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
+}
+
+/// The bytes with others in the only place that has these.
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
+    let [at] = places[..] else { panic!("{} places", places.len()) };
+    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
+}
+
+impl Stage {
+    async fn submit_poodle(&self, name: &str) {
+        let mut poodle = job(name);
+        poodle["kind"] = json!(POODLE);
+        self.sim.create(poodle);
+    }
+
+    /// The digest that plans the job.
+    async fn planner_of_poodle(&self, name: &str) -> String {
+        self.until(&format!("{name} to be planned"), |stage| {
+            let job = stage.sim.get(JOBS.0, POODLE, "default", name)?;
+            Some(job["status"]["troupe"]["digest"].as_str()?.to_owned())
+        })
+        .await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
+    let (one, two) = (of_poodles("poodla"), of_poodles("poodlb"));
+    let stage = Stage::with(vec![map("poodla", &one), plugin("poodla", &grants("paddle"))]);
+    stage.serves("poodla", &one).await;
+    stage.submit_poodle("hamlet").await;
+    assert_eq!(stage.planner_of_poodle("hamlet").await, source::digest(&one));
+
+    [map("poodlb", &two), plugin("poodlb", &grants("paddle"))].into_iter().for_each(|it| drop(stage.sim.create(it)));
+    let told = stage.is("poodlb", "Accepted", "Conflict").await;
+    let error = told["status"]["lastError"].as_str().unwrap();
+    assert!(error.contains(POODLE) && error.contains("poodla"), "{error}");
+
+    let gone = Instant::now();
+    stage.sim.delete(API, "Plugin", "", "poodla").unwrap();
+    stage.serves("poodlb", &two).await;
+    assert!(gone.elapsed() < Duration::from_secs(5), "{:?}", gone.elapsed());
+    stage.submit_poodle("othello").await;
+    assert_eq!(stage.planner_of_poodle("othello").await, source::digest(&two));
+    assert_eq!(stage.planner_of_poodle("hamlet").await, source::digest(&one), "it stays with its own");
+
+    // And whoever comes back finds it taken.
+    stage.sim.create(plugin("poodla", &grants("paddle")));
+    stage.is("poodla", "Accepted", "Conflict").await;
+}

@@ -1,0 +1,115 @@
+//! What is refused changes nothing, and is not looked at for ever.
+
+use super::*;
+
+/// A Plugin with a component of its own that is refused for what its spec says.
+fn refused(spec: &Value) -> Vec<Value> {
+    let mut refused = plugin("paddle", &grants("paddle"));
+    for (field, value) in spec.as_object().unwrap() {
+        refused["spec"][field] = value.clone();
+    }
+    vec![map("paddle", &another("paddle", "one")), refused]
+}
+
+async fn leaves_the_built_in(spec: &Value, reason: &str) {
+    let stage = Stage::with(refused(spec));
+    stage.is("paddle", "Accepted", reason).await;
+    stage.sim.create(job("hamlet"));
+    assert_eq!(stage.planner("hamlet").await, source::digest(Plugins::built_in("paddle").unwrap()), "{reason}");
+    stage.sim.delete(API, "Plugin", "", "paddle").unwrap();
+    stage.sim.create(job("othello"));
+    stage.planner("othello").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_plugin_takes_neither_grants_nor_limits_nor_settings_from_the_built_in() {
+    leaves_the_built_in(&json!({ "grants": {} }), "GrantMissing").await;
+    let spoilt = json!({ "config": { "no-such-setting": 1 }, "limits": { "fuel": 1 } });
+    leaves_the_built_in(&spoilt, "InvalidConfig").await;
+}
+
+/// The Plugin serves with this in its spec, by which no job in the namespace `default` can run, and goes.
+async fn gives_back(source: &Value, spec: &Value) {
+    let stage = Stage::with(refused(source));
+    stage.is("paddle", "Serving", "Serving").await;
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": spec })).unwrap();
+    stage
+        .until("the second generation", |stage| {
+            (stage.plugin("paddle")["status"]["observedGeneration"] == 2).then_some(())
+        })
+        .await;
+    stage.sim.delete(API, "Plugin", "", "paddle").unwrap();
+    stage.sim.create(job("hamlet"));
+    assert_eq!(stage.planner("hamlet").await, source::digest(Plugins::built_in("paddle").unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_goes_gives_the_built_in_back_with_its_own_settings() {
+    let elsewhere = Grants { namespaces: Some(["elsewhere".to_owned()].into()), ..grants("paddle") };
+    gives_back(&json!({}), &json!({ "grants": elsewhere })).await;
+    gives_back(&json!({ "source": { "builtIn": {} } }), &json!({ "limits": { "fuel": 1 } })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_from_a_plugins_grants_is_taken_at_once_from_what_it_serves() {
+    let component = another("paddle", "one");
+    let stage = Stage::with(vec![map("paddle", &component), plugin("paddle", &grants("paddle"))]);
+    stage.serves("paddle", &component).await;
+    // A merge patch with null takes everything away.
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": null } })).unwrap();
+    stage.is("paddle", "Accepted", "GrantMissing").await;
+    stage.sim.create(job("hamlet"));
+    stage
+        .until("the job to be told", |stage| {
+            let job = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet")?;
+            (job["status"]["conditions"][0]["reason"] == "UnacceptableAnswer").then_some(())
+        })
+        .await;
+    assert!(stage.sim.list("v1", "Pod", "default").is_empty());
+}
+
+impl Stage {
+    /// How often the host has read the ConfigMap of this name.
+    fn reads(&self, name: &str) -> usize {
+        let requests = self.sim.requests_of("troupe");
+        requests.iter().filter(|it| it.verb == "get" && it.resource == "configmaps" && it.name == name).count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_candidate_is_looked_at_ever_more_rarely_until_it_changes() {
+    let stage = Stage::with(vec![map("paddle", b"\0asm\x0d\0\x01\0rubbish"), plugin("paddle", &grants("paddle"))]);
+    stage.is("paddle", "Compiled", "NotAPlugin").await;
+    sleep(Duration::from_secs(3600)).await;
+    let reads = stage.reads("paddle");
+    assert!((2..=15).contains(&reads), "{reads} reads in an hour");
+
+    let (component, changed) = (another("paddle", "one"), Instant::now());
+    let data = json!({ "binaryData": { source::KEY: STANDARD.encode(&component) } });
+    stage.sim.patch("v1", "ConfigMap", NAMESPACE, "paddle", data).unwrap();
+    stage.serves("paddle", &component).await;
+    assert!(changed.elapsed() < Duration::from_secs(5), "{:?}", changed.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_cannot_be_read_costs_only_itself() {
+    let component = another("paddle", "one");
+    let mut odd = plugin("odd", &Grants::default());
+    odd["spec"]["limits"] = json!({ "concurrency": 5_000_000_000_u64 });
+    let stage = Stage::with(vec![odd.clone(), map("paddle", &component), plugin("paddle", &grants("paddle"))]);
+    stage.serves("paddle", &component).await;
+    stage.sim.create(job("hamlet"));
+    assert_eq!(stage.planner("hamlet").await, source::digest(&component));
+    let told = stage.is("odd", "Fetched", "InvalidSpec").await;
+    let error = told["status"]["lastError"].as_str().unwrap();
+    assert!(error.contains("spec.limits.concurrency") && error.contains("expected u32"), "{error}");
+
+    // The same of one that serves already: it serves on, and is read again once it can be.
+    let bad = json!({ "spec": { "limits": { "logLines": -1 } } });
+    stage.sim.patch(API, "Plugin", "", "paddle", bad).unwrap();
+    stage.is("paddle", "Fetched", "InvalidSpec").await;
+    stage.sim.create(job("othello"));
+    assert_eq!(stage.planner("othello").await, source::digest(&component));
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "limits": null } })).unwrap();
+    stage.is("paddle", "Fetched", "Fetched").await;
+}
