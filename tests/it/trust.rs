@@ -196,11 +196,30 @@ impl World {
         pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["name"] == job).count()
     }
 
+    /// The mark of acceptance on what is kept of a digest.
+    fn mark_of(&self, digest: &str) -> Value {
+        let kept = self.sim.get("v1", "ConfigMap", OWN, &map_of(digest)).unwrap();
+        serde_json::from_str(kept["metadata"]["annotations"]["troupe.dev/accepted"].as_str().unwrap()).unwrap()
+    }
+
+    /// Whoever may write into the host's namespace may say so; no job may.
+    fn grant_nothing_but_pods(&self, digest: &str) {
+        let mut mark = self.mark_of(digest);
+        mark["grants"] = json!({ "kinds": ["Pod"] });
+        let less = json!({ "metadata": { "annotations": { "troupe.dev/accepted": mark.to_string() } } });
+        self.sim.patch("v1", "ConfigMap", OWN, &map_of(digest), less).unwrap();
+    }
+
     /// Reads of single ConfigMaps by the host so far.
     fn reads_of_maps(&self) -> usize {
         let requests = self.sim.requests_of(HOST);
         requests.iter().filter(|request| request.verb == "get" && request.resource == "configmaps").count()
     }
+}
+
+/// The first ConfigMap of what is kept of a digest.
+fn map_of(digest: &str) -> String {
+    format!("troupe-plugin-{}-0", &digest[..12])
 }
 
 async fn until<T>(what: &str, look: impl Fn() -> Result<T, Value>) -> T {
@@ -393,10 +412,12 @@ fn nothing_is_planned_by_what_cannot_be_kept_and_it_is_kept_as_soon_as_it_can_be
 #[test]
 fn a_pinned_digest_whose_config_does_not_fit_any_more_gets_no_more_than_it_was_granted() {
     in_virtual_time(async {
-        let (world, host, one, _) = World::upgraded().await;
+        let (world, host, one, two) = World::upgraded().await;
         drop(host);
         // Its job makes a ConfigMap.
-        let spec = json!({ "spec": { "config": { "no-such-setting": true }, "grants": { "kinds": ["Pod"] } } });
+        world.grant_nothing_but_pods(&one);
+        world.grant_nothing_but_pods(&two);
+        let spec = json!({ "spec": { "config": { "no-such-setting": true } } });
         world.sim.patch(PLUGIN.0, PLUGIN.1, "", "paddle", spec).unwrap();
         let _host = world.host();
         let held = world.held("old", "UnacceptableAnswer").await;
@@ -410,16 +431,10 @@ fn what_is_kept_remembers_what_it_was_granted_when_its_plugin_is_gone() {
     in_virtual_time(async {
         let (world, host, one, _) = World::upgraded().await;
         drop(host);
-        let map = format!("troupe-plugin-{}-0", &one[..12]);
-        let kept = world.sim.get("v1", "ConfigMap", OWN, &map).unwrap();
-        let mark: Value =
-            serde_json::from_str(kept["metadata"]["annotations"]["troupe.dev/accepted"].as_str().unwrap()).unwrap();
+        let mark = world.mark_of(&one);
         assert_eq!(mark["kinds"], json!(["PaddleJob.batch.paddlepaddle.org"]));
         assert!(mark["by"].as_str().unwrap().starts_with("Plugin paddle"), "{mark:#}");
-        // Whoever may write there may say so; no job may.
-        let mark = json!({ "by": mark["by"], "kinds": mark["kinds"], "grants": { "kinds": ["Pod"] } }).to_string();
-        let less = json!({ "metadata": { "annotations": { "troupe.dev/accepted": mark } } });
-        world.sim.patch("v1", "ConfigMap", OWN, &map, less).unwrap();
+        world.grant_nothing_but_pods(&one);
         world.sim.delete(PLUGIN.0, PLUGIN.1, "", "paddle").unwrap();
         let _host = world.host();
         world.held("old", "UnacceptableAnswer").await;

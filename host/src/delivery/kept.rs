@@ -212,6 +212,17 @@ impl Kept {
         Ok(true)
     }
 
+    /// The mark on what is kept of this digest, if there is one.
+    ///
+    /// # Errors
+    /// The API server refuses, or does not answer.
+    pub(super) async fn read_mark(&self, digest: &str) -> Result<Option<Mark>, KeptError> {
+        let name = name(digest, 0);
+        let found = self.maps.get_metadata_opt(&name).await;
+        let found = found.map_err(|source| KeptError::Api { attempt: "get", name, source })?;
+        Ok(found.and_then(|map| Mark::read(map.metadata.annotations.as_ref()?)))
+    }
+
     /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.
     pub(super) fn marked(store: &Shelf) -> BTreeMap<String, Mark> {
         let marked = |map: Arc<PartialObjectMeta<ConfigMap>>| {

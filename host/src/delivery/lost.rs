@@ -100,10 +100,14 @@ impl Delivery {
     }
 
     async fn load_kept(&mut self, digest: &str) -> Result<Prepared, Absent> {
-        let Some(kept) = &self.kept else {
+        let Some(kept) = self.kept.clone() else {
             return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
         };
         let wasm = kept.bring(digest).await.map_err(Absent::Kept)?;
+        // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
+        if let Some(mark) = kept.read_mark(digest).await.map_err(Absent::Kept)? {
+            self.marks.insert(digest.to_owned(), mark);
+        }
         let prepared = look::prepare(&self.context, short(digest), &wasm)
             .await
             .map_err(|trouble| Absent::Unfit(trouble.message))?;
