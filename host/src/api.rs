@@ -1,5 +1,6 @@
 //! Requests to the API server: the answer as text or as lines, and how long a refusal asks to wait.
 
+use crate::warnings;
 use futures::{AsyncBufReadExt, Stream};
 use http::{Request, Response, header::RETRY_AFTER};
 use http_body_util::BodyExt;
@@ -18,8 +19,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`kube::Error::Api`] for a refusal; [`retry_after`] says how long it asks to wait.
 pub(crate) async fn text(client: &Client, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
+    warned(client, request).await.map(|(text, _)| text)
+}
+
+/// The body of a successful answer, and what the API server warns of.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) async fn warned(client: &Client, request: Request<Vec<u8>>) -> Result<(String, Vec<String>), kube::Error> {
     let answer = accepted(client.send(request.map(Body::from)).await?).await?;
-    read(answer).await
+    let warnings = warnings::of_headers(answer.headers());
+    Ok((read(answer).await?, warnings))
 }
 
 /// The lines of a successful answer, as they come.

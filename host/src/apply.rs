@@ -8,6 +8,7 @@ use crate::{
     resource::Resource,
     stores::{Expected, JobKey, Stores},
     turns::{Rank, Turns},
+    warnings::FieldValidation,
     watch::{chain, said},
     weight,
     wire::Written,
@@ -16,6 +17,7 @@ use decide::{
     Action, Applied, Snapshot, Waiting, Write,
     build::{self, Part},
     plan::{Answer, ChildKind, SecretRecipe},
+    waiting::object,
 };
 use futures::future::join_all;
 use kube::{
@@ -100,6 +102,7 @@ pub struct Attempted {
 pub struct Writer {
     client: Client,
     stores: Arc<Stores>,
+    validation: FieldValidation,
     turns: Turns,
     /// A permit for each byte of [`BODIES`].
     room: Semaphore,
@@ -142,12 +145,13 @@ fn for_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
 }
 
 impl Writer {
-    /// A writer whose keys and jitter come from this seed.
+    /// A writer whose keys and jitter come from this seed, and whose creates are checked so.
     #[must_use]
-    pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32]) -> Self {
+    pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
         let room = Semaphore::new(BODIES as usize);
-        Self { client, stores, turns: Turns::new(IN_FLIGHT), room, back_off: BackOff::new(seed, 1), random }
+        let turns = Turns::new(IN_FLIGHT);
+        Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
     }
 
     /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
@@ -161,6 +165,7 @@ impl Writer {
         let created = self.in_batches(key, ground, &creates).await;
         applied.made.extend(created.applied.made);
         applied.failures.extend(created.applied.failures);
+        applied.warnings.extend(created.applied.warnings);
         Attempted { applied, retry_after: created.retry_after }
     }
 
@@ -174,9 +179,12 @@ impl Writer {
             let results = join_all(batch.iter().map(|action| self.write(key, ground, action))).await;
             for (action, result) in batch.iter().zip(results) {
                 match result {
-                    Ok(()) => {
+                    Ok(warnings) => {
                         debug!(%action, "written");
                         applied.made.extend(action.noted.clone());
+                        for warning in warnings {
+                            applied.warnings.entry(warning).or_insert_with(|| object(&action.kind, &action.name));
+                        }
                     }
                     Err(error) => {
                         warn!(%action, error = chain(&error), "write failed");
@@ -197,21 +205,25 @@ impl Writer {
         self.back_off.after(failures)
     }
 
-    async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<(), WriteError> {
+    /// Makes a write, and returns what the API server warned of.
+    async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
         let _turn = self.turns.wait(rank(action)).await;
         let resource = self.resource(key, ground.snapshot, action);
         let one = One { key, ground, resource: &resource, action };
         match &action.write {
-            Write::Create(part) => self.create_part(&one, *part).await,
-            Write::CreateSecret { recipe, metadata } => self.create(&one, text(&self.secret(recipe, metadata)?)).await,
+            Write::Create(part) => return self.create_part(&one, *part).await,
+            Write::CreateSecret { recipe, metadata } => {
+                return self.create(&one, text(&self.secret(recipe, metadata)?)).await;
+            }
             Write::Patch(patch) => self.patch(&one, None, patch).await,
             Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
             Write::Delete { uid } => self.delete(&one, uid).await,
-        }
+        }?;
+        Ok(vec![])
     }
 
     /// Builds the body once there is room for it, and sends it.
-    async fn create_part(&self, one: &One<'_>, part: Part) -> Result<(), WriteError> {
+    async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
         let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
         let _room = self.room_for(weight::json(source)).await;
@@ -225,15 +237,15 @@ impl Writer {
         self.room.acquire_many(bytes).await.ok()
     }
 
-    async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<(), WriteError> {
+    async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-        let request = for_metadata(one.requests().create(&params, body)?);
-        match self.send(request).await {
-            Ok(created) => {
+        let request = self.validation.of(for_metadata(one.requests().create(&params, body)?));
+        match send_warned(&self.client, request).await {
+            Ok((created, warnings)) => {
                 self.expect(one, version(&created));
-                Ok(())
+                Ok(warnings)
             }
-            Err(error) if error.code() == Some(409) => self.adopt(one).await,
+            Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
             Err(error) => Err(error),
         }
     }
@@ -331,9 +343,18 @@ pub(crate) async fn send<T: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
 ) -> Result<T, WriteError> {
-    let reply = tokio::time::timeout(DEADLINE, api::text(client, request)).await.map_err(|_| WriteError::NoReply)?;
-    let reply = reply.and_then(|text| serde_json::from_str(&text).map_err(kube::Error::SerdeError));
-    reply.map_err(WriteError::Client)
+    send_warned(client, request).await.map(|(answer, _)| answer)
+}
+
+/// The same, with what the API server warns of.
+async fn send_warned<T: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> Result<(T, Vec<String>), WriteError> {
+    let reply = tokio::time::timeout(DEADLINE, api::warned(client, request)).await.map_err(|_| WriteError::NoReply)?;
+    let (text, warnings) = reply.map_err(WriteError::Client)?;
+    let answer = serde_json::from_str(&text).map_err(|error| WriteError::Client(kube::Error::SerdeError(error)))?;
+    Ok((answer, warnings))
 }
 
 fn failure(action: &Action, error: &WriteError) -> Waiting {

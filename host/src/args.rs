@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{host_ports, oci::Reference, plugin::Limits};
+use crate::{host_ports, oci::Reference, plugin::Limits, warnings::FieldValidation};
 use clap::{Parser, Subcommand};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 
@@ -241,6 +241,10 @@ pub struct OperatorArgs {
     /// Ports of the nodes that may be given to jobs on the hosts' network.
     #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
     pub host_port_range: RangeInclusive<u32>,
+    /// What becomes of fields in users' pod templates that the API server does not know: it leaves them out and the job
+    /// tells, or it refuses the pods.
+    #[arg(long, value_enum, default_value_t)]
+    pub field_validation: FieldValidation,
     /// Take turns with other hosts by a Lease, so that several can run and one serves.
     #[arg(long)]
     pub leader_elect: bool,

@@ -42,6 +42,7 @@ mod supervise;
 mod table;
 pub mod telemetry;
 mod turns;
+pub mod warnings;
 pub mod watch;
 mod weight;
 mod wire;

@@ -16,6 +16,7 @@ use crate::{
     reconcile::Context,
     stores::{JobKey, Listed, Stores},
     supervise::{AbortOnDrop, Restarts, supervise},
+    warnings::FieldValidation,
     watch::{chain, watch},
 };
 use decide::Wake;
@@ -46,6 +47,8 @@ pub struct Options {
     pub seed: [u8; 32],
     /// Ports of the nodes that may be given to jobs.
     pub host_ports: RangeInclusive<u32>,
+    /// What the API server does about unknown fields in what this host creates.
+    pub field_validation: FieldValidation,
     /// Where this host takes turns with others; None serves at once.
     pub election: Option<Election>,
     /// How plugins are delivered by Plugin resources; None serves those that are loaded and no others.
@@ -56,7 +59,15 @@ impl Options {
     /// A host that serves all namespaces, at once and alone, with the usual ports.
     #[must_use]
     pub fn alone(clock: Clock, seed: [u8; 32]) -> Self {
-        Self { namespace: None, clock, seed, host_ports: host_ports::USUAL, election: None, delivery: None }
+        Self {
+            namespace: None,
+            clock,
+            seed,
+            host_ports: host_ports::USUAL,
+            field_validation: FieldValidation::default(),
+            election: None,
+            delivery: None,
+        }
     }
 }
 
@@ -92,7 +103,7 @@ impl Operator {
         let bundled = Bundled::of(&plugins);
         let context = Context {
             queue: Arc::new(Queue::default()),
-            writer: Writer::new(client.clone(), stores.clone(), options.seed),
+            writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
             clock: options.clock,
             stores,

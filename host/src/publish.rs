@@ -50,7 +50,7 @@ impl Publisher {
     ) -> Result<Wake, WriteError> {
         let waiting = applied.failures.first().or(decision.waiting.first());
         let before = self.stores.published(key);
-        let publication = publication(snapshot, &decision.report, &applied.made, waiting, before.as_ref());
+        let publication = publication(snapshot, &decision.report, applied, waiting, before.as_ref());
         let (patch, wanted, events) = match publication {
             Publication::Nothing => return Ok(Wake::OnChange),
             Publication::Later(at) => return Ok(Wake::At(at)),

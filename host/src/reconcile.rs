@@ -111,7 +111,7 @@ impl Context {
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.stores.retain_made(key, &ledger.made);
         }
-        self.stores.note_made(key, &snapshot.job.uid, &applied.made);
+        self.stores.note_applied(key, &snapshot.job, &applied);
         let failed = applied.failures.first().map(|first| ReconcileError::Writes {
             failed: applied.failures.len(),
             all: decision.actions.len(),

@@ -9,10 +9,10 @@ use crate::{
     wire::{Held, Object, Owner},
 };
 use decide::{
-    Snapshot, is_at_rest,
-    ledger::{HostPorts, Ledger},
+    Applied, Snapshot, is_at_rest,
+    ledger::{HostPorts, Ledger, Warned},
     plan::Fault,
-    snapshot::{Child, Pod},
+    snapshot::{Child, Job, Pod},
     status::Published,
 };
 use jiff::Timestamp;
@@ -59,6 +59,14 @@ pub struct Stores {
     grown: Notify,
 }
 
+/// What the ledger of the job with this uid is still to say.
+#[derive(Debug, Default)]
+struct Made {
+    uid: String,
+    made: BTreeSet<String>,
+    warned: Warned,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     layout: Arc<Layout>,
@@ -68,8 +76,8 @@ struct Inner {
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
     published: BTreeMap<JobKey, Published>,
     departed: Departed,
-    /// What was made once and for all of the job with this uid, until its ledger says so.
-    made: BTreeMap<JobKey, (String, BTreeSet<String>)>,
+    /// What was made once and for all, and what was warned of, until the job's ledger says so.
+    made: BTreeMap<JobKey, Made>,
     /// Ports of the nodes by the uid of the job that has them.
     host_ports: BTreeMap<String, HostPorts>,
 }
@@ -255,23 +263,24 @@ impl Stores {
         self.lock().published.insert(key.clone(), published);
     }
 
-    /// Remembers what was made once and for all of the job with this uid, until its ledger does.
-    pub(crate) fn note_made(&self, key: &JobKey, uid: &str, made: &[String]) {
-        if made.is_empty() {
+    /// Remembers what was made once and for all of the job, and what was warned of, until its ledger does.
+    pub(crate) fn note_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
+        if applied.made.is_empty() && applied.warnings.is_empty() {
             return;
         }
         let mut inner = self.lock();
         let known = inner.made.entry(key.clone()).or_default();
-        if known.0 != uid {
-            *known = (uid.to_owned(), BTreeSet::new());
+        if known.uid != job.uid {
+            *known = Made { uid: job.uid.clone(), ..Made::default() };
         }
-        known.1.extend(made.iter().cloned());
+        known.made.extend(applied.made.iter().cloned());
+        known.warned.add(job.generation, &applied.warnings);
     }
 
     /// Forgets what was made of the job, but for these: the next ledger leaves it out.
     pub(crate) fn retain_made(&self, key: &JobKey, kept: &BTreeSet<String>) {
-        if let Some((_, made)) = self.lock().made.get_mut(key) {
-            made.retain(|note| kept.contains(note));
+        if let Some(known) = self.lock().made.get_mut(key) {
+            known.made.retain(|note| kept.contains(note));
         }
     }
 
@@ -545,8 +554,12 @@ impl Inner {
     /// Adds to a ledger what was made of its job and is not in it yet.
     fn recall_made(&mut self, key: &JobKey, ledger: &mut Ledger) {
         match self.made.get(key) {
-            Some((uid, made)) if *uid == ledger.uid && !made.is_subset(&ledger.made) => {
-                ledger.made.extend(made.iter().cloned());
+            Some(known)
+                if known.uid == ledger.uid
+                    && !(known.made.is_subset(&ledger.made) && ledger.warned.has(&known.warned)) =>
+            {
+                ledger.made.extend(known.made.iter().cloned());
+                ledger.warned.add(known.warned.generation, &known.warned.of);
             }
             _ => drop(self.made.remove(key)),
         }

@@ -14,6 +14,7 @@ use troupe::{
     apply::{Ground, Writer},
     plugin::{Plugins, Seam},
     stores::JobKey,
+    warnings::FieldValidation,
 };
 
 #[path = "../bench/job.rs"]
@@ -145,7 +146,7 @@ fn the_bodies_of_all_requests_under_way_have_a_budget() {
     let answer = answer(&plugins, &snapshot);
     let decision = decide(&snapshot, &answer);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let writer = runtime.block_on(async { Writer::new(api_server(), Arc::default(), [1; 32]) });
+    let writer = runtime.block_on(async { Writer::new(api_server(), Arc::default(), [1; 32], FieldValidation::Warn) });
     let (key, ground) = (
         JobKey { kind: 0, namespace: "default".into(), name: "wide-and-deep".into() },
         Ground { snapshot: &snapshot, answer: Some(&answer) },

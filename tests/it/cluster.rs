@@ -13,6 +13,7 @@ pub(crate) mod deploy;
 mod gang;
 mod hosts;
 pub(crate) mod jobs;
+mod mistakes;
 mod mpi;
 pub(crate) mod objects;
 mod odd;

@@ -12,6 +12,7 @@ mod conformance;
 mod crds;
 mod hostile;
 mod lease;
+mod mistakes;
 mod node;
 mod operator;
 mod rbac;

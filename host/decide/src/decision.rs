@@ -4,7 +4,7 @@ use crate::{build::Part, plan::Event, plan::SecretRecipe, waiting::Waiting, wait
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 /// Everything that follows from one snapshot and one answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,4 +139,6 @@ pub struct Applied {
     pub made: Vec<String>,
     /// Writes that did not happen.
     pub failures: Vec<Waiting>,
+    /// What the API server warned of, by its words, and the first child that it did for: `pod/x`.
+    pub warnings: BTreeMap<String, String>,
 }

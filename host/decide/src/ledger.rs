@@ -25,9 +25,65 @@ pub struct Ledger {
     /// The ports of the nodes that are this job's alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ports: Option<HostPorts>,
+    /// What the API server warned of when children were made of the job as it is.
+    #[serde(skip_serializing_if = "Warned::is_empty")]
+    pub warned: Warned,
     /// How the job ended, once it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Finished>,
+}
+
+/// What the API server warned of when children of a job were made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Warned {
+    /// The generation of the job that they were made of.
+    pub generation: i64,
+    /// The first child that each warning came with, by the warning's words.
+    pub of: BTreeMap<String, String>,
+}
+
+/// So many different warnings of one job are kept.
+const MOST_WARNINGS: usize = 8;
+
+impl Warned {
+    /// Nobody warned of anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Adds warnings about a generation. Those about an earlier one are forgotten; the same words count once, whatever
+    /// children they come with.
+    pub fn add(&mut self, generation: i64, of: &BTreeMap<String, String>) {
+        if of.is_empty() || generation < self.generation {
+            return;
+        }
+        if generation > self.generation {
+            *self = Self { generation, ..Self::default() };
+        }
+        for (words, child) in of {
+            if self.of.len() < MOST_WARNINGS && !self.of.contains_key(words) {
+                self.of.insert(words.clone(), child.clone());
+            }
+        }
+    }
+
+    /// The same with these added is still the same.
+    #[must_use]
+    pub fn has(&self, other: &Self) -> bool {
+        let mut all = self.clone();
+        all.add(other.generation, &other.of);
+        all == *self
+    }
+
+    /// In words for the job's user, if there is a warning about this generation.
+    #[must_use]
+    pub fn told(&self, generation: i64) -> Option<String> {
+        let of = self.of.iter().map(|(words, child)| format!("{child}: {words}"));
+        let told = (self.generation == generation).then(|| of.collect::<Vec<_>>().join("; "));
+        told.filter(|told| !told.is_empty())
+    }
 }
 
 /// How a job ended and what is left to do about it.
@@ -105,6 +161,26 @@ mod tests {
         let status = json!({ "troupe": { "uid": "old", "digest": "d", "headline": "Running" } });
         assert_eq!(Ledger::read(&status, "old").digest, "d");
         assert_eq!(Ledger::read(&status, "new"), Ledger { uid: "new".into(), ..Ledger::default() });
+    }
+
+    #[test]
+    fn a_warning_is_kept_once_for_a_generation() {
+        let warning = |words: &str, child: &str| BTreeMap::from([(words.to_owned(), child.to_owned())]);
+        let mut warned = Warned::default();
+        assert_eq!((warned.is_empty(), warned.told(0)), (true, None));
+        warned.add(1, &warning("unknown field \"a\"", "pod/x-0"));
+        warned.add(1, &warning("unknown field \"a\"", "pod/x-1"));
+        warned.add(1, &warning("unknown field \"b\"", "pod/x-1"));
+        warned.add(0, &warning("of an earlier generation", "pod/x-0"));
+        let told = "pod/x-0: unknown field \"a\"; pod/x-1: unknown field \"b\"";
+        assert_eq!((warned.told(1).as_deref(), warned.told(2)), (Some(told), None));
+        assert!(warned.has(&warned.clone()) && warned.has(&Warned::default()));
+        warned.add(2, &warning("other", "pod/x-0"));
+        assert_eq!(warned.told(2).as_deref(), Some("pod/x-0: other"));
+        for number in 0..100 {
+            warned.add(2, &warning(&number.to_string(), "pod/x-0"));
+        }
+        assert_eq!(warned.of.len(), MOST_WARNINGS);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot,
-    decision::{Report, Trouble},
+    decision::{Applied, Report, Trouble},
     ledger::Ledger,
     plan::Event,
     waiting::Waiting,
@@ -11,7 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// The types of the host's own conditions. They stand first in the list, since printer columns read the last one.
-pub const HOST_CONDITIONS: [&str; 3] = ["Waiting", "Rejected", "PluginFaulted"];
+pub const HOST_CONDITIONS: [&str; 4] = ["Waiting", "Rejected", "PluginFaulted", "Warned"];
+
+/// The condition of a job whose children the API server made, and warned of something in them.
+const WARNED: &str = "Warned";
+
+/// The reason of that condition and of its event.
+const WARNED_BY: &str = "APIServerWarning";
 
 /// Counts alone are written at most this often, and never sooner than this after a headline.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
@@ -50,7 +56,7 @@ pub enum Publication {
 pub fn publication(
     snapshot: &Snapshot,
     report: &Report,
-    made: &[String],
+    applied: &Applied,
     waiting: Option<&Waiting>,
     before: Option<&Published>,
 ) -> Publication {
@@ -61,9 +67,11 @@ pub fn publication(
         }
         Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, told(trouble)),
     };
-    ledger.made.extend(made.iter().cloned());
+    ledger.made.extend(applied.made.iter().cloned());
+    ledger.warned.add(snapshot.job.generation, &applied.warnings);
     let trouble = if let Report::Trouble(trouble) = report { Some(trouble) } else { None };
-    set_conditions(&mut wanted, &own_conditions(snapshot, trouble, waiting));
+    let warned = ledger.warned.told(snapshot.job.generation);
+    set_conditions(&mut wanted, &own_conditions(snapshot, trouble, waiting, warned.as_deref()));
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
 
     let current = &snapshot.job.status;
@@ -76,15 +84,16 @@ pub fn publication(
         (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
+    let warning = warned.filter(|warned| self::current(current, WARNED).is_none_or(|old| old["message"] != **warned));
     // What is not in the ledger would be made or given to another once more.
     let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
-    let urgent = headlined || alarm.is_some() || owned;
+    let urgent = headlined || alarm.is_some() || warning.is_some() || owned;
     let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
         _ => {
             let told = if trouble.is_some() && !headlined { vec![] } else { events };
-            let events = told.into_iter().chain(alarm.map(alarmed)).collect();
+            let events = told.into_iter().chain(alarm.map(alarmed)).chain(warning.map(warned_of)).collect();
             let mut patch =
                 json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
             patch["status"] = merge_patch(current, &wanted);
@@ -145,12 +154,18 @@ pub fn rfc3339(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn own_conditions(snapshot: &Snapshot, trouble: Option<&Trouble>, waiting: Option<&Waiting>) -> Vec<Value> {
+fn own_conditions(
+    snapshot: &Snapshot,
+    trouble: Option<&Trouble>,
+    waiting: Option<&Waiting>,
+    warned: Option<&str>,
+) -> Vec<Value> {
     let waiting =
         waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
     let trouble =
         trouble.map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
-    let own = [waiting, trouble].into_iter().flatten();
+    let warned = warned.map(|warned| (WARNED, WARNED_BY.to_owned(), warned.to_owned(), true));
+    let own = [waiting, trouble, warned].into_iter().flatten();
     own.map(|(kind, reason, message, exact)| {
         let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
         match old {
@@ -179,6 +194,10 @@ fn set_conditions(status: &mut Value, own: &[Value]) {
 
 fn told(trouble: &Trouble) -> Vec<Event> {
     vec![Event { warning: true, reason: trouble.reason.clone(), message: trouble.message.clone() }]
+}
+
+fn warned_of(message: String) -> Event {
+    Event { warning: true, reason: WARNED_BY.to_owned(), message }
 }
 
 fn alarmed(waiting: &Waiting) -> Event {

@@ -135,6 +135,7 @@ impl Server {
         };
         let (code, mut made) = match &reply {
             Ok(Reply::Json(code, body)) => (*code, text(&body["metadata"]["name"]).to_owned()),
+            Ok(Reply::Created(body, _)) => (201, text(&body["metadata"]["name"]).to_owned()),
             Ok(Reply::Text(code, _)) => (*code, String::new()),
             Ok(Reply::Watch(_)) => (200, String::new()),
             Err(error) => (error.code, String::new()),
@@ -159,6 +160,7 @@ impl Server {
         world.record(record);
         match reply {
             Ok(Reply::Json(code, body)) => whole(code, &body),
+            Ok(Reply::Created(body, warnings)) => warned(whole(201, &body), &warnings),
             Ok(Reply::Text(code, text)) => respond(code, "text/plain; charset=utf-8", Answer::Whole(Some(text.into()))),
             Ok(Reply::Watch(plan)) => {
                 let lines = watch::open(&self.sim, &mut world, &self.actor, plan);
@@ -181,6 +183,16 @@ fn broken(why: &str) -> BoxError {
 
 fn whole(code: u16, body: &Value) -> Response<Answer> {
     respond(code, "application/json", Answer::Whole(Some(body.to_string().into())))
+}
+
+/// With a header for each warning.
+fn warned(mut response: Response<Answer>, warnings: &[String]) -> Response<Answer> {
+    for warning in warnings {
+        if let Ok(value) = http::HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response.headers_mut().append(http::header::WARNING, value);
+        }
+    }
+    response
 }
 
 fn respond(code: u16, content_type: &'static str, body: Answer) -> Response<Answer> {

@@ -39,6 +39,7 @@ mod names;
 mod paint;
 mod patch;
 mod record;
+mod schema;
 mod selector;
 mod serve;
 mod shape;

@@ -9,6 +9,7 @@ use crate::asked::Asked;
 use crate::delete::{DeleteOptions, Deleted};
 use crate::error::ApiError;
 use crate::fate::Fate;
+use crate::schema;
 use crate::selector::Selector;
 use crate::store::{Kind, key, table, text};
 use crate::verbs::{Edit, Target};
@@ -18,6 +19,8 @@ use crate::world::World;
 /// What the server says: a JSON body with its code, or a watch.
 pub(crate) enum Reply {
     Json(u16, Value),
+    /// What was made, and what is warned of.
+    Created(Value, Vec<String>),
     Text(u16, &'static str),
     Watch(WatchPlan),
 }
@@ -72,7 +75,12 @@ impl World {
             }
             "list" => self.list(&kind, asked, fate),
             "watch" => WatchPlan::new(&kind, &asked.namespace, &asked.query, asked.metadata_only()).map(Reply::Watch),
-            "create" if asked.name.is_empty() => Ok(Reply::Json(201, shown(&*self.create(&target, asked.json()?)?))),
+            "create" if asked.name.is_empty() => {
+                let object = asked.json()?;
+                schema::check(&kind, asked, &object)?;
+                let warnings = schema::warnings(&kind, asked, &object);
+                Ok(Reply::Created(shown(&*self.create(&target, object)?), warnings))
+            }
             "update" | "patch" if !asked.name.is_empty() => {
                 let (object, created) = self.update(&target, edit(&kind, asked)?)?;
                 Ok(Reply::Json(if created { 201 } else { 200 }, shown(&object)))

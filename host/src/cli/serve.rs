@@ -50,6 +50,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         clock,
         seed: seed()?,
         host_ports: args.host_port_range,
+        field_validation: args.field_validation,
         election,
         delivery: Some(delivery::Options {
             namespace: args.plugin_namespace.or_else(own_namespace),

@@ -1,10 +1,7 @@
 //! What a plugin is shown of a snapshot, in the order that the contract promises.
 
-use decide::{Snapshot, jobs, names, plan::Plan, snapshot::Pod};
+use decide::{Snapshot, jobs, names, plan::Plan, snapshot::Pod, status::HOST_CONDITIONS};
 use serde_json::Value;
-
-/// Conditions that the host writes itself; a plugin is not shown them.
-const OWN_CONDITIONS: [&str; 3] = ["Waiting", "Rejected", "PluginFaulted"];
 
 /// A pod and the replica that it is.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +89,7 @@ fn without(ranges: &[(u32, u32)], present: impl Iterator<Item = u32>) -> Vec<(u3
 pub(super) fn previous_status(status: &Value) -> Value {
     let Some(fields) = status.as_object() else { return Value::Object(serde_json::Map::new()) };
     let own = |condition: &Value| {
-        condition.get("type").and_then(Value::as_str).is_some_and(|kind| OWN_CONDITIONS.contains(&kind))
+        condition.get("type").and_then(Value::as_str).is_some_and(|kind| HOST_CONDITIONS.contains(&kind))
     };
     let kept = fields.iter().filter(|(name, _)| *name != "troupe").map(|(name, value)| {
         let value = match value.as_array() {

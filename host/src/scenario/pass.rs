@@ -135,7 +135,7 @@ fn publish(world: &mut World, snapshot: &Snapshot, decision: &Decision, applied:
     let waiting = applied.failures.first().or(decision.waiting.first());
     let mut lines: Vec<String> = waiting.map(|waiting| format!("waiting: {waiting}")).into_iter().collect();
     let before = world.published.clone();
-    match publication(snapshot, &decision.report, &applied.made, waiting, before.as_ref()) {
+    match publication(snapshot, &decision.report, applied, waiting, before.as_ref()) {
         Publication::Nothing => Ok(Pass { lines, quiet: true, later: None }),
         Publication::Later(at) => {
             lines.push(format!("status: {} (folded until +{})", headline(&decision.report), after(world, at)));

@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn more_workers_than_a_hostfile_can_hold_are_refused_without_writing_one() {
         let mut spec = pi();
-        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(i32::MAX);
-        assert!(matches!(plan(&job("pi", &spec)), Err(Refusal::Unsupported(_))));
+        spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
+        assert!(matches!(plan(&job(&"a".repeat(50), &spec)), Err(Refusal::Unsupported(_))));
     }
 
     #[test]

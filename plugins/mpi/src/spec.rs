@@ -87,7 +87,8 @@ pub struct MpiJobSpec {
 pub struct ReplicaSpec {
     /// How many pods: exactly 1 launcher (the default), at least 1 worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<i32>,
+    #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(with = "Option<i32>"))]
+    pub replicas: Option<i64>,
     /// Never or OnFailure; replaces the one in the template. Defaults to OnFailure for the launcher, Never for workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,

@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use troupe_plugin::types::{FieldError, Refusal};
-use troupe_plugin::{PodTemplate, UserTemplate};
+use troupe_plugin::{MOST_REPLICAS, PodTemplate, UserTemplate};
 
 /// A job that is as it must be, with the defaults filled in.
 #[derive(Debug)]
@@ -92,9 +92,14 @@ impl Mistakes {
     }
 
     fn worker<'a>(&mut self, spec: &'a ReplicaSpec) -> Option<Replicas<'a>> {
-        let replicas = u32::try_from(spec.replicas.unwrap_or(0)).unwrap_or(0);
-        if replicas < 1 {
+        let wanted = spec.replicas.unwrap_or(0);
+        let replicas = u32::try_from(wanted).unwrap_or(0);
+        if wanted < 1 {
             self.add("spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1");
+        }
+        if wanted > i64::from(MOST_REPLICAS) {
+            let message = format!("must be at most {MOST_REPLICAS}, not {wanted}");
+            self.add("spec.mpiReplicaSpecs[Worker].replicas", message);
         }
         self.replicas("Worker", spec, replicas, "Never")
     }
@@ -265,6 +270,18 @@ mod tests {
                 json!(null),
                 "spec.mpiReplicaSpecs[Launcher].template.spec.containers",
                 "must define at least one container",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/replicas",
+                json!(10_001),
+                "spec.mpiReplicaSpecs[Worker].replicas",
+                "must be at most 10000, not 10001",
+            ),
+            (
+                "/mpiReplicaSpecs/Worker/replicas",
+                json!(4_294_967_296_i64),
+                "spec.mpiReplicaSpecs[Worker].replicas",
+                "must be at most 10000, not 4294967296",
             ),
             ("/mpiReplicaSpecs", json!(null), "spec.mpiReplicaSpecs", "must have replica specs"),
             (

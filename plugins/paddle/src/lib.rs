@@ -39,7 +39,7 @@
 //! - A job that is deleted and made again under its name has nothing of the old one's pods; the original counts them.
 //! - A create that was refused is tried again, and the job's condition `Waiting` says what for.
 //! - What cannot work is said by its field in the condition `Rejected`, and other jobs go on: no role at all, no containers,
-//!   negative replicas, `elastic` without `worker`, a name too long or with dots. Some of these end the original's process.
+//!   negative replicas or more than 10,000, a value of another type where a pod gets ours, `elastic` without `worker`, a name too long or with dots. Some of these end the original's process.
 //! - All pods are made at once, and removed at once. The original makes and removes one object a pass.
 //! - There is no finalizer: garbage collection removes what a job owns. The original's is taken from a job that is deleted;
 //!   the phase `Terminating` is never written.

@@ -5,7 +5,7 @@ use crate::{
     spec::{Intranet, Role},
 };
 use troupe_plugin::{
-    PodTemplate, index, job_name, pod_name, pods_are, text,
+    MOST_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
         Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Success,
         Template,
@@ -97,6 +97,11 @@ fn wrong(job: &Job) -> Vec<FieldError> {
     for role in job.spec.roles() {
         if role.spec.replicas < 0 {
             say(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
+        }
+        if role.spec.replicas > i64::from(MOST_REPLICAS) {
+            let message = format!("must be at most {MOST_REPLICAS}, not {}", role.spec.replicas);
+            say(format!("spec.{}.replicas", role.name), message);
+            continue;
         }
         let last = format!("{}-{}-{}", job.name(), role.name, role.replicas().saturating_sub(1));
         if last.len() > 63 || job.name().contains('.') {
@@ -240,6 +245,12 @@ mod tests {
         let empty = json!({ "worker": { "replicas": 1, "template": { "spec": { "containers": [] } } } });
         assert_eq!(paths(plan_of(&empty)), ["spec.worker.template.spec.containers"]);
         assert_eq!(paths(plan_of(&json!({ "worker": role(-1) }))), ["spec.worker.replicas"]);
+        for many in [10_001, i64::from(u32::MAX) + 1, i64::MAX] {
+            assert_eq!(paths(plan_of(&json!({ "ps": role(many), "worker": role(many) }))).len(), 2);
+            let Err(Refusal::Invalid(errors)) = plan_of(&json!({ "worker": role(many) })) else { panic!("{many}") };
+            let told = (errors[0].path.as_str(), errors[0].message.clone());
+            assert_eq!(told, ("spec.worker.replicas", format!("must be at most 10000, not {many}")));
+        }
         assert_eq!(paths(plan_of(&json!({ "elastic": 1, "ps": role(1) }))), ["spec.worker"]);
         assert_eq!(paths(plan_of(&json!({ "worker": { "replicas": "two" } }))), ["spec.worker.replicas"]);
         let long = Paddle::plan(

@@ -71,7 +71,7 @@ pub struct RhinoJobSpec {
     /// The number of MPI processes, each in a worker pod of its own. Defaults to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::parallelism"))]
-    pub parallelism: Option<i32>,
+    pub parallelism: Option<i64>,
     /// The job is deleted so many seconds after it has finished; 0 is never. Defaults to 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), schemars(schema_with = "crd::ttl"))]

@@ -1,11 +1,11 @@
 //! What a RhinoJob must be before anything is made of it: all mistakes at once, each with its field.
 
 use crate::{Job, launcher, plan, workers};
-use troupe_plugin::types::{FieldError, Refusal};
-use troupe_plugin::unsupported;
+use troupe_plugin::{
+    MOST_REPLICAS,
+    types::{FieldError, Refusal},
+};
 
-/// More workers than this are refused: their hosts must fit into one argument of a process, their names into the status.
-const MOST_WORKERS: u32 = 10_000;
 /// The longest DNS label.
 const MAX_LABEL: usize = 63;
 
@@ -49,17 +49,13 @@ pub(crate) fn validate(job: &Job) -> Result<Valid<'_>, Refusal> {
         image: wrong.given("spec.image", spec.image.as_ref(), "must be the image of launcher and workers"),
         app_exec: wrong.given("spec.appExec", spec.app_exec.as_ref(), "must be the path of a program in the image"),
         app_args: spec.app_args.as_deref().unwrap_or_default(),
-        parallelism: wrong.at_least("spec.parallelism", 1, spec.parallelism.unwrap_or(1)),
+        parallelism: wrong.parallelism(spec.parallelism.unwrap_or(1)),
         ttl: wrong.at_least("spec.ttl", 0, spec.ttl.unwrap_or(600)),
         data: data(spec.data_server.as_deref(), spec.data_path.as_deref()),
         memory: wrong.memory(job),
     };
     wrong.name(job, valid.parallelism);
-    match valid.parallelism {
-        _ if !wrong.0.is_empty() => Err(Refusal::Invalid(wrong.0)),
-        many if many > MOST_WORKERS => Err(unsupported(format!("{many} workers are more than {MOST_WORKERS}"))),
-        _ => Ok(valid),
-    }
+    if wrong.0.is_empty() { Ok(valid) } else { Err(Refusal::Invalid(wrong.0)) }
 }
 
 fn data<'a>(server: Option<&'a str>, path: Option<&'a str>) -> Data<'a> {
@@ -83,6 +79,16 @@ impl Mistakes {
             self.add(path, right);
         }
         text
+    }
+
+    /// The workers' hosts must fit into one argument of a process, their names into the status: the host's limit is ours.
+    fn parallelism(&mut self, many: i64) -> u32 {
+        if many > i64::from(MOST_REPLICAS) {
+            self.add("spec.parallelism", format!("must be at most {MOST_REPLICAS}, not {many}"));
+        } else if many < 1 {
+            self.add("spec.parallelism", "must be greater than or equal to 1");
+        }
+        u32::try_from(many.clamp(1, i64::from(MOST_REPLICAS))).unwrap_or(1)
     }
 
     fn at_least(&mut self, path: &str, least: u32, value: i32) -> u32 {
@@ -231,10 +237,9 @@ mod tests {
     #[test]
     fn so_many_workers_that_their_names_fit_nowhere_are_refused() {
         assert!(validate(&sample_with("parallelism", json!(10_000))).is_ok());
-        for many in [10_001, i32::MAX] {
-            let job = sample_with("parallelism", json!(many));
-            let refused = validate(&job);
-            assert!(matches!(refused, Err(Refusal::Unsupported(_))), "{refused:?}");
+        for many in [10_001, i64::from(u32::MAX) + 1, i64::MAX] {
+            let told = only_mistake(&sample_with("parallelism", json!(many)));
+            assert_eq!(told, ("spec.parallelism".into(), format!("must be at most 10000, not {many}")));
         }
     }
 

@@ -42,6 +42,9 @@ pub use time::{parse_rfc3339, rfc3339};
 
 use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
 
+/// The host refuses jobs of more replicas: tell the user by the field that is too large.
+pub const MOST_REPLICAS: u32 = 10_000;
+
 /// A framework: how its jobs become pods and objects, and when they are done.
 ///
 /// Every function is pure: the same arguments give the same answer, on whatever machine and at whatever time.

@@ -104,10 +104,11 @@ fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
         match at {
             Value::Array(items) => &mut items[step.parse::<usize>().expect("an index")],
             Value::Object(fields) => fields.entry(step).or_insert(Value::Null),
-            other => {
-                *other = json!({});
-                &mut other[step.as_str()]
+            nothing @ Value::Null => {
+                *nothing = json!({});
+                &mut nothing[step.as_str()]
             }
+            other => panic!("{other} is no object: the host refuses the job"),
         }
     })
 }

@@ -28,6 +28,15 @@ fn creations() -> Vec<Sequence> {
             ],
         ),
         sequence(
+            "unknown fields",
+            [
+                post(PODS, with(pod("a"), json!({"spec": {"hostnamee": "x"}}))).query("fieldValidation=Strict"),
+                post(JOBS, with(job("a"), json!({"spec": {"template": {"spec": {"hostnamee": "x"}}}})))
+                    .query("fieldValidation=Strict"),
+                post(PODS, pod("a")).query("fieldValidation=Strict"),
+            ],
+        ),
+        sequence(
             "owner references",
             [
                 post(CONFIG_MAPS, config_map("owner")),

@@ -1,0 +1,55 @@
+//! What a real API server says of typos in pod templates is told on the job.
+
+use super::{
+    jobs::paddle,
+    objects::{EVENTS, PADDLE_JOBS, PODS, at},
+    world::World,
+};
+use crate::operator::Operator;
+use cluster::{Need, require::missing};
+use serde_json::{Value, json};
+
+const UNKNOWN: &str = "unknown field \"spec.containers[0].imagee\"";
+
+fn with_a_typo(name: &str) -> Value {
+    let mut job = paddle(name).worker(2).by_hand().manifest;
+    job["spec"]["worker"]["template"]["spec"]["containers"][0]["imagee"] = json!("x");
+    job
+}
+
+/// The message of a condition; "" when there is none.
+fn told<'a>(job: &'a Value, kind: &str) -> &'a str {
+    let conditions = at(job, "/status/conditions").as_array().into_iter().flatten();
+    let mut of_kind = conditions.filter(|condition| condition["type"] == kind);
+    of_kind.next().and_then(|condition| condition["message"].as_str()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_typo_in_a_pod_template_is_told_once_and_the_pods_are_made() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let world = World::shared("typo-warned").await;
+    let _operator = world.operator().await;
+    world.create(&PADDLE_JOBS, &with_a_typo("typo")).await;
+    let is_warned = |job: &Value| told(job, "Warned").contains(UNKNOWN);
+    world.is(&PADDLE_JOBS, "typo", "warned", is_warned).await;
+    let is_told = |event: &Value| at(event, "/reason") == "APIServerWarning";
+    let events = world.list(&EVENTS).await.unwrap();
+    assert!(events.iter().filter(|event| is_told(event)).count() <= 1, "{events:?}");
+    assert_eq!(world.names(&PODS).await.unwrap(), ["typo-worker-0", "typo-worker-1"]);
+}
+
+#[tokio::test]
+async fn a_strict_host_has_the_api_server_refuse_a_typo_in_a_pod_template() {
+    if missing(Need::Cluster) {
+        return;
+    }
+    let world = World::shared("typo-refused").await;
+    let arguments = ["--namespace", "typo-refused", "--field-validation", "strict"];
+    let _operator = Operator::start(&world.plane, &arguments).await;
+    world.create(&PADDLE_JOBS, &with_a_typo("typo")).await;
+    let is_refused = |job: &Value| told(job, "Waiting").contains(UNKNOWN);
+    world.is(&PADDLE_JOBS, "typo", "refused", is_refused).await;
+    assert!(world.names(&PODS).await.unwrap().is_empty());
+}
