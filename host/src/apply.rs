@@ -16,6 +16,7 @@ use crate::{
 use decide::{
     Action, Applied, Snapshot, Waiting, Write,
     build::{self, Part},
+    decision::in_order,
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
 };
@@ -70,6 +71,9 @@ pub(crate) enum WriteError {
     /// An object of that name belongs to somebody else.
     #[error("the name is taken")]
     NameTaken,
+    /// The object that has to be there was deleted.
+    #[error("it was deleted")]
+    Deleted,
 }
 
 impl WriteError {
@@ -86,6 +90,11 @@ impl WriteError {
             Self::Client(error) => api::retry_after(error),
             _ => None,
         }
+    }
+
+    /// The write may have happened all the same.
+    pub(crate) fn is_of_doubt(&self) -> bool {
+        self.code().is_none_or(|code| code >= 500)
     }
 }
 
@@ -155,15 +164,17 @@ impl Writer {
     }
 
     /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
-    /// a deletion may free the quota that they need, and refused creates must not hold it up.
+    /// a deletion may free the quota that they need, and refused creates must not hold it up. Nothing is created while
+    /// something that has to be there is missing.
     pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
-        let (creates, others): (Vec<&Action>, Vec<&Action>) = actions.iter().partition(|action| action.creates());
+        let [others, creates] = in_order(actions);
         let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
-        if retry_after.is_some() {
+        if retry_after.is_some() || applied.lacks_something() {
             return Attempted { applied, retry_after };
         }
         let created = self.in_batches(key, ground, &creates).await;
         applied.made.extend(created.applied.made);
+        applied.created.extend(created.applied.created);
         applied.failures.extend(created.applied.failures);
         applied.warnings.extend(created.applied.warnings);
         Attempted { applied, retry_after: created.retry_after }
@@ -182,6 +193,7 @@ impl Writer {
                     Ok(warnings) => {
                         debug!(%action, "written");
                         applied.made.extend(action.noted.clone());
+                        applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
                         for warning in warnings {
                             applied.warnings.entry(warning).or_insert_with(|| object(&action.kind, &action.name));
                         }
@@ -189,7 +201,7 @@ impl Writer {
                     Err(error) => {
                         warn!(%action, error = chain(&error), "write failed");
                         retry_after = retry_after.max(error.retry_after());
-                        applied.failures.push(failure(action, &error));
+                        applied.failures.push(failure(key, action, &error));
                     }
                 }
             }
@@ -215,6 +227,7 @@ impl Writer {
             Write::CreateSecret { recipe, metadata } => {
                 return self.create(&one, text(&self.secret(recipe, metadata)?)).await;
             }
+            Write::Require => self.require(&one).await,
             Write::Patch(patch) => self.patch(&one, None, patch).await,
             Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
             Write::Delete { uid } => self.delete(&one, uid).await,
@@ -259,6 +272,14 @@ impl Writer {
             return Ok(());
         }
         Err(WriteError::NameTaken)
+    }
+
+    async fn require(&self, one: &One<'_>) -> Result<(), WriteError> {
+        let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
+        match self.send(request).await {
+            Err(error) if error.code() == Some(404) => Err(WriteError::Deleted),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn patch(&self, one: &One<'_>, subresource: Option<&str>, patch: &Value) -> Result<(), WriteError> {
@@ -357,8 +378,12 @@ async fn send_warned<T: DeserializeOwned>(
     Ok((answer, warnings))
 }
 
-fn failure(action: &Action, error: &WriteError) -> Waiting {
+fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
     match error {
+        WriteError::Deleted => Waiting::Deleted { kind: action.kind.clone(), name: action.name.clone() },
+        WriteError::Client(kube::Error::Api(status)) if is_of_terminating_namespace(status) => {
+            Waiting::NamespaceTerminating { namespace: key.namespace.clone() }
+        }
         WriteError::NameTaken => Waiting::NameTaken { kind: action.kind.clone(), name: action.name.clone() },
         WriteError::Client(kube::Error::Api(status)) => {
             let why = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
@@ -371,4 +396,10 @@ fn failure(action: &Action, error: &WriteError) -> Waiting {
         }
         error => Waiting::WriteFailed { attempt: action.to_string(), why: chain(error) },
     }
+}
+
+/// The API server says so where a namespace that is being deleted takes nothing new.
+fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }

@@ -11,7 +11,7 @@ use crate::{
 use decide::{
     Applied, Decision, Snapshot, Wake,
     plan::Event,
-    status::{Publication, Published, publication, rfc3339},
+    status::{Publication, Published, creation, publication, rfc3339},
 };
 use kube::{
     Client,
@@ -19,11 +19,25 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tracing::{debug, warn};
 
 /// The API server refuses longer messages of events.
 const LONGEST_MESSAGE: usize = 1024;
+
+/// How the status stands after a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// It was seen to say all that it should, as far as the CRD keeps it.
+    pub(crate) all: bool,
+    /// When to look again for its sake.
+    pub(crate) wake: Wake,
+}
+
+impl Said {
+    /// It was written now, and its watch has to show it.
+    const WRITTEN: Self = Self { all: false, wake: Wake::OnChange };
+}
 
 /// Writes status and events.
 pub struct Publisher {
@@ -39,41 +53,64 @@ impl Publisher {
         Self { client, stores, clock }
     }
 
-    /// Writes the status if it says something new, then the events that go with it. Returns when to look again for the
-    /// sake of the status.
+    /// Writes the status if it says something new, then the events that go with it and with what was made.
     pub(crate) async fn publish(
         &self,
         key: &JobKey,
         snapshot: &Snapshot,
         decision: &Decision,
         applied: &Applied,
-    ) -> Result<Wake, WriteError> {
-        let waiting = applied.failures.first().or(decision.waiting.first());
+    ) -> Result<Said, WriteError> {
+        let layout = self.stores.layout();
+        let none = BTreeMap::new();
+        let reasons = layout.framework(key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
         let before = self.stores.published(key);
-        let publication = publication(snapshot, &decision.report, applied, waiting, before.as_ref());
-        let (patch, wanted, events) = match publication {
-            Publication::Nothing => return Ok(Wake::OnChange),
-            Publication::Later(at) => return Ok(Wake::At(at)),
-            Publication::Now { patch, wanted, events } => (patch, wanted, events),
+        let said = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
+            Publication::Nothing(wake) => Ok(Said { all: true, wake }),
+            Publication::Later(at) => Ok(Said { all: false, wake: Wake::At(at) }),
+            Publication::Now { patch, wanted, overwritten, events } => {
+                self.say(key, snapshot, &patch, (wanted, overwritten), &events).await
+            }
         };
-        let stored = match self.write(key, snapshot, &patch).await {
+        self.tell_all(key, snapshot, creation(applied, reasons).as_slice()).await;
+        said
+    }
+
+    async fn say(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        patch: &Value,
+        (wanted, overwritten): (Value, u32),
+        events: &[Event],
+    ) -> Result<Said, WriteError> {
+        let stored = match self.write(key, snapshot, patch).await {
             Ok(stored) => stored,
             // The job went meanwhile; the watch tells.
-            Err(error) if error.code() == Some(404) => return Ok(Wake::OnChange),
-            Err(error) => return Err(error),
+            Err(error) if error.code() == Some(404) => return Ok(Said::WRITTEN),
+            Err(error) => {
+                if error.is_of_doubt() {
+                    // What is there by now may be ours.
+                    self.stores.forget_published(key);
+                }
+                return Err(error);
+            }
         };
         if stored.get("troupe").is_none() {
-            let crd = format!("{}.{}", snapshot.kind.plural, snapshot.kind.group);
-            warn!(crd, "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
+            warn!(crd = snapshot.kind.crd(), "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
         }
         debug!("status written");
-        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored });
+        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored, overwritten });
+        self.tell_all(key, snapshot, events).await;
+        Ok(Said::WRITTEN)
+    }
+
+    async fn tell_all(&self, key: &JobKey, snapshot: &Snapshot, events: &[Event]) {
         for (number, event) in events.iter().enumerate() {
             if let Err(error) = self.tell(key, snapshot, event, number).await {
                 debug!(reason = event.reason, error = chain(&error), "event lost");
             }
         }
-        Ok(Wake::OnChange)
     }
 
     async fn write(&self, key: &JobKey, snapshot: &Snapshot, patch: &Value) -> Result<Value, WriteError> {

@@ -13,7 +13,7 @@ use crate::{
     supervise::Restarts,
 };
 use decide::{
-    Decision, Report, Snapshot, Triage, Wake, decide,
+    Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     plan::{Answer, Fault},
     triage,
@@ -51,13 +51,9 @@ impl ReconcileError {
     }
 }
 
-/// The ledger that was observed says all that this pass found out.
-fn is_written_down(snapshot: &Snapshot, decision: &Decision) -> bool {
-    match &decision.report {
-        Report::Unchanged => true,
-        Report::Verdict { ledger, .. } => **ledger == snapshot.ledger,
-        Report::Trouble(_) => false,
-    }
+/// Trying again does not help.
+fn is_for_good(failure: &Waiting) -> bool {
+    matches!(failure, Waiting::NamespaceTerminating { .. })
 }
 
 /// What a pass works with.
@@ -112,28 +108,32 @@ impl Context {
             self.stores.retain_made(key, &ledger.made);
         }
         self.stores.note_applied(key, &snapshot.job, &applied);
-        let failed = applied.failures.first().map(|first| ReconcileError::Writes {
-            failed: applied.failures.len(),
-            all: decision.actions.len(),
-            first: first.to_string(),
-            retry_after,
-        });
+        if applied.failures.iter().any(is_for_good) {
+            self.stores.note_namespace_terminating(key, &snapshot.job.uid);
+        }
+        let failed =
+            applied.failures.iter().find(|failure| !is_for_good(failure)).map(|first| ReconcileError::Writes {
+                failed: applied.failures.len(),
+                all: decision.actions.len(),
+                first: first.to_string(),
+                retry_after,
+            });
         // Asked to wait, it does not write the status either.
         if retry_after.is_some()
             && let Some(failed) = failed
         {
             return Err(failed);
         }
-        let wake = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
+        let said = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         if let Some(pass) = &pass {
             self.try_candidate(pass, &decision);
         }
+        // All that this pass found out is written down, as far as the CRD keeps it.
+        let noted = said.all && !matches!(decision.report, Report::Trouble(_));
         match failed {
             Some(failed) => Err(failed),
-            None if is_written_down(&snapshot, &decision) && self.stores.forget_departed(key) => {
-                Ok(Some(Wake::At(self.clock.now())))
-            }
-            None => Ok(Some(wake.min(decision.wake))),
+            None if noted && self.stores.forget_departed(key) => Ok(Some(Wake::At(self.clock.now()))),
+            None => Ok(Some(said.wake.min(decision.wake))),
         }
     }
 

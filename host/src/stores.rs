@@ -78,6 +78,8 @@ struct Inner {
     departed: Departed,
     /// What was made once and for all, and what was warned of, until the job's ledger says so.
     made: BTreeMap<JobKey, Made>,
+    /// The uid of a job whose namespace is being deleted: nothing can be created for it.
+    without_namespace: BTreeMap<JobKey, String>,
     /// Ports of the nodes by the uid of the job that has them.
     host_ports: BTreeMap<String, HostPorts>,
 }
@@ -199,6 +201,7 @@ impl Stores {
             inner.published.remove(key);
             inner.departed.forget(key);
             inner.made.remove(key);
+            inner.without_namespace.remove(key);
             return Observed::Gone;
         };
         let mut ledger = Ledger::read(&job.status, &job.uid);
@@ -248,7 +251,22 @@ impl Stores {
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         let taken = inner.taken(&needed, &job.namespace, &job.name, &job.uid);
         inner.recall_made(key, &mut ledger);
-        let snapshot = Snapshot { now, kind, job, unreadable, ledger, pods, children, taken, digest, set_aside: None };
+        let pruned = inner.published.get(key).is_some_and(Published::is_pruned);
+        let namespace_terminating = inner.without_namespace.get(key) == Some(&job.uid);
+        let snapshot = Snapshot {
+            now,
+            kind,
+            job,
+            unreadable,
+            ledger,
+            pods,
+            children,
+            taken,
+            digest,
+            set_aside: None,
+            pruned,
+            namespace_terminating,
+        };
         seen(&layout, key.kind, Box::new(snapshot), held)
     }
 
@@ -263,6 +281,11 @@ impl Stores {
         self.lock().published.insert(key.clone(), published);
     }
 
+    /// Forgets it: it is not known any more what that was.
+    pub(crate) fn forget_published(&self, key: &JobKey) {
+        self.lock().published.remove(key);
+    }
+
     /// Remembers what was made once and for all of the job, and what was warned of, until its ledger does.
     pub(crate) fn note_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
         if applied.made.is_empty() && applied.warnings.is_empty() {
@@ -275,6 +298,11 @@ impl Stores {
         }
         known.made.extend(applied.made.iter().cloned());
         known.warned.add(job.generation, &applied.warnings);
+    }
+
+    /// Remembers that the namespace of the job with this uid is being deleted. That does not end but with the namespace.
+    pub(crate) fn note_namespace_terminating(&self, key: &JobKey, uid: &str) {
+        self.lock().without_namespace.insert(key.clone(), uid.to_owned());
     }
 
     /// Forgets what was made of the job, but for these: the next ledger leaves it out.

@@ -1,7 +1,7 @@
 //! The whole host on the simulator: what users do by hand while the API server refuses and pods take their time.
 
 use serde_json::{Value, json};
-use sim::{ApiError, Life, Matching, Sim};
+use sim::{ApiError, Kind, Life, Matching, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
     campaign::{self, HOST},
@@ -27,8 +27,13 @@ impl Drop for World {
 
 impl World {
     fn new(life: Life) -> Self {
+        Self::with_kinds(life, |kind| kind)
+    }
+
+    /// The same with other definitions of the kinds of job.
+    fn with_kinds(life: Life, defined: impl FnMut(Kind) -> Kind) -> Self {
         let plugins = campaign::plugins().unwrap();
-        let kinds = campaign::kinds(&plugins);
+        let kinds = campaign::kinds(&plugins).into_iter().map(defined).collect();
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         let running = sim.start();
         let options = Options::alone(Clock::starting_at(sim.now()), [1; 32]);
@@ -116,5 +121,88 @@ fn a_launcher_that_was_deleted_by_hand_is_made_again_when_its_pods_are_gone() {
         assert!(took < Duration::from_secs(22), "{took:?}: its pods were gone after 20 s");
         assert_eq!(condition(&world.sim, MPI, "pi", "Failed"), None);
         world.until("the job runs with the other", |sim| pods(sim, "pi-launcher-").len() == 1).await;
+    });
+}
+
+#[test]
+fn with_a_definition_that_drops_the_ledger_a_failed_worker_that_was_deleted_by_hand_is_made_again() {
+    run(async {
+        let world = World::with_kinds(Life::manual(), |kind| kind.pruning("troupe"));
+        world.sim.create(mpi_job(&json!({})));
+        world.until("a worker", |sim| pods(sim, "pi-worker-").len() == 1).await;
+        world.sim.set_failed("default", "pi-worker-0", 1);
+        let counted = |sim: &Sim| {
+            let job = sim.get(MPI.0, MPI.1, "default", "pi").unwrap();
+            job["status"]["replicaStatuses"]["Worker"]["failed"] == 1
+        };
+        world.until("the failure is counted", counted).await;
+        world.sim.remove_pod("default", "pi-worker-0").unwrap();
+        let pending = |sim: &Sim| {
+            sim.get("v1", "Pod", "default", "pi-worker-0").is_some_and(|pod| pod["status"]["phase"] == "Pending")
+        };
+        world.until("another worker", pending).await;
+    });
+}
+
+/// As the API server words it; the deletion of what is in the namespace takes its time.
+fn namespace_terminates() -> ApiError {
+    let cause = json!({ "reason": "NamespaceTerminating", "message": "namespace default is being terminated" });
+    ApiError {
+        details: Some(json!({ "causes": [cause] })),
+        ..ApiError::new(403, "Forbidden", "unable to create new content in namespace default")
+    }
+}
+
+#[test]
+fn a_job_in_a_namespace_that_is_being_deleted_makes_nothing_more() {
+    run(async {
+        let world = World::new(Life { run: None, ..Life::default() });
+        world.sim.create(job(PADDLE, "wide", &json!({ "worker": role(4) })));
+        let runs = |sim: &Sim| {
+            sim.get(PADDLE.0, PADDLE.1, "default", "wide").is_some_and(|job| job["status"]["phase"] == "Running")
+        };
+        world.until("it runs", runs).await;
+        world.sim.refuse(Matching { verb: Some("create".into()), ..Matching::default() }, namespace_terminates());
+        let before = world.sim.requests_of(HOST).len();
+        for index in 0..4 {
+            world.sim.delete("v1", "Pod", "default", &format!("wide-worker-{index}")).unwrap();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let requests = world.sim.requests_of(HOST);
+        let refused: Vec<_> =
+            requests[before..].iter().filter(|it| it.code == 403).map(sim::RequestRecord::what).collect();
+        assert_eq!(refused, ["create pods"], "one refusal says that nothing can be made any more");
+        assert_eq!(condition(&world.sim, PADDLE, "wide", "Waiting").unwrap()["reason"], "NamespaceTerminating");
+    });
+}
+
+#[test]
+fn another_writer_of_the_status_is_told_and_not_fought_with() {
+    run(async {
+        let world = World::new(Life { run: None, ..Life::default() });
+        world.sim.create(job(PADDLE, "wide", &json!({ "worker": role(1) })));
+        let phase = |sim: &Sim| sim.get(PADDLE.0, PADDLE.1, "default", "wide").unwrap()["status"]["phase"].clone();
+        world.until("it runs", |sim| phase(sim) == "Running").await;
+        let statuses = |sim: &Sim| sim.requests_of(HOST).iter().filter(|it| it.subresource == "status").count();
+        let before = statuses(&world.sim);
+        // The other one puts its own word there whenever it sees ours.
+        for _ in 0..600 {
+            if phase(&world.sim) == "Running" {
+                let theirs = json!({ "status": { "phase": "Starting", "conditions": null, "troupe": null } });
+                world.sim.patch_status(PADDLE.0, PADDLE.1, "default", "wide", theirs).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let writes = statuses(&world.sim) - before;
+        assert!((3..=8).contains(&writes), "{writes} status writes in a minute");
+        let told =
+            |sim: &Sim| sim.list("v1", "Event", "default").iter().any(|event| event["reason"] == "AnotherWriter");
+        assert!(told(&world.sim));
+        let contested = |sim: &Sim| condition(sim, PADDLE, "wide", "Contested").is_some();
+        world.until("the other one has stopped, and ours says so", contested).await;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert!(!contested(&world.sim), "nobody else has written for minutes");
+        assert_eq!(phase(&world.sim), "Running");
     });
 }

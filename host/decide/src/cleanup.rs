@@ -38,7 +38,13 @@ pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestam
     };
     let clean_kinds = plan.objects.iter().filter(goes).map(|object| object.kind.clone()).collect();
     let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl, at));
-    Finished { at, generation: Some(snapshot.job.generation), outcome, clean, clean_kinds, delete_at }
+    let counting = outcome == Outcome::Failed && clean == Clean::Keep && !at_rest(snapshot);
+    Finished { at, generation: Some(snapshot.job.generation), outcome, clean, counting, clean_kinds, delete_at }
+}
+
+/// Every pod of the job has ended.
+fn at_rest(snapshot: &Snapshot) -> bool {
+    snapshot.own_pods().all(|pod| pod.phase.is_terminal())
 }
 
 /// When the job ended: `completionTime` of its status, unless that is still to come; else now.

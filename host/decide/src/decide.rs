@@ -3,7 +3,7 @@
 
 use crate::{
     Snapshot, cleanup,
-    decision::{Action, Decision, Report, Trouble, Wake},
+    decision::{Action, Decision, Report, Trouble, Wake, Write},
     diff::{self, Of},
     jobs,
     ledger::{Finished, Ledger},
@@ -33,7 +33,7 @@ const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 #[must_use]
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     if let Some(finished) = &snapshot.ledger.finished {
-        return edited(snapshot, finished, answer);
+        return after_the_end(snapshot, finished, answer);
     }
     match answer {
         Answer::Judged { plan, bodies, verdict } => judged(snapshot, plan, bodies, verdict),
@@ -42,18 +42,22 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     }
 }
 
-/// A job that was edited after its end: its outcome stays, and what follows from the end is what its plan says by now.
-fn edited(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
-    let Answer::Judged { plan, .. } = answer else { return lifecycle::over(snapshot, finished) };
-    let finished = cleanup::finished(snapshot, plan, finished.outcome, finished.at);
-    let ledger = Ledger { finished: Some(finished), ..snapshot.ledger.clone() };
-    let report = Report::Verdict {
-        status: status::of_framework(&snapshot.job.status),
-        headline: ledger.headline.clone(),
-        ledger: Box::new(ledger),
-        events: vec![],
+/// After the end the outcome stays. What follows from it is what the plan says by now, if the job was edited; and pods that
+/// a failed job keeps are counted until they have ended.
+fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
+    let Answer::Judged { plan, verdict, .. } = answer else { return lifecycle::over(snapshot, finished) };
+    // What an edit means starts from a snapshot whose ledger says so.
+    let decision = if lifecycle::was_edited(snapshot, finished) {
+        Decision::unsaid(vec![], Wake::OnChange)
+    } else {
+        lifecycle::over(snapshot, finished)
     };
-    Decision { actions: vec![], report, waiting: vec![], wake: Wake::OnChange }
+    let counts = finished.counting && verdict.outcome == finished.outcome;
+    let status = if counts { verdict.status.clone() } else { status::of_framework(&snapshot.job.status) };
+    let next = cleanup::finished(snapshot, plan, finished.outcome, finished.at);
+    let ledger = Ledger { finished: Some(next), ..snapshot.ledger.clone() };
+    let headline = ledger.headline.clone();
+    Decision { report: Report::Verdict { status, headline, ledger: Box::new(ledger), events: vec![] }, ..decision }
 }
 
 fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
@@ -63,12 +67,16 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     if let Some(delete) = expired {
         return Decision::unsaid(vec![delete], Wake::OnChange);
     }
-    let (actions, mut waiting) = match verdict.outcome {
+    let (mut actions, mut waiting) = match verdict.outcome {
         Outcome::Open if needs_ports(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
         Outcome::Open => open(snapshot, plan, &standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
+    if snapshot.namespace_terminating {
+        actions.retain(|action| !action.creates() && action.write != Write::Require);
+        waiting = vec![Waiting::NamespaceTerminating { namespace: snapshot.job.namespace.clone() }];
+    }
     waiting.sort_by_key(distance_from_cause);
     let over_before_us = ledger.finished.as_ref().is_some_and(|finished| {
         cleanup::cleanup(snapshot, finished).is_empty()
@@ -88,10 +96,11 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
         }
     };
     let taken = !snapshot.taken.is_empty() && waiting.iter().any(|it| matches!(it, Waiting::Terminating { .. }));
-    let wake = if taken || no_ports(snapshot, plan).is_some() {
-        Wake::At(later(snapshot, TAKEN_AGAIN))
-    } else {
-        Wake::OnChange
+    let wake = match no_ports(snapshot, plan) {
+        Some(Waiting::StatusPruned { .. }) => Wake::At(later(snapshot, status::PRUNED_AGAIN)),
+        Some(_) => Wake::At(later(snapshot, TAKEN_AGAIN)),
+        None if taken => Wake::At(later(snapshot, TAKEN_AGAIN)),
+        None => Wake::OnChange,
     };
     Decision { actions, report, waiting, wake: wake.min(until_expired) }
 }
@@ -102,8 +111,13 @@ fn needs_ports(snapshot: &Snapshot, plan: &Plan) -> bool {
 }
 
 fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
-    let none = needs_ports(snapshot, plan) && snapshot.set_aside.is_none();
-    none.then_some(Waiting::HostPorts { count: plan.host_ports })
+    if !needs_ports(snapshot, plan) {
+        return None;
+    }
+    match snapshot.set_aside {
+        None => Some(Waiting::HostPorts { count: plan.host_ports }),
+        Some(_) => snapshot.pruned.then(|| Waiting::StatusPruned { crd: snapshot.kind.crd() }),
+    }
 }
 
 /// Causes stand before what follows from them: only the first reason is told, and a pod whose name is taken has no
@@ -138,6 +152,7 @@ fn open(
     let (more, why) = jobs::jobs(snapshot, plan, standing);
     actions.extend(more);
     waiting.extend(why);
+    actions.extend(diff::required_secrets(snapshot, plan, &actions));
     (actions, waiting)
 }
 

@@ -108,6 +108,8 @@ pub enum Write {
         /// `metadata` of the Secret.
         metadata: Value,
     },
+    /// Nothing: the object has to be there before anything is created.
+    Require,
     /// A merge patch that names the version it was made from.
     Patch(Value),
     /// The same for the status subresource.
@@ -124,6 +126,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.write {
             Write::Create(_) | Write::CreateSecret { .. } => "create",
+            Write::Require => "require",
             Write::Patch(_) => "patch",
             Write::PatchStatus(_) => "patch the status of",
             Write::Delete { .. } => "delete",
@@ -132,13 +135,30 @@ impl fmt::Display for Action {
     }
 }
 
+/// The actions in the order in which they are made: creates come last, since a deletion may free the quota that they need.
+#[must_use]
+pub fn in_order(actions: &[Action]) -> [Vec<&Action>; 2] {
+    let (creates, others) = actions.iter().partition(|action| action.creates());
+    [others, creates]
+}
+
 /// What became of a decision's actions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// What the ledger is to note.
     pub made: Vec<String>,
+    /// What was created: `pod/x`.
+    pub created: Vec<String>,
     /// Writes that did not happen.
     pub failures: Vec<Waiting>,
     /// What the API server warned of, by its words, and the first child that it did for: `pod/x`.
     pub warnings: BTreeMap<String, String>,
+}
+
+impl Applied {
+    /// Something is missing without which nothing is created.
+    #[must_use]
+    pub fn lacks_something(&self) -> bool {
+        self.failures.iter().any(|failure| matches!(failure, Waiting::Deleted { .. }))
+    }
 }

@@ -85,6 +85,17 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
         .collect()
 }
 
+/// The Secrets that were made, if pods or Jobs are still to come that may mount them.
+pub(crate) fn required_secrets(snapshot: &Snapshot, plan: &Plan, actions: &[Action]) -> Vec<Action> {
+    let to_come = actions.iter().any(|action| action.creates() && matches!(action.kind.as_str(), "Pod" | "Job"));
+    let made = plan.secrets.iter().filter(|recipe| to_come && snapshot.ledger.made.contains(&recipe.key));
+    made.map(|recipe| {
+        let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
+        Action::new("v1", "Secret", &name, Write::Require)
+    })
+    .collect()
+}
+
 /// Keeps an object as its body says, where the plan wants that.
 fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) -> Option<Action> {
     let Upkeep::Follow(pointers) = &object.upkeep else { return None };

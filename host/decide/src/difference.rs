@@ -168,7 +168,7 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
             Write::Patch(patch) | Write::PatchStatus(patch) => {
                 found.note(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
             }
-            Write::Create(_) | Write::CreateSecret { .. } => {}
+            Write::Create(_) | Write::CreateSecret { .. } | Write::Require => {}
         }
     }
 }
@@ -178,5 +178,5 @@ fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Valu
     let verdict = Verdict { status: Value::Null, headline: String::new(), outcome: Outcome::Open, events: vec![] };
     let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };
     let actions = decide(snapshot, &answer).actions.into_iter();
-    actions.filter(|action| !matches!(action.write, Write::Create(_) | Write::CreateSecret { .. })).collect()
+    actions.filter(|action| !action.creates() && action.write != Write::Require).collect()
 }

@@ -16,6 +16,9 @@ pub struct Ledger {
     pub digest: String,
     /// The last headline that was written.
     pub headline: String,
+    /// What the job's column shows; "" where that is the status' own phase or the headline.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub step: String,
     /// What was made and is never made again: secrets by their key, Jobs that remove themselves as `job/` and their role.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub made: BTreeSet<String>,
@@ -100,6 +103,9 @@ pub struct Finished {
     pub outcome: Outcome,
     /// Which pods are removed.
     pub clean: Clean,
+    /// It failed and keeps its pods, and some of them still run: the plugin goes on to count them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counting: bool,
     /// Kinds of object that go with the pods.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub clean_kinds: BTreeSet<String>,

@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod cleanup;
+mod contest;
 mod decide;
 pub mod decision;
 mod diff;

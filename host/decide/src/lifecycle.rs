@@ -19,8 +19,8 @@ pub enum Triage {
     NeedsPlan,
 }
 
-/// Settles what needs no plugin: jobs of another manager, jobs being deleted, finished jobs unless they were edited since,
-/// jobs that cannot be read.
+/// Settles what needs no plugin: jobs of another manager, jobs being deleted, jobs that cannot be read, finished jobs unless
+/// they were edited since or their pods are still counted.
 #[must_use]
 pub fn triage(snapshot: &Snapshot) -> Triage {
     if snapshot.managed_by_another() {
@@ -31,7 +31,7 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
     }
     match (&snapshot.ledger.finished, &snapshot.unreadable) {
         (Some(finished), Some(_)) => Triage::Settled(over(snapshot, finished)),
-        (Some(finished), None) if finished.generation.is_none_or(|planned| planned == snapshot.job.generation) => {
+        (Some(finished), None) if !finished.counting && !was_edited(snapshot, finished) => {
             Triage::Settled(over(snapshot, finished))
         }
         (None, Some(error)) => {
@@ -40,6 +40,11 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
         }
         (_, None) => Triage::NeedsPlan,
     }
+}
+
+/// The job was edited after its end.
+pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
+    finished.generation.is_some_and(|planned| planned != snapshot.job.generation)
 }
 
 /// Cleans up, until the time to live is over: with the job go all its children.

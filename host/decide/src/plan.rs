@@ -27,6 +27,9 @@ pub struct Descriptor {
     pub config_schema: Value,
     /// The name its events are reported under.
     pub event_source: String,
+    /// The framework's own reasons of events, by the host's.
+    #[serde(default)]
+    pub event_reasons: BTreeMap<String, String>,
     /// What it asks for, beside its kinds of child.
     #[serde(default)]
     pub asks: Grants,
@@ -61,6 +64,12 @@ impl JobKind {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
+    }
+
+    /// The name of its CRD.
+    #[must_use]
+    pub fn crd(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
     }
 
     /// `group/version`, or `version` for the core group.

@@ -39,6 +39,12 @@ pub struct Snapshot {
     /// Ports of the nodes that the host has set aside for this job and the ledger does not hold yet.
     #[serde(default)]
     pub set_aside: Option<HostPorts>,
+    /// The installed CRD drops the ledger: the status that was written last came back without it.
+    #[serde(default)]
+    pub pruned: bool,
+    /// A create for this job was refused since its namespace is being deleted.
+    #[serde(default)]
+    pub namespace_terminating: bool,
 }
 
 /// A job as the API server has it.

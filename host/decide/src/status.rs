@@ -1,17 +1,18 @@
 //! What is written to a job's status, and when: a headline at once, counts folded, the host's own conditions first.
 
 use crate::{
-    Snapshot,
-    decision::{Applied, Report, Trouble},
+    Snapshot, contest,
+    decision::{Applied, Decision, Report, Trouble, Wake},
     ledger::Ledger,
     plan::Event,
     waiting::Waiting,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The types of the host's own conditions. They stand first in the list, since printer columns read the last one.
-pub const HOST_CONDITIONS: [&str; 4] = ["Waiting", "Rejected", "PluginFaulted", "Warned"];
+pub const HOST_CONDITIONS: [&str; 5] = ["Waiting", "Rejected", "PluginFaulted", contest::CONDITION, WARNED];
 
 /// The condition of a job whose children the API server made, and warned of something in them.
 const WARNED: &str = "Warned";
@@ -22,6 +23,15 @@ const WARNED_BY: &str = "APIServerWarning";
 /// Counts alone are written at most this often, and never sooner than this after a headline.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
 
+/// A status that an older CRD prunes is written again after this, where something waits for it to be kept.
+pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// The event of pods that were made.
+const CREATED: &str = "Created";
+
+/// Events of the host's own that a framework may have a reason of its own for.
+pub const REASONS: [&str; 3] = [CREATED, "NameTaken", "Refused"];
+
 /// What this process last wrote to a job's status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
@@ -31,13 +41,23 @@ pub struct Published {
     pub wanted: Value,
     /// The status that the API server made of it; an older CRD prunes fields.
     pub stored: Value,
+    /// How many times in a row it was overwritten by somebody else before.
+    pub overwritten: u32,
+}
+
+impl Published {
+    /// The installed CRD drops the ledger.
+    #[must_use]
+    pub fn is_pruned(&self) -> bool {
+        self.stored.get("troupe").is_none()
+    }
 }
 
 /// What to do about the status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Publication {
-    /// It says what it should.
-    Nothing,
+    /// It says what it should, as far as the CRD keeps it. It may change at this time.
+    Nothing(Wake),
     /// Write it at this time.
     Later(Timestamp),
     /// Write it now.
@@ -46,22 +66,27 @@ pub enum Publication {
         patch: Value,
         /// The whole status, to be remembered.
         wanted: Value,
+        /// How many times in a row somebody else has overwritten the status.
+        overwritten: u32,
         /// To be told once it is written.
         events: Vec<Event>,
     },
 }
 
-/// What to write now, given what was decided, what came of it, and what was written before.
+/// What to write now, given what was decided, what came of it, and what was written before. Events have the framework's
+/// own reasons where it has any.
 #[must_use]
 pub fn publication(
     snapshot: &Snapshot,
-    report: &Report,
+    decision: &Decision,
     applied: &Applied,
-    waiting: Option<&Waiting>,
     before: Option<&Published>,
+    reasons: &BTreeMap<String, String>,
 ) -> Publication {
+    let waiting = waiting(decision, applied);
+    let report = &decision.report;
     let (mut wanted, mut ledger, headline, events) = match report {
-        Report::Unchanged => return Publication::Nothing,
+        Report::Unchanged => return Publication::Nothing(Wake::OnChange),
         Report::Verdict { status, headline, ledger, events } => {
             (status.clone(), Ledger::clone(ledger), Some(headline), events.clone())
         }
@@ -70,14 +95,20 @@ pub fn publication(
     ledger.made.extend(applied.made.iter().cloned());
     ledger.warned.add(snapshot.job.generation, &applied.warnings);
     let trouble = if let Report::Trouble(trouble) = report { Some(trouble) } else { None };
+    let overwritten = contest::overwritten(snapshot, before);
+    let contested = contest::is_contested(overwritten).then(contest::trouble);
     let warned = ledger.warned.told(snapshot.job.generation);
-    set_conditions(&mut wanted, &own_conditions(snapshot, trouble, waiting, warned.as_deref()));
+    let troubles: Vec<&Trouble> = trouble.into_iter().chain(&contested).collect();
+    set_conditions(&mut wanted, &own_conditions(snapshot, &troubles, waiting, warned.as_deref()));
+    ledger.step = step_beside(&ledger.headline, &wanted);
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
 
     let current = &snapshot.job.status;
-    let pruned_but_said = before.is_some_and(|before| before.wanted == wanted && before.stored == *current);
+    let again = matches!(waiting, Some(Waiting::StatusPruned { .. }));
+    let pruned_but_said = before.is_some_and(|before| before.wanted == wanted && before.stored == *current)
+        && !(again && before.is_some_and(|before| snapshot.now.duration_since(before.at) >= PRUNED_AGAIN));
     if *current == wanted || pruned_but_said {
-        return Publication::Nothing;
+        return Publication::Nothing(contest::ends(overwritten, before));
     }
     let headlined = match (headline, trouble) {
         (Some(headline), _) => *headline != snapshot.ledger.headline || snapshot.ledger.headline.is_empty(),
@@ -87,19 +118,39 @@ pub fn publication(
     let warning = warned.filter(|warned| self::current(current, WARNED).is_none_or(|old| old["message"] != **warned));
     // What is not in the ledger would be made or given to another once more.
     let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
-    let urgent = headlined || alarm.is_some() || warning.is_some() || owned;
-    let not_before = before.and_then(|before| before.at.checked_add(FOLD).ok());
+    let urgent = (headlined || alarm.is_some() || warning.is_some() || owned) && contested.is_none();
+    let pace = contest::pace(overwritten).unwrap_or(FOLD);
+    let not_before = before.and_then(|before| before.at.checked_add(pace).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
         _ => {
             let told = if trouble.is_some() && !headlined { vec![] } else { events };
-            let events = told.into_iter().chain(alarm.map(alarmed)).chain(warning.map(warned_of)).collect();
+            let alarm = alarm.map(|waiting| alarmed(waiting, reasons));
+            let contest =
+                contested.filter(|_| contest::begins(overwritten)).iter().flat_map(self::told).collect::<Vec<_>>();
+            let events = told.into_iter().chain(alarm).chain(contest).chain(warning.map(warned_of)).collect();
             let mut patch =
                 json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
             patch["status"] = merge_patch(current, &wanted);
-            Publication::Now { patch, wanted, events }
+            Publication::Now { patch, wanted, overwritten, events }
         }
     }
+}
+
+/// What is told of a pass that has made pods or Jobs, if the framework has a reason for such an event.
+#[must_use]
+pub fn creation(applied: &Applied, reasons: &BTreeMap<String, String>) -> Option<Event> {
+    let reason = reasons.get(CREATED)?;
+    if !applied.created.iter().any(|made| made.starts_with("pod/") || made.starts_with("job/")) {
+        return None;
+    }
+    Some(Event { warning: false, reason: reason.clone(), message: format!("created {}", applied.created.join(", ")) })
+}
+
+/// What is waited for first.
+#[must_use]
+pub fn waiting<'a>(decision: &'a Decision, applied: &'a Applied) -> Option<&'a Waiting> {
+    applied.failures.first().or(decision.waiting.first())
 }
 
 /// A status without what the host adds to it.
@@ -154,18 +205,29 @@ pub fn rfc3339(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// What the job's column shows; "" where the phase or a headline of one word says it.
+fn step_beside(headline: &str, status: &Value) -> String {
+    let is_word = !headline.is_empty() && headline.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_word || status["phase"].is_string() {
+        return String::new();
+    }
+    let own = || status["conditions"].as_array()?.first()?["type"].as_str();
+    step(&of_framework(status)).or_else(own).unwrap_or_default().to_owned()
+}
+
 fn own_conditions(
     snapshot: &Snapshot,
-    trouble: Option<&Trouble>,
+    troubles: &[&Trouble],
     waiting: Option<&Waiting>,
     warned: Option<&str>,
 ) -> Vec<Value> {
     let waiting =
         waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
-    let trouble =
-        trouble.map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
+    let troubles = troubles
+        .iter()
+        .map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
     let warned = warned.map(|warned| (WARNED, WARNED_BY.to_owned(), warned.to_owned(), true));
-    let own = [waiting, trouble, warned].into_iter().flatten();
+    let own = waiting.into_iter().chain(troubles).chain(warned);
     own.map(|(kind, reason, message, exact)| {
         let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
         match old {
@@ -200,8 +262,10 @@ fn warned_of(message: String) -> Event {
     Event { warning: true, reason: WARNED_BY.to_owned(), message }
 }
 
-fn alarmed(waiting: &Waiting) -> Event {
-    Event { warning: true, reason: waiting.reason().to_owned(), message: waiting.to_string() }
+fn alarmed(waiting: &Waiting, reasons: &BTreeMap<String, String>) -> Event {
+    let own = waiting.reason();
+    let reason = reasons.get(own).map_or(own, String::as_str);
+    Event { warning: true, reason: reason.to_owned(), message: waiting.to_string() }
 }
 
 fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
@@ -213,7 +277,7 @@ fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
 
 /// Its words name the one object that is in the way, and nothing that changes from pass to pass.
 fn names_an_object(waiting: &Waiting) -> bool {
-    matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. })
+    matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. } | Waiting::Deleted { .. })
 }
 
 fn is_told(status: &Value, trouble: &Trouble) -> bool {

@@ -94,5 +94,7 @@ pub fn snapshot(job: Job) -> Snapshot {
         taken: BTreeSet::new(),
         digest: "d".into(),
         set_aside: None,
+        pruned: false,
+        namespace_terminating: false,
     }
 }

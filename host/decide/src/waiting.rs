@@ -43,6 +43,23 @@ pub enum Waiting {
         /// What it may say.
         one_of: Vec<String>,
     },
+    /// An object that is made once in the job's life was deleted, and pods that are still to come need it.
+    Deleted {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// The installed CRD drops `status.troupe`, where something has to be written down first.
+    StatusPruned {
+        /// The CRD's name.
+        crd: String,
+    },
+    /// The namespace is being deleted: nothing can be created in it any more.
+    NamespaceTerminating {
+        /// Its name.
+        namespace: String,
+    },
     /// No block of the nodes' ports is free.
     HostPorts {
         /// How many it takes.
@@ -83,6 +100,9 @@ impl Waiting {
             Self::NameTaken { .. } => "NameTaken",
             Self::Terminating { .. } => "Terminating",
             Self::Field { .. } => "Field",
+            Self::Deleted { .. } => "Deleted",
+            Self::StatusPruned { .. } => "StatusPruned",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
             Self::HostPorts { .. } => "HostPorts",
             Self::Lost { .. } => "Lost",
             Self::Refused { .. } => "Refused",
@@ -95,7 +115,19 @@ impl Waiting {
     /// A person may have to act: it is told at once, with an event.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
-        matches!(self, Self::NameTaken { .. } | Self::Refused { .. } | Self::Lost { .. })
+        match self {
+            Self::NameTaken { .. }
+            | Self::Refused { .. }
+            | Self::Lost { .. }
+            | Self::Deleted { .. }
+            | Self::StatusPruned { .. } => true,
+            Self::Pods { .. }
+            | Self::Terminating { .. }
+            | Self::Field { .. }
+            | Self::NamespaceTerminating { .. }
+            | Self::HostPorts { .. }
+            | Self::WriteFailed { .. } => false,
+        }
     }
 }
 
@@ -118,6 +150,20 @@ impl fmt::Display for Waiting {
             Self::Field { kind, name, at, has, one_of } => {
                 let (what, has) = (object(kind, name), if has.is_empty() { "nothing" } else { has });
                 write!(f, "{what} to have {} at {at}, it has {has}", one_of.join(" or "))
+            }
+            Self::Deleted { kind, name } => write!(
+                f,
+                "{}, which was deleted and is not made again, since pods that run may hold what was in it; restore it, \
+                 or make the job again",
+                object(kind, name)
+            ),
+            Self::StatusPruned { crd } => write!(
+                f,
+                "the CRD {crd} to keep status.troupe: it drops what has to be written down before pods are made; \
+                 apply the CRD of `troupe crds`"
+            ),
+            Self::NamespaceTerminating { namespace } => {
+                write!(f, "nothing: the namespace {namespace} is being deleted, and nothing can be created in it")
             }
             Self::HostPorts { count } => write!(f, "{count} consecutive ports of the nodes that are no other job's"),
             Self::Lost { kind, name } => write!(

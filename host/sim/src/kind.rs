@@ -19,6 +19,8 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether it has the status subresource.
     pub status: bool,
+    /// Fields of the status that its CustomResourceDefinition does not know, and that are dropped.
+    pub pruned: Vec<String>,
 }
 
 impl Kind {
@@ -32,7 +34,15 @@ impl Kind {
             plural: plural.into(),
             namespaced,
             status,
+            pruned: vec![],
         }
+    }
+
+    /// The same with a CustomResourceDefinition that does not know this field of the status.
+    #[must_use]
+    pub fn pruning(mut self, field: &str) -> Self {
+        self.pruned.push(field.into());
+        self
     }
 
     /// A namespaced custom resource with a status subresource, the usual shape of a job.

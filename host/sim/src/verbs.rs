@@ -160,6 +160,9 @@ impl World {
             };
         };
         let mut new = edited(kind, &old, edit)?;
+        for field in &kind.pruned {
+            remove(&mut new["status"], field);
+        }
         let version = text(&new["apiVersion"]);
         if !put && !kind.builtin() && version != kind.api_version() {
             let why = format!("must be {}", kind.api_version());

@@ -154,6 +154,7 @@ impl World {
             plural: text(&spec["names"]["plural"]).to_owned(),
             namespaced: spec["scope"] != "Cluster",
             status: version.is_some_and(|version| version["subresources"]["status"].is_object()),
+            pruned: vec![],
         };
         match event.change {
             Change::Deleted => {

@@ -1,7 +1,7 @@
 //! What must hold after every write, whatever happens. The names are those of the project's list of invariants.
 
 use super::HOST;
-use decide::status::of_framework;
+use decide::status::step;
 use serde_json::Value;
 use sim::{Sim, View, Write};
 use std::{
@@ -77,13 +77,11 @@ fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
     (same > 1).then(|| format!("S1: {same} live pods stand for {}", write.name))
 }
 
-/// S2: once the ledger says that a job has ended, the framework's status stays, and so do the end and its time.
+/// S2: once the ledger says that a job has ended, its step stays, and so do the end and its time.
 fn final_status_stays(write: &Write) -> Option<String> {
     let (before, after) = (&write.before.as_ref()?["status"], &write.after.as_ref()?["status"]);
     let end = |status: &Value| ["at", "outcome"].map(|field| status["troupe"]["finished"][field].clone());
-    if before["troupe"]["finished"].is_null()
-        || of_framework(before) == of_framework(after) && end(before) == end(after)
-    {
+    if before["troupe"]["finished"].is_null() || step(before) == step(after) && end(before) == end(after) {
         return None;
     }
     Some(format!("S2: the final status of {} changed from {before} to {after}", write.name))

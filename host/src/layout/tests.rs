@@ -31,6 +31,7 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         children: vec![child],
         config_schema: json!({}),
         event_source: "plays".into(),
+        event_reasons: BTreeMap::new(),
         asks: decide::grants::Grants::default(),
     })
 }

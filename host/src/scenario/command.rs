@@ -14,6 +14,7 @@
 //! | `child kind/name gone`, `child kind/name <path> json` | somebody removes or changes an object |
 //! | `foreign kind/name`, `foreign kind/name gone` | a stranger makes or removes an object |
 //! | `refuse <pattern> because <text>`, `admit` | an admission refuses creates such as `pod/*-1`; admits all again |
+//! | `crd prunes`, `crd keeps` | the job's CRD drops `status.troupe`; keeps it again |
 //! | `plugin traps`, `plugin recovers` | the plugin fails instead of answering; answers again |
 //! | `wait 1500ms` | time passes |
 //! | `show ...` | prints, see [`show::show`] |
@@ -54,6 +55,8 @@ pub(super) fn run(
         ["foreign", name] => foreign(world, name)?,
         ["refuse", pattern, "because", why @ ..] => world.refused.push(((*pattern).to_owned(), why.join(" "))),
         ["admit"] => world.refused.clear(),
+        ["crd", "prunes"] => world.prunes = true,
+        ["crd", "keeps"] => world.prunes = false,
         ["plugin", "traps"] => world.fault = Some(trap(world)),
         ["plugin", "recovers"] => world.fault = None,
         ["wait", time] => world.pass_time(time.parse().context("a time such as 1500ms")?),

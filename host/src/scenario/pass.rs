@@ -2,11 +2,13 @@
 
 use super::world::World;
 use decide::{
-    Action, Applied, Decision, Report, Snapshot, Triage, Wake, decide,
+    Action, Applied, Decision, Report, Snapshot, Triage, Wake, Write, decide,
+    decision::in_order,
     ledger::HostPorts,
     plan::{Answer, Event},
-    status::{Publication, Published, publication},
+    status::{self, Publication, Published, publication},
     triage,
+    waiting::object,
 };
 use futures::executor::block_on;
 use jiff::Timestamp;
@@ -44,9 +46,9 @@ pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
             (Some(answer), decision)
         }
     };
-    let (mut lines, applied) = apply(world, &snapshot, answer.as_ref(), &decision.actions)?;
+    let (mut lines, applied, quiet) = apply(world, &snapshot, answer.as_ref(), &decision.actions)?;
     let mut pass = publish(world, &snapshot, &decision, &applied)?;
-    pass.quiet &= applied.failures.len() == decision.actions.len();
+    pass.quiet &= quiet;
     lines.append(&mut pass.lines);
     if let Wake::At(at) = decision.wake {
         lines.push(format!("again in {}", after(world, at)));
@@ -94,27 +96,36 @@ fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
     block_on(world.plugins.ask(snapshot, ports)).answer
 }
 
+/// What was done in words, what came of it, and whether nothing was written.
 fn apply(
     world: &mut World,
     snapshot: &Snapshot,
     answer: Option<&Answer>,
     actions: &[Action],
-) -> anyhow::Result<(Vec<String>, Applied)> {
+) -> anyhow::Result<(Vec<String>, Applied, bool)> {
+    let mut quiet = true;
     let mut applied = Applied::default();
     let mut said = Vec::new();
-    for action in actions {
-        match world.apply(snapshot, answer, action)? {
-            Ok(()) => {
-                applied.made.extend(action.noted.clone());
-                said.push(action.to_string());
-            }
-            Err(failure) => {
-                said.push(format!("{action} (refused)"));
-                applied.failures.push(failure);
+    for actions in in_order(actions) {
+        for action in actions {
+            match world.apply(snapshot, answer, action)? {
+                Ok(()) => {
+                    applied.made.extend(action.noted.clone());
+                    applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
+                    said.push(action.to_string());
+                    quiet &= action.write == Write::Require;
+                }
+                Err(failure) => {
+                    said.push(format!("{action} (refused)"));
+                    applied.failures.push(failure);
+                }
             }
         }
+        if applied.lacks_something() {
+            break;
+        }
     }
-    Ok((wrapped(&said), applied))
+    Ok((wrapped(&said), applied, quiet))
 }
 
 fn wrapped(said: &[String]) -> Vec<String> {
@@ -132,25 +143,36 @@ fn wrapped(said: &[String]) -> Vec<String> {
 }
 
 fn publish(world: &mut World, snapshot: &Snapshot, decision: &Decision, applied: &Applied) -> anyhow::Result<Pass> {
-    let waiting = applied.failures.first().or(decision.waiting.first());
+    let waiting = status::waiting(decision, applied);
+    let reasons = world.served.as_ref().map(|served| served.framework.event_reasons.clone()).unwrap_or_default();
+    let created = status::creation(applied, &reasons);
     let mut lines: Vec<String> = waiting.map(|waiting| format!("waiting: {waiting}")).into_iter().collect();
     let before = world.published.clone();
-    match publication(snapshot, &decision.report, applied, waiting, before.as_ref()) {
-        Publication::Nothing => Ok(Pass { lines, quiet: true, later: None }),
+    let mut pass = match publication(snapshot, decision, applied, before.as_ref(), &reasons) {
+        Publication::Nothing(_) => Pass { lines, quiet: true, later: None },
         Publication::Later(at) => {
             lines.push(format!("status: {} (folded until +{})", headline(&decision.report), after(world, at)));
-            Ok(Pass { lines, quiet: true, later: Some(at) })
+            Pass { lines, quiet: true, later: Some(at) }
         }
-        Publication::Now { patch, wanted, events } => {
+        Publication::Now { patch, wanted, overwritten, events } => {
             lines.push(format!("status: {}", written(snapshot, &decision.report, &patch)));
             let stored = world.patch_status(&patch)?;
-            world.published = Some(Published { at: world.now, wanted, stored });
-            lines.extend(events.iter().map(|event| format!("event: {}", told(event))));
-            let now = world.now;
-            world.told.extend(events.into_iter().map(|event| (now, event)));
-            Ok(Pass { lines, quiet: false, later: None })
+            world.published = Some(Published { at: world.now, wanted, stored, overwritten });
+            lines.extend(tell(world, events));
+            Pass { lines, quiet: false, later: None }
         }
+    };
+    pass.lines.extend(tell(world, created));
+    Ok(pass)
+}
+
+fn tell(world: &mut World, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for event in events {
+        lines.push(format!("event: {}", told(&event)));
+        world.told.push((world.now, event));
     }
+    lines
 }
 
 fn headline(report: &Report) -> String {

@@ -8,6 +8,7 @@ use decide::{
     Snapshot,
     ledger::Ledger,
     snapshot::{Child, Job},
+    status::Published,
 };
 use serde_json::{Value, json};
 use std::{
@@ -28,6 +29,8 @@ impl World {
         Some(Snapshot {
             set_aside: None,
             unreadable: None,
+            pruned: self.published.as_ref().is_some_and(Published::is_pruned),
+            namespace_terminating: false,
             now: self.now,
             ledger: Ledger::read(&status, &uid),
             pods: pods.map(|(_, pod)| Arc::new(pods::read(pod))).collect(),

@@ -45,6 +45,8 @@ pub(super) struct World {
     pub(super) fault: Option<Fault>,
     /// Patterns of objects that an admission refuses to create, and why.
     pub(super) refused: Vec<(String, String)>,
+    /// The job's CRD drops `status.troupe`.
+    pub(super) prunes: bool,
     writes: u64,
     uids: u64,
 }
@@ -62,6 +64,7 @@ impl World {
             told: vec![],
             fault: None,
             refused: vec![],
+            prunes: false,
             writes: 0,
             uids: 0,
         }
@@ -147,6 +150,8 @@ impl World {
                 let body = json!({ "kind": "Secret", "metadata": metadata, "type": recipe.secret_type, "data": data });
                 self.create(action, key, body)
             }
+            Write::Require if self.objects.contains_key(&key) => Ok(Ok(())),
+            Write::Require => Ok(Err(Waiting::Deleted { kind: key.0, name: key.1 })),
             Write::Patch(patch) | Write::PatchStatus(patch) => self.patch(&key, patch).map(Ok),
             Write::Delete { uid } if self.uid().is_ok_and(|job| job == *uid) => self.delete_job(false).map(Ok),
             Write::Delete { uid } => {
@@ -199,7 +204,11 @@ impl World {
     pub(super) fn patch_status(&mut self, patch: &Value) -> anyhow::Result<Value> {
         let Some(served) = &self.served else { bail!("there is no job") };
         let key = (served.kind.kind.clone(), self.job_name());
-        self.patch(&key, patch)?;
+        let mut patch = patch.clone();
+        if let Some(status) = patch["status"].as_object_mut().filter(|_| self.prunes) {
+            status.remove("troupe");
+        }
+        self.patch(&key, &patch)?;
         Ok(self.job.as_ref().and_then(|job| job.get("status").cloned()).unwrap_or_default())
     }
 

@@ -189,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn kubectl_get_shows_the_last_step() {
+    fn kubectl_get_shows_the_step_that_the_host_computes() {
         let columns = version()["additionalPrinterColumns"].clone();
-        assert_eq!(columns[0]["jsonPath"], ".status.conditions[-1:].type");
+        assert_eq!(columns[0]["jsonPath"], ".status.troupe.step");
         assert_eq!(columns[1]["jsonPath"], ".metadata.creationTimestamp");
     }
 }

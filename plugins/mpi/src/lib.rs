@@ -52,9 +52,13 @@
 //! - A name that somebody else has, or a pod that is refused, is said in the condition `Waiting`; the rest is made, and the job
 //!   goes on as soon as it can.
 //! - A job whose host lists are too large for one ConfigMap is refused in words.
-//! - Events are told once for each step, not once a pass.
+//! - Events are told once for each step, not once a pass. A name that somebody else has is told as `ErrResourceExists`, a
+//!   refused create as `MPIJobFailed`, both in the host's words.
+//! - A Secret with keys that was deleted is not made again, since workers that run hold what was in it: pods that are still
+//!   to come wait for it, and the condition `Waiting` says so.
 //!
-//! `kubectl get mpijobs` has a column State: the last condition.
+//! What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it. `kubectl get mpijobs` has a
+//! column State: the last condition that is True.
 //!
 //! # Settings
 //!
@@ -149,6 +153,9 @@ impl Framework for Mpi {
             .collect(),
             config_schema: config_schema(),
             event_source: "mpi-job-controller".into(),
+            event_reasons: [("NameTaken", "ErrResourceExists"), ("Refused", "MPIJobFailed")]
+                .map(|(host, own)| (host.into(), own.into()))
+                .into(),
             grants: json_text(&grants()),
         }
     }

@@ -40,7 +40,7 @@ pub struct Config {
         namespaced,
         status = "crate::crd::MpiJobStatus",
         doc = "MPIJob runs an MPI application: one launcher that runs mpirun, and workers it reaches by SSH.",
-        printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
+        printcolumn(name = "State", type_ = "string", json_path = ".status.troupe.step"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

@@ -15,6 +15,18 @@ struct Before {
     phase: Value,
     start_time: Value,
     completion_time: Value,
+    ps: Value,
+    worker: Value,
+    heter: Value,
+}
+
+impl Before {
+    /// Every pod that was counted had ended.
+    fn is_at_rest(&self) -> bool {
+        let roles = [&self.ps, &self.worker, &self.heter];
+        let counts = roles.into_iter().flat_map(|role| [&role["pending"], &role["starting"], &role["running"]]);
+        counts.into_iter().all(|count| count.as_u64().unwrap_or(0) == 0)
+    }
 }
 
 #[derive(Serialize)]
@@ -58,15 +70,16 @@ struct Reference<'a> {
     uid: &'a str,
 }
 
-/// The job's whole status. A phase that is final stays, with the counters it was reached with.
+/// The job's whole status. A phase that is final stays; the counters of a failed job go on until its pods have ended.
 pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
     let before: Before = seen.previous();
     let phase_before = before.phase.as_str().unwrap_or_default();
-    if let "Completed" | "Failed" = phase_before {
+    let over = matches!(phase_before, "Completed" | "Failed");
+    if phase_before == "Completed" || (over && before.is_at_rest()) {
         return verdict(seen.previous_status.clone(), phase_before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = phase(job, &counts, phase_before);
+    let phase = if over { phase_before } else { phase(job, &counts, phase_before) };
     let section = |name: &str| counts.iter().find(|(role, _)| role.name == name)?.1.section(name, job, seen);
     let time = |kept: &Value, when: bool| match kept {
         Value::Null if when => Value::String(rfc3339(seen.now)),
@@ -279,8 +292,12 @@ mod tests {
     fn a_failed_job_stays_failed() {
         let job = job(&json!({ "worker": role(2) }));
         let failed = status(&job, vec![worker(0).running(), worker(1).failed(1)], &json!({ "phase": "Running" }));
-        assert_eq!(failed["phase"], "Failed");
-        assert_eq!(status(&job, vec![worker(0).succeeded(), worker(1).running()], &failed), failed);
+        assert_eq!((&failed["phase"], &failed["worker"]["running"]), (&json!("Failed"), &json!(1)));
+        let at_rest = status(&job, vec![worker(0).succeeded(), worker(1).failed(1)], &failed);
+        assert_eq!((&at_rest["phase"], &at_rest["completionTime"]), (&json!("Failed"), &failed["completionTime"]));
+        let worker_counts = ["running", "failed", "succeeded"].map(|count| at_rest["worker"][count].clone());
+        assert_eq!(worker_counts, [json!(null), json!(1), json!(1)]);
+        assert_eq!(status(&job, vec![worker(0).running()], &at_rest), at_rest, "the counters are final");
     }
 
     // A8: modes.

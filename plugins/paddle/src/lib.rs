@@ -19,7 +19,8 @@
 //! - The ConfigMap follows its pods: a pod that was made again or scaled is in the lists. The original writes it once.
 //! - The job's port is 36000, or the one that running pods have read. The original draws it from the range that Linux uses
 //!   for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at once.
-//! - `PADDLE_GLOO_HTTP_ENDPOINT` is 18 above the job's port; the original names the endpoint of ps 0 itself.
+//! - `PADDLE_GLOO_HTTP_ENDPOINT` is 18 above the job's port; the original names the endpoint of ps 0 itself. A job that is
+//!   taken over keeps the original's.
 //! - `PADDLE_HETER_TRAINER_IP_PORT_LIST` is there beside `PADDLE_HETER_ENDPOINTS`: it is the one that Paddle reads.
 //! - A pod that has only an IPv6 address, which Paddle cannot read, is told as a condition; the original tries for ever.
 //! - Host mode: a job has 20 ports of the nodes that no other job has, the pods declare theirs so that no two come to one
@@ -33,7 +34,8 @@
 //! - Failed comes before Starting and Pending over all roles together; in the original the order of roles decides.
 //! - What became of a replica that was scaled away does not count: the others end the job.
 //! - A role with 0 replicas works. In the original it keeps the ConfigMap from being made, and the job from ending.
-//! - A finished job is over: its pods are not made again. Its last counters stay in the status, which the original empties.
+//! - A finished job is over: its pods are not made again. Its last counters stay in the status, which the original empties;
+//!   those of a failed job go on until its pods have ended.
 //! - Pods and Services of a replica that was scaled away, or of a role that was taken out of the spec, go; the PodGroup
 //!   follows the job's scale. The original keeps Services and PodGroup as they were, and a removed role's pods.
 //! - A job that is deleted and made again under its name has nothing of the old one's pods; the original counts them.
@@ -41,6 +43,9 @@
 //! - What cannot work is said by its field in the condition `Rejected`, and other jobs go on: no role at all, no containers,
 //!   negative replicas or more than 10,000, a value of another type where a pod gets ours, `elastic` without `worker`, a name too long or with dots. Some of these end the original's process.
 //! - All pods are made at once, and removed at once. The original makes and removes one object a pass.
+//! - One event `Created` names all that was made with the pods; the original tells each object by itself. A create that is
+//!   refused is told as `Create`, in the host's words.
+//! - What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it.
 //! - There is no finalizer: garbage collection removes what a job owns. The original's is taken from a job that is deleted;
 //!   the phase `Terminating` is never written.
 //! - `refs` in the status are in order of the index and have no resource version, so that they do not change by themselves;
@@ -158,6 +163,9 @@ impl Framework for Paddle {
             ],
             config_schema: json_text(&spec::config_schema()),
             event_source: "paddlejob-controller".into(),
+            event_reasons: [("Created", "Created"), ("Refused", "Create")]
+                .map(|(host, own)| (host.into(), own.into()))
+                .into(),
             grants: json_text(&grants()),
         }
     }

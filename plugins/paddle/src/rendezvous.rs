@@ -64,7 +64,7 @@ struct Labels<'a> {
 pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
     let there = seen.child(KEY).and_then(|child| child.field("/data"));
     let port = port(job, there.as_ref());
-    let data = data(job, seen, port)?;
+    let data = data(job, seen, port, gloo_port(port, there.as_ref()))?;
     let agrees = |key: &str| there.as_ref().map(|there| there[key].as_str()) == Some(data.get(key).map(String::as_str));
     let endpoints =
         ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
@@ -104,7 +104,13 @@ fn port(job: &Job, there: Option<&Value>) -> u32 {
     }
 }
 
-fn data(job: &Job, seen: &Observation, port: u32) -> Option<Data> {
+/// Where the gloo rendezvous listens: where pods that run have read it, else above the job's port.
+fn gloo_port(port: u32, there: Option<&Value>) -> u32 {
+    let kept = there.and_then(|data| data["PADDLE_GLOO_HTTP_ENDPOINT"].as_str()?.rsplit_once(':')?.1.parse().ok());
+    kept.unwrap_or(port + GLOO_OFFSET)
+}
+
+fn data(job: &Job, seen: &Observation, port: u32, gloo_port: u32) -> Option<Data> {
     let mut data = Data::new();
     data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
     data.insert("PADDLE_PORT", port.to_string());
@@ -117,7 +123,7 @@ fn data(job: &Job, seen: &Observation, port: u32) -> Option<Data> {
                 if let (Some(gloo @ 1..), Some(first)) = (job.spec.with_gloo, hosts.first()) {
                     data.insert("PADDLE_WITH_GLOO", gloo.to_string());
                     data.insert("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
-                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", port + GLOO_OFFSET));
+                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{gloo_port}"));
                 }
             }
             "worker" => {
@@ -264,5 +270,17 @@ mod tests {
         assert_eq!(body(&job, &seen), None);
         seen.pods[1].ips = vec!["10.0.0.99".into()];
         assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:54081,10.0.0.99:54081");
+    }
+
+    // A23: pods that run have read the original's endpoint of gloo, which is that of ps 0.
+    #[test]
+    fn the_originals_gloo_endpoint_stays_when_a_pod_moves() {
+        let job = job(&json!({ "withGloo": 1, "ps": role(2), "worker": role(2) }));
+        let theirs = json!({ "PADDLE_PORT": "54081", "PADDLE_WITH_GLOO": "1", "PADDLE_GLOO_RENDEZVOUS": "3",
+            "PADDLE_GLOO_HTTP_ENDPOINT": "10.0.0.10:54081" });
+        let mut seen = four_pods();
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", theirs)])];
+        let data = &body(&job, &seen).unwrap()["data"];
+        assert_eq!(data["PADDLE_GLOO_HTTP_ENDPOINT"], "10.0.0.10:54081");
     }
 }

@@ -31,6 +31,7 @@
 //! - A name that is too long, and what else cannot work, is told in the status instead of failing for ever unseen.
 //! - Through v1alpha1 all fields can be seen. In the original a change made through it resets the memory fields.
 //! - The Jobs carry their labels themselves. The original has the API server copy those of the pods, with its own.
+//! - What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it.
 //! - `functions.openrhino.org` is not served: the original's controller for it does nothing.
 //!
 //! # Settings
@@ -97,6 +98,7 @@ impl Framework for Rhino {
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
             config_schema: spec::config_schema(),
             event_source: "rhinojob-controller".into(),
+            event_reasons: vec![],
             grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"], "commands": true }).to_string(),
         }
     }

@@ -77,6 +77,7 @@ impl Framework for Hostile {
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
             config_schema: "{}".into(),
             event_source: "hostile".into(),
+            event_reasons: vec![],
             grants: if cfg!(feature = "describe-greedy") {
                 r#"{"everything":true}"#.into()
             } else {

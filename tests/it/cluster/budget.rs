@@ -102,12 +102,13 @@ async fn a_job_costs_what_it_makes_and_a_write_per_headline_and_nothing_once_it_
     let requests = world.requests().after(&synced).without_watches();
     assert!(requests.refused().is_empty(), "{:#?}", requests.refused());
 
-    // Paddle: pods, Services and the ConfigMap, the headlines, the clean-up; no event.
+    // Paddle: pods, Services and the ConfigMap, the headlines, the clean-up; one event that names what was made.
     let wide = requests.of("wide");
     let (headlines, folded) = status_writes(&wide, "wide", &PADDLE_JOBS, &paddles);
     print("PaddleJob of 2 + 2 pods, cleaned", &wide, headlines, folded);
     let expected = [
         ("create configmaps", 1),
+        ("create events", 1),
         ("create pods", 4),
         ("create services", 4),
         ("delete pods", 4),

@@ -128,7 +128,7 @@ fn what_answers_nonsense() -> Vec<Bad> {
         made("an outcome that there is not", Faulted("Trapped", "judge", "discriminant"), |it| {
             it.judge = format!("{} i32.const 8448", store(8468, 7));
         }),
-        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(112, 2)]),
+        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(120, 2)]),
         made("a name that is no UTF-8", Refused("utf-8"), |it| it.changed = vec![(1024, 0xff)]),
         made("half a surrogate pair", Refused("utf-8"), |it| {
             it.changed = vec![(1024, 0xed), (1025, 0xa0), (1026, 0x80)];

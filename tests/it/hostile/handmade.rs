@@ -132,13 +132,15 @@ impl Handmade {
             texts.extend(text.as_bytes());
             [at, u32::try_from(text.len()).unwrap()]
         };
-        let record = 56;
+        let record = 64;
         let mut words: Vec<u32> = vec![];
         words.extend(text("handmade"));
         words.extend(text("0.0.1"));
         words.extend([DESCRIPTION + record, 1, 0, 0]);
         words.extend(text("{}"));
         words.extend(text("handmade"));
+        // No reasons of events.
+        words.extend([0; 2]);
         words.extend(text("{}"));
         for part in ["example.org", "v1", "HandmadeJob", "handmadejobs"] {
             words.extend(text(part));

@@ -2,7 +2,10 @@
 //! not name one kind.
 
 use super::kinds;
-use crate::plan::{Descriptor, JobKind};
+use crate::{
+    plan::{Descriptor, JobKind},
+    status::REASONS,
+};
 
 /// Groups of Kubernetes whose objects say who may do what, or what the API is.
 const GROUPS: [&str; 10] = [
@@ -41,6 +44,9 @@ pub fn description(descriptor: &Descriptor) -> Result<(), String> {
     if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
         return Err(format!("{} of {:?} is no kind of job of a framework", kind.kind, kind.group));
     }
+    if let Some((host, own)) = descriptor.event_reasons.iter().find(|(host, own)| !is_reason(host, own)) {
+        return Err(format!("event-reasons: {host:?} is none of {}, or {own:?} is no word", REASONS.join(", ")));
+    }
     if let Some(child) = descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
         return Err(format!("no job may have a {} of {} for a child", child.kind, child.api_version));
     }
@@ -56,4 +62,9 @@ pub(super) fn is_never(group: &str, kind: &str) -> bool {
 /// Kinds of frameworks have a group of their own, with a dot in it.
 fn is_kubernetes_own(kind: &JobKind) -> bool {
     !kind.group.contains('.') || kind.group.ends_with(".k8s.io") || is_never(&kind.group, &kind.kind)
+}
+
+/// The host has such an event, and its reason of the framework's own is one that the API server takes.
+fn is_reason(host: &str, own: &str) -> bool {
+    REASONS.contains(&host) && (1..=128).contains(&own.len()) && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

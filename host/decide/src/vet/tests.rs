@@ -66,6 +66,7 @@ pub(super) fn descriptor() -> Descriptor {
         children: kinds.map(|(api_version, kind)| child(api_version, kind)).into(),
         config_schema: json!({}),
         event_source: "echo".into(),
+        event_reasons: BTreeMap::new(),
         asks: Grants::default(),
     }
 }
@@ -851,6 +852,7 @@ mod what_the_host_writes_into {
             children: vec![child("Pod", "/x"), child("Job", "/spec/suspend"), child("ConfigMap", "/data/hosts")],
             config_schema: json!({}),
             event_source: "tales".into(),
+            event_reasons: std::collections::BTreeMap::new(),
             asks: Grants::default(),
         };
         let mut plan = plan();

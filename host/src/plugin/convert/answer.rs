@@ -100,6 +100,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
         name: said.name,
         version: said.version,
         event_source: said.event_source,
+        event_reasons: said.event_reasons.into_iter().collect(),
         asks: Grants::asked(&json_object("grants", &said.grants, limits.body)?)?,
     })
 }
@@ -329,6 +330,7 @@ mod tests {
             config_schema: "{}".into(),
             grants: "{}".into(),
             event_source: "tales".into(),
+            event_reasons: vec![],
         };
         let Err(Stop::Unacceptable(refused)) = descriptor(said("Secret"), &Limits::default()) else { panic!() };
         assert_eq!(refused, "child Secret: the host reads no Secrets; plan one by a recipe instead");
