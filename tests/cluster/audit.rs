@@ -75,7 +75,15 @@ impl Record {
 pub fn read(log: &Path) -> Result<Vec<Record>> {
     let text = fs::read_to_string(log).with_context(|| format!("failed to read {}", log.display()))?;
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-    complete.lines().map(parse).collect()
+    complete.lines().map(|line| parse(uncut(line))).collect()
+}
+
+/// How every record begins.
+const BEGINNING: &str = r#"{"kind":"Event","apiVersion":"audit.k8s.io"#;
+
+/// The line without what an API server that was killed in the middle of a record left before it.
+fn uncut(line: &str) -> &str {
+    line.rfind(BEGINNING).map_or(line, |start| &line[start..])
 }
 
 /// How often `user` asked, by verb and [`Record::target`], in `from..until`.
@@ -159,6 +167,12 @@ mod tests {
         let record = parse(LINE).unwrap();
         assert_eq!(record.at, at("2026-01-02T03:04:05.000006Z"));
         assert_eq!((record.target().as_str(), record.code, record.user.as_str()), ("pods/status", 200, "troupe"));
+    }
+
+    #[test]
+    fn half_a_record_before_another_is_passed_over() {
+        let cut = format!("{}{LINE}", &LINE[..200]);
+        assert_eq!(parse(uncut(&cut)).unwrap(), parse(LINE).unwrap());
     }
 
     #[test]

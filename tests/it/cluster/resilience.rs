@@ -78,7 +78,8 @@ async fn end_pods_of_rhino(namespace: Arc<Namespace>) {
     loop {
         sleep(Duration::from_secs(2)).await;
         let Ok(pods) = namespace.list(&PODS).await else { continue };
-        let runs = |pod: &&Value| text(pod, "/status/phase") == "Running" && at(pod, "/metadata/annotations").is_null();
+        let runs =
+            |pod: &&Value| text(pod, "/status/phase") == "Running" && pod["metadata"]["annotations"][RUN_FOR].is_null();
         let of_rhino = |pod: &&Value| text(pod, "/metadata/name").starts_with("rhino-");
         for pod in pods.iter().filter(runs).filter(of_rhino) {
             let params = kube::api::PatchParams::default();
