@@ -241,6 +241,9 @@ pub struct OperatorArgs {
     /// Ports of the nodes that may be given to jobs on the hosts' network.
     #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
     pub host_port_range: RangeInclusive<u32>,
+    /// How many of them the jobs of one namespace may have at once; a quarter, and at least 1000, unless it is given.
+    #[arg(long, value_name = "PORTS")]
+    pub host_ports_per_namespace: Option<u32>,
     /// What becomes of fields in users' pod templates that the API server does not know: it leaves them out and the job
     /// tells, or it refuses the pods.
     #[arg(long, value_enum, default_value_t)]

@@ -1,24 +1,48 @@
-//! Ports of the nodes, in blocks that belong to one job while it lives. What is given is kept in the jobs' ledgers; this
-//! finds a block that is free.
+//! Ports of the nodes, in blocks that belong to one job while replicas of it exist or are wanted: which may be given.
+//!
+//! What a job was given stands in its ledger, so that it outlives the host, and a ledger is a word of whoever may write the
+//! job's status. So the truth is [`Blocks`], what this host gave and believed; a ledger that says otherwise is put right.
+//! Ledgers are believed once, when their kind is listed for the first time: first those of jobs whose pods run on the ports
+//! that they claim, then the older ones within the range and the namespace's quota. A job that loses a claim has no pods on
+//! these ports and is given others; one whose plan asks for none, or for another number, gives up its claim in its first pass.
 
-use decide::ledger::HostPorts;
+mod blocks;
+mod free;
+
+pub(crate) use blocks::{Blocks, Claim};
 use std::ops::RangeInclusive;
 
 /// The ports that are given out unless the operator says otherwise.
 pub const USUAL: RangeInclusive<u32> = 35_000..=65_000;
 
-/// The lowest block of so many ports in the range that overlaps none of those that are held.
-pub(crate) fn free(range: &RangeInclusive<u32>, count: u32, mut held: Vec<HostPorts>) -> Option<HostPorts> {
-    held.sort_by_key(|block| block.first);
-    let mut first = *range.start();
-    for block in held {
-        if block.first >= first.saturating_add(count) {
-            break;
-        }
-        first = first.max(block.first.saturating_add(block.count));
+/// The jobs of a namespace may have this part of the ports unless the operator says otherwise,
+const PART: u32 = 4;
+
+/// but never fewer than one job may ask for.
+const LEAST: u32 = 1000;
+
+/// Which ports may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// These.
+    pub range: RangeInclusive<u32>,
+    /// So many to the jobs of one namespace at once.
+    pub per_namespace: u32,
+}
+
+impl Limits {
+    /// These ports, and so many or the usual part of them to one namespace.
+    #[must_use]
+    pub fn new(range: RangeInclusive<u32>, per_namespace: Option<u32>) -> Self {
+        let all = range.end().saturating_sub(*range.start()) + 1;
+        Self { per_namespace: per_namespace.unwrap_or((all / PART).max(LEAST)), range }
     }
-    let last = first.checked_add(count)?.checked_sub(1)?;
-    (last <= *range.end()).then_some(HostPorts { first, count })
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::new(USUAL, None)
+    }
 }
 
 /// A range as it stands on the command line: `35000-65000` or `35000,65000`.
@@ -37,21 +61,10 @@ pub fn parse(text: &str) -> Result<RangeInclusive<u32>, String> {
 mod tests {
     use super::*;
 
-    fn block(first: u32, count: u32) -> HostPorts {
-        HostPorts { first, count }
-    }
-
     #[test]
-    fn the_lowest_block_that_is_nobodys_is_taken() {
-        let range = 100..=199;
-        assert_eq!(free(&range, 20, vec![]), Some(block(100, 20)));
-        assert_eq!(free(&range, 20, vec![block(120, 20), block(100, 20)]), Some(block(140, 20)));
-        assert_eq!(free(&range, 20, vec![block(100, 20), block(140, 20)]), Some(block(120, 20)));
-        assert_eq!(free(&range, 20, vec![block(110, 20)]), Some(block(130, 20)));
-        assert_eq!(free(&range, 20, vec![block(50, 60), block(100, 75)]), Some(block(175, 20)));
-        assert_eq!(free(&range, 30, vec![block(100, 75)]), None);
-        assert_eq!(free(&range, 101, vec![]), None);
-        assert_eq!(free(&range, u32::MAX, vec![]), None);
+    fn a_namespace_may_have_a_quarter_of_the_ports_and_as_many_as_a_job_may_ask_for() {
+        let most = [USUAL, 100..=199, 1..=6000].map(|range| Limits::new(range, None).per_namespace);
+        assert_eq!(most, [7500, 1000, 1500]);
     }
 
     #[test]

@@ -23,7 +23,6 @@ use decide::Wake;
 use futures::FutureExt;
 use kube::Client;
 use std::{
-    ops::RangeInclusive,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
@@ -46,7 +45,7 @@ pub struct Options {
     /// Where keys and jitter come from.
     pub seed: [u8; 32],
     /// Ports of the nodes that may be given to jobs.
-    pub host_ports: RangeInclusive<u32>,
+    pub host_ports: host_ports::Limits,
     /// What the API server does about unknown fields in what this host creates.
     pub field_validation: FieldValidation,
     /// Where this host takes turns with others; None serves at once.
@@ -63,7 +62,7 @@ impl Options {
             namespace: None,
             clock,
             seed,
-            host_ports: host_ports::USUAL,
+            host_ports: host_ports::Limits::default(),
             field_validation: FieldValidation::default(),
             election: None,
             delivery: None,
@@ -99,7 +98,7 @@ impl Operator {
             layout.add(&framework, &digest);
             layout.route(&framework.name, &Route::to(&digest));
         }
-        let stores = Arc::new(Stores::new(layout));
+        let stores = Arc::new(Stores::new(layout, options.host_ports));
         let bundled = Bundled::of(&plugins);
         let context = Context {
             queue: Arc::new(Queue::default()),
@@ -109,7 +108,6 @@ impl Operator {
             stores,
             plugins,
             passes: Passes::default(),
-            host_ports: options.host_ports,
             stands_by: AtomicBool::new(options.election.is_some()),
             panics: AtomicU32::new(0),
             failed: AtomicU64::new(0),

@@ -16,9 +16,9 @@ use decide::{
     Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     plan::{Answer, Fault},
-    triage,
+    ports, triage,
 };
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// Why a pass has to be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,6 @@ pub struct Context {
     pub(crate) writer: Writer,
     pub(crate) publisher: Publisher,
     pub(crate) passes: Passes,
-    pub(crate) host_ports: RangeInclusive<u32>,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
     pub(crate) panics: std::sync::atomic::AtomicU32,
     /// Passes that have to be tried again.
@@ -102,6 +101,9 @@ impl Context {
                 (Some(pass), decision)
             }
         };
+        if !ports::keeps(&snapshot, &decision) {
+            self.stores.release_ports(key, &snapshot.job.uid);
+        }
         let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
         let Attempted { applied, retry_after } = self.writer.apply(key, ground, &decision.actions).await;
         if let Report::Verdict { ledger, .. } = &decision.report {
@@ -179,7 +181,8 @@ impl Context {
             Some(why) => Asked { answer: Answer::Faulted(why), outlook: None },
             None => {
                 self.migrate(key, snapshot).await;
-                let ports = |uid: &str, count| self.stores.set_aside(uid, count, &self.host_ports);
+                let uid = snapshot.job.uid.clone();
+                let ports = |count| self.stores.set_aside(key, &uid, count);
                 self.plugins.ask(snapshot, ports).await
             }
         };

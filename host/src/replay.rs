@@ -37,9 +37,10 @@ pub fn read(text: &str) -> Result<Vec<Pass>, NoPass> {
 pub async fn replay(plugins: &Plugins, digest: &str, pass: &Pass) -> Answer {
     let mut snapshot = pass.snapshot.clone();
     let recorded = snapshot.set_aside.take();
+    let why = snapshot.no_ports.take().unwrap_or_default();
     digest.clone_into(&mut snapshot.digest);
     let Asked { answer, .. } =
-        plugins.ask(&mut snapshot, |_, count| recorded.filter(|ports| ports.count == count)).await;
+        plugins.ask(&mut snapshot, |count| recorded.filter(|ports| ports.count == count).ok_or(why)).await;
     answer
 }
 

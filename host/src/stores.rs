@@ -3,7 +3,7 @@
 
 use crate::{
     departed::{Departed, Witness},
-    host_ports,
+    host_ports::{self, Blocks, Claim},
     layout::{Layout, Planner, Purpose, Served},
     table::Table,
     wire::{Held, Object, Owner},
@@ -12,13 +12,13 @@ use decide::{
     Applied, Snapshot, is_at_rest,
     ledger::{HostPorts, Ledger, Warned},
     plan::Fault,
+    ports::NoPorts,
     snapshot::{Child, Job, Pod},
     status::Published,
 };
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::Notify;
@@ -80,15 +80,18 @@ struct Inner {
     made: BTreeMap<JobKey, Made>,
     /// The uid of a job whose namespace is being deleted: nothing can be created for it.
     without_namespace: BTreeMap<JobKey, String>,
-    /// Ports of the nodes by the uid of the job that has them.
-    host_ports: BTreeMap<String, HostPorts>,
+    /// Which job has which ports of the nodes.
+    ports: Blocks,
+    /// Kinds whose ledgers were read for ports.
+    claimed: BTreeSet<usize>,
 }
 
 impl Stores {
-    /// Empty stores for what is served.
+    /// Empty stores for what is served. So many ports of the nodes may be given.
     #[must_use]
-    pub fn new(layout: Layout) -> Self {
+    pub fn new(layout: Layout, ports: host_ports::Limits) -> Self {
         let stores = Self::default();
+        stores.lock().ports = Blocks::new(ports);
         stores.change(|empty| *empty = layout);
         stores
     }
@@ -202,6 +205,7 @@ impl Stores {
             inner.departed.forget(key);
             inner.made.remove(key);
             inner.without_namespace.remove(key);
+            inner.release_former(key, None);
             return Observed::Gone;
         };
         let mut ledger = Ledger::read(&job.status, &job.uid);
@@ -216,6 +220,9 @@ impl Stores {
         if needed.iter().any(|at| !inner.is_shown(*at)) {
             return Observed::Stale;
         }
+        inner.release_former(key, Some(&job.uid));
+        inner.believe_claims(key.kind);
+        ledger.host_ports = ledger.host_ports.filter(|ports| inner.ports.of(key, &job.uid) == Some(*ports));
         let mut pods: Vec<Arc<Pod>> = Vec::new();
         let mut children: Vec<Arc<Child>> = Vec::new();
         let mut unreadable = inner.tables[own].objects.get(&here).and_then(|object| object.unreadable.clone());
@@ -264,6 +271,7 @@ impl Stores {
             taken,
             digest,
             set_aside: None,
+            no_ports: None,
             pruned,
             namespace_terminating,
         };
@@ -318,34 +326,24 @@ impl Stores {
         self.lock().departed.forget(key)
     }
 
-    /// Sets ports of the nodes aside for the job with this uid, or tells again which it has. None while none are free, or
-    /// while it is not known what other jobs have.
-    pub(crate) fn set_aside(&self, uid: &str, count: u32, range: &RangeInclusive<u32>) -> Option<HostPorts> {
+    /// Sets ports of the nodes aside for the job, or tells again which it has.
+    ///
+    /// # Errors
+    /// None are free for it, or it is not known yet what other jobs have.
+    pub(crate) fn set_aside(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let mut inner = self.lock();
-        if inner.tables_of_jobs().any(|(_, table)| table.listed == Listed::NotYet) {
-            return None;
+        if inner.has_ports_to_learn_of() {
+            return Err(NoPorts::NoneFree);
         }
-        let mut live = BTreeMap::new();
-        for (_, table) in inner.tables_of_jobs() {
-            for object in table.objects.values() {
-                let Held::Job(job) = &object.held else { continue };
-                let ledger = Ledger::read(&job.status, &job.uid);
-                let given = ledger.host_ports.or_else(|| inner.host_ports.get(&job.uid).copied());
-                let has = given.filter(|_| ledger.finished.is_none() || inner.runs_pods_of(&job.uid));
-                live.extend(has.map(|ports| (job.uid.clone(), ports)));
-            }
+        for kind in 0..inner.layout.kinds().len() {
+            inner.believe_claims(kind);
         }
-        let known = std::mem::take(&mut inner.host_ports);
-        live.extend(known.into_iter().filter(|(uid, _)| inner.runs_pods_of(uid)));
-        if let Some(ports) = live.get(uid) {
-            let ports = *ports;
-            inner.host_ports = live;
-            return Some(ports);
-        }
-        let free = host_ports::free(range, count, live.values().copied().collect());
-        live.extend(free.map(|ports| (uid.to_owned(), ports)));
-        inner.host_ports = live;
-        free
+        inner.ports.give(key, uid, count)
+    }
+
+    /// The job has no ports of the nodes any more.
+    pub(crate) fn release_ports(&self, key: &JobKey, uid: &str) {
+        self.lock().ports.release(key, uid);
     }
 
     /// The job, which this digest plans, is not observed before its watch of this resource has shown the write.
@@ -591,6 +589,53 @@ impl Inner {
             }
             _ => drop(self.made.remove(key)),
         }
+    }
+
+    /// Jobs, or pods that run on ports, are still to be listed.
+    fn has_ports_to_learn_of(&self) -> bool {
+        let mut all = self.layout.watches().iter().zip(&self.tables);
+        all.any(|(watch, table)| {
+            table.listed == Listed::NotYet && matches!(watch.purpose, Purpose::Jobs(_) | Purpose::Pods)
+        })
+    }
+
+    /// Reads the ledgers of a kind for ports, once, when its jobs are listed.
+    fn believe_claims(&mut self, kind: usize) {
+        if self.claimed.insert(kind) {
+            let claims = self.claims(kind);
+            self.ports.believe(claims);
+        }
+    }
+
+    fn claims(&self, kind: usize) -> Vec<Claim> {
+        let tables = self.tables_of_jobs().filter(|(of, _)| *of == kind);
+        let claim = |object: &Object| {
+            let Held::Job(job) = &object.held else { return None };
+            let ledger = job.status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&job.status, &job.uid))?;
+            let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || self.runs_pods_of(&job.uid))?;
+            let key = JobKey { kind, namespace: job.namespace.clone(), name: job.name.clone() };
+            let evident = self.runs_on(&job.uid, ports);
+            Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
+        };
+        tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
+    }
+
+    /// Takes the ports back of former jobs of this name whose pods have ended.
+    fn release_former(&mut self, key: &JobKey, uid: Option<&str>) {
+        for former in self.ports.others(key, uid) {
+            if !self.runs_pods_of(&former) {
+                self.ports.release(key, &former);
+            }
+        }
+    }
+
+    /// A pod of the job with this uid is on a node and declares one of these ports.
+    fn runs_on(&self, uid: &str, ports: HostPorts) -> bool {
+        let owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
+        owned.into_iter().any(|object| {
+            let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
+            is_there && object.host_ports.iter().any(|port| ports.contains(*port))
+        })
     }
 
     /// A pod of the job with this uid has not ended.

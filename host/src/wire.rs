@@ -46,6 +46,8 @@ pub(crate) struct Object {
     pub(crate) made_by: Option<String>,
     /// What cannot be read of it.
     pub(crate) unreadable: Option<FieldError>,
+    /// Ports of its node that a pod declares.
+    pub(crate) host_ports: Vec<u32>,
     pub(crate) held: Held,
 }
 
@@ -107,6 +109,7 @@ impl Metadata {
             name: self.name,
             uid: self.uid,
             unreadable,
+            host_ports: vec![],
             held,
         }
     }
@@ -191,6 +194,21 @@ fn metadata(parts: &Parts<'_>) -> (Metadata, Option<FieldError>) {
 struct PodSpecWire {
     #[serde(deserialize_with = "or_default")]
     node_name: String,
+    #[serde(deserialize_with = "or_default")]
+    containers: Vec<ContainerPortsWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct ContainerPortsWire {
+    #[serde(deserialize_with = "or_default")]
+    ports: Vec<PortWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PortWire {
+    host_port: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -284,8 +302,10 @@ fn pod(parts: &Parts<'_>) -> Object {
     let wrong = wrong_spec.map(|error| unreadable("spec", &error));
     let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
     let unreadable = wrong_metadata.or(wrong).map(|error| within(error, "Pod", &metadata.name));
+    let ports = spec.containers.iter().flat_map(|container| &container.ports);
+    let host_ports = ports.filter_map(|port| port.host_port).collect();
     let pod = seen(&metadata, spec, status);
-    metadata.object(unreadable, Held::Pod(pod.into()))
+    Object { host_ports, ..metadata.object(unreadable, Held::Pod(pod.into())) }
 }
 
 /// The error with the child in front of its path: the reader sees it on the job.

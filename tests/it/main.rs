@@ -10,6 +10,7 @@ mod campaign;
 mod cluster;
 mod conformance;
 mod crds;
+mod host_ports;
 mod hostile;
 mod lease;
 mod mistakes;

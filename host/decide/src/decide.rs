@@ -9,6 +9,7 @@ use crate::{
     ledger::{Finished, Ledger},
     lifecycle,
     plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
+    ports,
     replicas::replicas,
     snapshot::PodPhase,
     standing::Standing,
@@ -68,7 +69,8 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
         return Decision::unsaid(vec![delete], Wake::OnChange);
     }
     let (mut actions, mut waiting) = match verdict.outcome {
-        Outcome::Open if needs_ports(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
+        // Nothing is made before it is written down which ports are the job's.
+        Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
         Outcome::Open => open(snapshot, plan, &standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
@@ -105,17 +107,12 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     Decision { actions, report, waiting, wake: wake.min(until_expired) }
 }
 
-/// Nothing is made before it is written down which ports are the job's.
-fn needs_ports(snapshot: &Snapshot, plan: &Plan) -> bool {
-    plan.host_ports > 0 && snapshot.ledger.host_ports.is_none()
-}
-
 fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
-    if !needs_ports(snapshot, plan) {
+    if !ports::lacks(snapshot, plan) {
         return None;
     }
     match snapshot.set_aside {
-        None => Some(Waiting::HostPorts { count: plan.host_ports }),
+        None => Some(Waiting::HostPorts { count: plan.host_ports, why: snapshot.no_ports.unwrap_or_default() }),
         Some(_) => snapshot.pruned.then(|| Waiting::StatusPruned { crd: snapshot.kind.crd() }),
     }
 }
@@ -175,9 +172,7 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
             None => {}
         }
     }
-    if plan.host_ports > 0 {
-        ledger.host_ports = ledger.host_ports.or(snapshot.set_aside);
-    }
+    ledger.host_ports = ports::next(snapshot, plan, verdict.outcome);
     if verdict.outcome != Outcome::Open {
         let at = cleanup::ended_at(snapshot, &verdict.status);
         ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome, at));

@@ -123,6 +123,14 @@ pub struct HostPorts {
     pub count: u32,
 }
 
+impl HostPorts {
+    /// This port is one of them.
+    #[must_use]
+    pub fn contains(&self, port: u32) -> bool {
+        port >= self.first && port - self.first < self.count
+    }
+}
+
 impl Ledger {
     /// The ledger in a status, if it belongs to the job with this uid; else an empty one of that job.
     #[must_use]

@@ -20,6 +20,7 @@ pub mod outlook;
 pub mod ownership;
 pub mod plan;
 mod pointer;
+pub mod ports;
 #[cfg(test)]
 mod properties;
 pub mod rejection;

@@ -4,6 +4,7 @@ use crate::{
     ledger::{HostPorts, Ledger},
     names,
     plan::{Backing, FieldError, JobKind, Role},
+    ports::NoPorts,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct Snapshot {
     /// Ports of the nodes that the host has set aside for this job and the ledger does not hold yet.
     #[serde(default)]
     pub set_aside: Option<HostPorts>,
+    /// Why it has set none aside, where the job needs some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_ports: Option<NoPorts>,
     /// The installed CRD drops the ledger: the status that was written last came back without it.
     #[serde(default)]
     pub pruned: bool,

@@ -94,6 +94,7 @@ pub fn snapshot(job: Job) -> Snapshot {
         taken: BTreeSet::new(),
         digest: "d".into(),
         set_aside: None,
+        no_ports: None,
         pruned: false,
         namespace_terminating: false,
     }

@@ -1,6 +1,6 @@
 //! Why nothing, or no more, was done.
 
-use crate::plan::Reached;
+use crate::{plan::Reached, ports::NoPorts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,10 +60,13 @@ pub enum Waiting {
         /// Its name.
         namespace: String,
     },
-    /// No block of the nodes' ports is free.
+    /// There is no block of the nodes' ports for the job.
     HostPorts {
         /// How many it takes.
         count: u32,
+        /// Why there are none for this job.
+        #[serde(default)]
+        why: NoPorts,
     },
     /// An object that removes itself some time after it has ended is gone, and nobody saw how it ended.
     Lost {
@@ -165,7 +168,7 @@ impl fmt::Display for Waiting {
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "nothing: the namespace {namespace} is being deleted, and nothing can be created in it")
             }
-            Self::HostPorts { count } => write!(f, "{count} consecutive ports of the nodes that are no other job's"),
+            Self::HostPorts { count, why } => write!(f, "{count} consecutive ports of the nodes; {why}"),
             Self::Lost { kind, name } => write!(
                 f,
                 "{} is gone by its time to live and nobody saw how it ended; it is not run again",

@@ -5,7 +5,7 @@ use crate::{
     apply,
     args::{OperatorArgs, PluginConfig},
     clock::Clock,
-    crds, delivery,
+    crds, delivery, host_ports,
     lease::{Election, Gate, LeaseName},
     metrics::Metrics,
     operator::{Ended, Operator, Options},
@@ -49,7 +49,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         namespace: args.namespace,
         clock,
         seed: seed()?,
-        host_ports: args.host_port_range,
+        host_ports: host_ports::Limits::new(args.host_port_range, args.host_ports_per_namespace),
         field_validation: args.field_validation,
         election,
         delivery: Some(delivery::Options {

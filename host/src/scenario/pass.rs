@@ -92,7 +92,7 @@ fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
         return Answer::Faulted(fault.clone());
     }
     // The host finds ports that no other job has; here there is no other.
-    let ports = |_: &str, count| Some(HostPorts { first: FIRST_PORT, count });
+    let ports = |count| Ok(HostPorts { first: FIRST_PORT, count });
     block_on(world.plugins.ask(snapshot, ports)).answer
 }
 

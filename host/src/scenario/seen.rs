@@ -29,6 +29,7 @@ impl World {
         Some(Snapshot {
             set_aside: None,
             unreadable: None,
+            no_ports: None,
             pruned: self.published.as_ref().is_some_and(Published::is_pruned),
             namespace_terminating: false,
             now: self.now,

@@ -64,7 +64,7 @@ struct Labels<'a> {
 pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
     let there = seen.child(KEY).and_then(|child| child.field("/data"));
     let port = port(job, there.as_ref());
-    let data = data(job, seen, port, gloo_port(port, there.as_ref()))?;
+    let data = data(job, seen, port, there.as_ref())?;
     let agrees = |key: &str| there.as_ref().map(|there| there[key].as_str()) == Some(data.get(key).map(String::as_str));
     let endpoints =
         ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
@@ -91,16 +91,17 @@ pub(crate) fn readable(job: &Job, seen: &Observation) -> Result<(), Refusal> {
 }
 
 /// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the ports that
-/// the host has set aside or that a Service has.
+/// the host has set aside or that a Service has. None for a job on its nodes' network that has none: without replicas, the
+/// ports that it had may be another's.
 ///
 /// Better: the original draws it from 36000 to 55999, which overlaps the ephemeral range, and in Service mode draws one
 /// that its endpoint lists contradict.
-fn port(job: &Job, there: Option<&Value>) -> u32 {
+fn port(job: &Job, there: Option<&Value>) -> Option<u32> {
     let kept = there.and_then(|data| data["PADDLE_PORT"].as_str()).and_then(|port| port.parse().ok());
     match job.spec.intranet() {
-        Intranet::Service => PORT,
-        Intranet::PodIp => kept.unwrap_or(PORT),
-        Intranet::Host => kept.or(job.view.host_ports).unwrap_or(PORT),
+        Intranet::Service => Some(PORT),
+        Intranet::PodIp => kept.or(Some(PORT)),
+        Intranet::Host => job.view.host_ports.and(kept).or(job.view.host_ports),
     }
 }
 
@@ -110,12 +111,12 @@ fn gloo_port(port: u32, there: Option<&Value>) -> u32 {
     kept.unwrap_or(port + GLOO_OFFSET)
 }
 
-fn data(job: &Job, seen: &Observation, port: u32, gloo_port: u32) -> Option<Data> {
+fn data(job: &Job, seen: &Observation, port: Option<u32>, there: Option<&Value>) -> Option<Data> {
     let mut data = Data::new();
     data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
-    data.insert("PADDLE_PORT", port.to_string());
+    data.extend(port.map(|port| ("PADDLE_PORT", port.to_string())));
     for role in job.spec.roles().filter(|role| role.replicas() > 0) {
-        let hosts = hosts(job, seen, &role)?;
+        let (hosts, port) = (hosts(job, seen, &role)?, port?);
         let endpoints = hosts.iter().map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
         match role.name {
             "ps" => {
@@ -123,7 +124,7 @@ fn data(job: &Job, seen: &Observation, port: u32, gloo_port: u32) -> Option<Data
                 if let (Some(gloo @ 1..), Some(first)) = (job.spec.with_gloo, hosts.first()) {
                     data.insert("PADDLE_WITH_GLOO", gloo.to_string());
                     data.insert("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
-                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{gloo_port}"));
+                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", gloo_port(port, there)));
                 }
             }
             "worker" => {
@@ -245,6 +246,21 @@ mod tests {
             (&data["PADDLE_PORT"], &data["PADDLE_GLOO_HTTP_ENDPOINT"]),
             (&json!("36000"), &json!("wide-ps-0:36018"))
         );
+    }
+
+    // A11: without replicas a job has no ports of the nodes, and says none that another job may have by now.
+    #[test]
+    fn host_mode_lists_the_ports_that_the_job_has() {
+        let mut scaled = job(&json!({ "intranet": "Host", "worker": role(2) }));
+        let mut seen = testkit::seen(four_pods().pods.split_off(2));
+        assert_eq!(body(&scaled, &seen), None, "it is given ports first");
+        scaled.view.host_ports = Some(35_040);
+        let there = body(&scaled, &seen).unwrap();
+        assert_eq!(there["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:35040,10.0.0.21:35040");
+        let idle = job(&json!({ "intranet": "Host", "worker": role(0) }));
+        seen = testkit::seen(vec![]);
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", there["data"].clone())])];
+        assert_eq!(body(&idle, &seen).unwrap()["data"], json!({ "TRAINER_PORTS_NUM": "20" }));
     }
 
     // A12: heterogeneous workers, under both names (X).

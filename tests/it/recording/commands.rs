@@ -8,6 +8,7 @@ use crate::{
 use decide::{
     decide,
     plan::Answer,
+    ports::NoPorts,
     snapshot::{Pod, PodPhase},
     testkit,
 };
@@ -48,7 +49,7 @@ fn hostile_pass(name: &str, running: bool) -> Pass {
     let name = format!("{name}-worker-0");
     let pod = Pod { uid: "uid-of-pod".into(), ..testkit::pod(&name, &job.uid, PodPhase::Running) };
     snapshot.pods.extend(running.then(|| Arc::new(pod)));
-    let Asked { answer, outlook } = block_on(plugins.ask(&mut snapshot, |_, _| None));
+    let Asked { answer, outlook } = block_on(plugins.ask(&mut snapshot, |_| Err(NoPorts::NoneFree)));
     let decision = decide(&snapshot, &answer);
     Pass { plugin: "hostile".into(), config: "{}".into(), snapshot, outlook, answer, decision }
 }

@@ -1,7 +1,7 @@
 //! The same plugins, asked where nothing that lives notices: by other hosts, by replays, about candidates.
 
 use super::{Loaded, Memo, Plugins, REMEMBERED};
-use decide::{Snapshot, plan::Answer};
+use decide::{Snapshot, plan::Answer, ports::NoPorts};
 use std::sync::{Arc, Mutex, RwLock};
 
 impl Plugins {
@@ -48,6 +48,6 @@ impl Plugins {
     pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
         let mut snapshot = snapshot.clone();
         digest.clone_into(&mut snapshot.digest);
-        self.beside().ask(&mut snapshot, |_, _| None).await.answer
+        self.beside().ask(&mut snapshot, |_| Err(NoPorts::NoneFree)).await.answer
     }
 }

@@ -1,0 +1,175 @@
+//! Ports of the nodes: which jobs need some, and when they give them back.
+
+use crate::{
+    Snapshot,
+    decision::{Decision, Report},
+    ledger::HostPorts,
+    plan::{Outcome, Plan},
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a job is given no ports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NoPorts {
+    /// Other jobs have too many.
+    #[default]
+    NoneFree,
+    /// The jobs of its namespace would have more than they may.
+    Quota {
+        /// How many they have.
+        used: u32,
+        /// How many they may have.
+        most: u32,
+    },
+}
+
+impl fmt::Display for NoPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoneFree => f.write_str("other jobs have too many"),
+            Self::Quota { used, most } => {
+                write!(f, "jobs of this namespace have {used} of the {most} that they may have")
+            }
+        }
+    }
+}
+
+/// The job needs ports of its own before anything is made of it: its plan asks for some, replicas are wanted now, and its
+/// ledger has no block of this size.
+#[must_use]
+pub fn lacks(snapshot: &Snapshot, plan: &Plan) -> bool {
+    plan.host_ports > 0 && wants_replicas(snapshot, plan) && held(snapshot, plan).is_none()
+}
+
+/// The ports that the job has from here on: those of replicas that exist or are wanted now.
+pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option<HostPorts> {
+    let wants = outcome == Outcome::Open && wants_replicas(snapshot, plan);
+    if wants || has_live_pods(snapshot) { held(snapshot, plan).or(snapshot.set_aside) } else { None }
+}
+
+/// Whether a job keeps its ports after this decision. A rejected job does as long as anything of it is there that may say
+/// them; one whose plugin fails does.
+#[must_use]
+pub fn keeps(snapshot: &Snapshot, decision: &Decision) -> bool {
+    match &decision.report {
+        Report::Verdict { ledger, .. } => ledger.host_ports.is_some(),
+        Report::Trouble(trouble) if trouble.condition == "Rejected" => {
+            has_live_pods(snapshot) || !snapshot.children.is_empty()
+        }
+        Report::Trouble(_) => true,
+        Report::Unchanged => has_live_pods(snapshot),
+    }
+}
+
+fn held(snapshot: &Snapshot, plan: &Plan) -> Option<HostPorts> {
+    snapshot.ledger.host_ports.filter(|ports| ports.count == plan.host_ports)
+}
+
+fn wants_replicas(snapshot: &Snapshot, plan: &Plan) -> bool {
+    !snapshot.suspended() && plan.roles.iter().any(|role| role.replicas > 0)
+}
+
+fn has_live_pods(snapshot: &Snapshot) -> bool {
+    snapshot.pods.iter().any(|pod| !pod.phase.is_terminal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        decide,
+        plan::{Answer, Backing, Clean, Policy, Rejection, Role, Success, Verdict},
+        snapshot::PodPhase,
+        testkit::{self, text},
+    };
+    use serde_json::json;
+    use std::{collections::BTreeMap, sync::Arc};
+
+    const PORTS: HostPorts = HostPorts { first: 100, count: 20 };
+
+    fn plan(replicas: u32) -> Plan {
+        let worker = Role {
+            name: "worker".into(),
+            replicas,
+            backing: Backing::Pods,
+            pod_name: text(&["JOB", "-worker-", "INDEX"]),
+            hostname: None,
+            subdomain: None,
+            template: json!({}),
+            template_at: None,
+            env: vec![],
+            labels: vec![],
+            fill: vec![],
+            success: Success::Final,
+            after: vec![],
+        };
+        let clean = Clean::Keep;
+        let policy = Policy { clean_on_success: clean, clean_on_failure: clean, clean_on_suspend: clean, ttl: None };
+        Plan { roles: vec![worker], objects: vec![], secrets: vec![], host_ports: 20, policy, warnings: vec![] }
+    }
+
+    /// A job whose ledger has these ports, with a pod in this phase if any.
+    fn job(has: Option<HostPorts>, pod: Option<PodPhase>) -> Snapshot {
+        let mut snapshot = testkit::snapshot(testkit::job("job", "uid"));
+        snapshot.ledger.host_ports = has;
+        snapshot.pods.extend(pod.map(|phase| Arc::new(testkit::pod("job-worker-0", "uid", phase))));
+        snapshot
+    }
+
+    fn decided(snapshot: &Snapshot, plan: Plan, outcome: Outcome) -> Decision {
+        let verdict = Verdict { status: json!({}), headline: "x".into(), outcome, events: vec![] };
+        decide(snapshot, &Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), verdict })
+    }
+
+    fn has_after(snapshot: &Snapshot, replicas: u32, outcome: Outcome) -> Option<HostPorts> {
+        let decision = decided(snapshot, plan(replicas), outcome);
+        let Report::Verdict { ledger, .. } = &decision.report else { panic!("{decision:?}") };
+        assert_eq!(keeps(snapshot, &decision), ledger.host_ports.is_some());
+        ledger.host_ports
+    }
+
+    #[test]
+    fn a_job_has_ports_while_replicas_exist_or_are_wanted() {
+        use Outcome::{Open, Succeeded};
+        use PodPhase::{Running, Succeeded as Ended};
+        let has = |pod| job(Some(PORTS), pod);
+        assert_eq!(has_after(&has(None), 1, Open), Some(PORTS));
+        assert_eq!(has_after(&has(None), 0, Open), None);
+        assert_eq!(has_after(&has(Some(Running)), 0, Open), Some(PORTS));
+        assert_eq!(has_after(&has(Some(Running)), 1, Succeeded), Some(PORTS));
+        assert_eq!(has_after(&has(Some(Ended)), 1, Succeeded), None);
+        let mut suspended = has(None);
+        Arc::make_mut(&mut suspended.job).spec = json!({ "suspend": true });
+        assert_eq!(has_after(&suspended, 1, Open), None);
+        let misfit = Some(HostPorts { count: 1, ..PORTS });
+        assert_eq!(has_after(&job(misfit, None), 1, Open), None, "not the size that the plan asks for");
+    }
+
+    #[test]
+    fn a_job_is_given_ports_when_replicas_are_wanted_and_waits_for_them_with_the_reason() {
+        let job = job(None, None);
+        assert!(lacks(&job, &plan(1)) && !lacks(&job, &plan(0)));
+        assert!(!lacks(&job, &Plan { host_ports: 0, ..plan(1) }));
+        let given = Snapshot { set_aside: Some(PORTS), ..job.clone() };
+        assert_eq!(has_after(&given, 1, Outcome::Open), Some(PORTS));
+        assert!(decided(&given, plan(1), Outcome::Open).actions.is_empty(), "it is written down first");
+        let refused = Snapshot { no_ports: Some(NoPorts::Quota { used: 90, most: 100 }), ..job };
+        assert_eq!(
+            decided(&refused, plan(1), Outcome::Open).waiting[0].to_string(),
+            "20 consecutive ports of the nodes; jobs of this namespace have 90 of the 100 that they may have"
+        );
+    }
+
+    #[test]
+    fn a_rejected_job_keeps_ports_that_something_of_it_may_say() {
+        let rejected = |snapshot: &Snapshot| {
+            let rejection = Rejection::Unsupported("no".into());
+            keeps(snapshot, &decide(snapshot, &Answer::Rejected(rejection)))
+        };
+        assert!(!rejected(&job(Some(PORTS), None)));
+        assert!(!rejected(&job(Some(PORTS), Some(PodPhase::Failed))));
+        assert!(rejected(&job(Some(PORTS), Some(PodPhase::Running))));
+    }
+}

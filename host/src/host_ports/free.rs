@@ -1,0 +1,111 @@
+//! Ports that are nobody's, as runs of consecutive ones.
+
+use decide::ledger::HostPorts;
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+/// Disjoint runs that do not touch: the first port of each, and the one after its last.
+#[derive(Debug)]
+pub(super) struct Free {
+    range: RangeInclusive<u32>,
+    runs: BTreeMap<u32, u32>,
+}
+
+impl Free {
+    /// All of this range.
+    pub(super) fn all(range: &RangeInclusive<u32>) -> Self {
+        Self { range: range.clone(), runs: BTreeMap::from([(*range.start(), *range.end() + 1)]) }
+    }
+
+    /// The first of the lowest ports of which so many are free in a row.
+    pub(super) fn lowest(&self, count: u32) -> Option<u32> {
+        self.runs.iter().find(|(first, end)| *end - *first >= count).map(|(first, _)| *first)
+    }
+
+    /// All of these are free.
+    pub(super) fn contains(&self, ports: HostPorts) -> bool {
+        let before = self.runs.range(..=ports.first).next_back();
+        before.is_some_and(|(_, end)| ports.first + ports.count <= *end)
+    }
+
+    /// None of these is free from here on.
+    pub(super) fn take(&mut self, ports: HostPorts) {
+        let (first, end) = (ports.first, ports.first + ports.count);
+        let touched: Vec<_> =
+            self.runs.range(..end).rev().take_while(|(_, it)| **it > first).map(|(a, b)| (*a, *b)).collect();
+        for (from, to) in touched {
+            self.runs.remove(&from);
+            self.run(from, first);
+            self.run(end, to);
+        }
+    }
+
+    /// Those of these that are in the range are free from here on.
+    pub(super) fn add(&mut self, ports: HostPorts) {
+        let mut first = ports.first.max(*self.range.start());
+        let mut end = (ports.first + ports.count).min(*self.range.end() + 1);
+        if first >= end {
+            return;
+        }
+        if let Some((from, to)) = self.runs.range(..first).next_back().map(|(a, b)| (*a, *b))
+            && to == first
+        {
+            self.runs.remove(&from);
+            first = from;
+        }
+        if let Some(to) = self.runs.remove(&end) {
+            end = to;
+        }
+        self.run(first, end);
+    }
+
+    fn run(&mut self, first: u32, end: u32) {
+        if first < end {
+            self.runs.insert(first, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::{
+        ChaCha8Rng,
+        rand_core::{RngCore, SeedableRng},
+    };
+    use std::collections::BTreeSet;
+
+    const RANGE: RangeInclusive<u32> = 100..=115;
+
+    fn runs_of(free: &BTreeSet<u32>) -> BTreeMap<u32, u32> {
+        let starts = free.iter().filter(|port| !free.contains(&(*port - 1)));
+        starts.map(|first| (*first, (*first..).find(|port| !free.contains(port)).unwrap())).collect()
+    }
+
+    fn all_of(ports: HostPorts) -> impl Iterator<Item = u32> {
+        ports.first..ports.first + ports.count
+    }
+
+    #[test]
+    fn runs_are_those_of_a_set_of_ports() {
+        let mut draw = ChaCha8Rng::seed_from_u64(1);
+        let (mut free, mut set) = (Free::all(&RANGE), RANGE.collect::<BTreeSet<u32>>());
+        let mut held: Vec<HostPorts> = vec![];
+        for _ in 0..2000 {
+            let ports = HostPorts { first: 90 + draw.next_u32() % 30, count: 1 + draw.next_u32() % 8 };
+            let disjoint = held.iter().all(|other| all_of(*other).all(|port| all_of(ports).all(|new| new != port)));
+            assert_eq!(free.contains(ports), all_of(ports).all(|port| set.contains(&port)));
+            if disjoint {
+                free.take(ports);
+                set.retain(|port| !ports.contains(*port));
+                held.push(ports);
+            } else {
+                let back = held.swap_remove(draw.next_u32() as usize % held.len());
+                free.add(back);
+                set.extend(all_of(back).filter(|port| RANGE.contains(port)));
+            }
+            assert_eq!(free.runs, runs_of(&set));
+            let lowest = runs_of(&set).into_iter().find(|(first, end)| end - first >= ports.count);
+            assert_eq!(free.lowest(ports.count), lowest.map(|(first, _)| first));
+        }
+    }
+}
