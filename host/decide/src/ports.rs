@@ -114,6 +114,7 @@ mod tests {
     fn job(has: Option<HostPorts>, pod: Option<PodPhase>) -> Snapshot {
         let mut snapshot = testkit::snapshot(testkit::job("job", "uid"));
         snapshot.ledger.host_ports = has;
+        snapshot.ledger.headline = "y".into();
         snapshot.pods.extend(pod.map(|phase| Arc::new(testkit::pod("job-worker-0", "uid", phase))));
         snapshot
     }

@@ -68,7 +68,9 @@ pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
     let agrees = |key: &str| there.as_ref().map(|there| there[key].as_str()) == Some(data.get(key).map(String::as_str));
     let endpoints =
         ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
-    if there.is_some() && endpoints.into_iter().all(agrees) {
+    // A port that is there stays, unless it is not the job's any more.
+    let port_stays = port.is_some() || agrees("PADDLE_PORT");
+    if there.is_some() && port_stays && endpoints.into_iter().all(agrees) {
         return None;
     }
     Some(json_text(&ConfigMap { metadata: Metadata { labels: Labels { name: job.name() } }, data }))
@@ -260,7 +262,11 @@ mod tests {
         let idle = job(&json!({ "intranet": "Host", "worker": role(0) }));
         seen = testkit::seen(vec![]);
         seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", there["data"].clone())])];
-        assert_eq!(body(&idle, &seen).unwrap()["data"], json!({ "TRAINER_PORTS_NUM": "20" }));
+        let emptied = body(&idle, &seen).unwrap();
+        assert_eq!(emptied["data"], json!({ "TRAINER_PORTS_NUM": "20" }));
+        let said = json!({ "PADDLE_PORT": "35040", "TRAINER_PORTS_NUM": "20" });
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", said)])];
+        assert_eq!(body(&idle, &seen), Some(emptied));
     }
 
     // A12: heterogeneous workers, under both names (X).
