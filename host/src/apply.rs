@@ -42,7 +42,10 @@ pub const FIELD_MANAGER: &str = "troupe";
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
-const IN_FLIGHT: usize = 64;
+const IN_FLIGHT: usize = 80;
+
+/// Requests under way at once for jobs of one namespace: slow ones leave room for others.
+const IN_FLIGHT_OF_ONE: usize = 64;
 
 /// What the bodies of all requests under way take up, in bytes of memory. A larger body goes alone.
 const BODIES: u32 = 16 << 20;
@@ -159,7 +162,7 @@ impl Writer {
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
         let room = Semaphore::new(BODIES as usize);
-        let turns = Turns::new(IN_FLIGHT);
+        let turns = Turns::new(IN_FLIGHT, IN_FLIGHT_OF_ONE);
         Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
     }
 
@@ -219,7 +222,7 @@ impl Writer {
 
     /// Makes a write, and returns what the API server warned of.
     async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
-        let _turn = self.turns.wait(rank(action)).await;
+        let _turn = self.turns.wait(rank(action), &key.namespace).await;
         let resource = self.resource(key, ground.snapshot, action);
         let one = One { key, ground, resource: &resource, action };
         match &action.write {

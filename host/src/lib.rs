@@ -21,6 +21,7 @@ pub mod delivery;
 mod departed;
 pub mod host_ports;
 mod keys;
+mod lanes;
 pub mod layout;
 pub mod lease;
 pub mod metrics;

@@ -12,7 +12,7 @@ use crate::{
     passes::Passes,
     plugin::Plugins,
     publish::Publisher,
-    queue::Queue,
+    queue::{PASSES, Queue},
     reconcile::Context,
     stores::{JobKey, Listed, Stores},
     supervise::{AbortOnDrop, Restarts, supervise},
@@ -32,9 +32,6 @@ use std::{
 };
 use tokio::{task::JoinSet, time::Instant};
 use tracing::{Instrument, debug, error, info, info_span, warn};
-
-/// Passes under way at once. Most of them wait for their writes; what is under way of those has a limit of its own.
-const WORKERS: usize = 64;
 
 /// How a host is set up.
 pub struct Options {
@@ -228,7 +225,7 @@ impl Operator {
                 () = &mut lost => break Ended::LeaseLost,
                 () = self.context.stores.grown() => self.watch_more(&mut watches),
                 Some(_) = passes.join_next() => {}
-                key = self.context.queue.next(), if passes.len() < WORKERS => {
+                key = self.context.queue.next(), if passes.len() < PASSES => {
                     let context = self.context.clone();
                     passes.spawn(async move { context.pass(key).await });
                 }

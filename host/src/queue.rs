@@ -1,9 +1,12 @@
 //! Which job is looked at next: each key at most once, one pass of a job at a time, namespaces in turn, and not
 //! before the time that a pass asked for.
 
-use crate::stores::JobKey;
+use crate::{
+    lanes::{Lanes, Shares},
+    stores::JobKey,
+};
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,6 +18,12 @@ const PACE: u32 = 20;
 /// However long a pass took, the next one waits no longer than this.
 const LONGEST_PACE: Duration = Duration::from_secs(1);
 
+/// Passes under way at once. Most of them wait for their writes; what is under way of those has a limit of its own.
+pub(crate) const PASSES: usize = 80;
+
+/// Passes under way at once over jobs of one namespace: slow ones leave room for others.
+const PASSES_OF_ONE: usize = 64;
+
 /// Keys of jobs to be looked at.
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -22,11 +31,10 @@ pub struct Queue {
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    /// Ready keys by namespace, and whose turn it is.
-    ready: BTreeMap<String, VecDeque<JobKey>>,
-    turns: VecDeque<String>,
+    ready: Lanes<JobKey>,
+    shares: Shares,
     queued: BTreeSet<JobKey>,
     /// In a pass, and whether something happened to it meanwhile.
     running: BTreeMap<JobKey, bool>,
@@ -130,6 +138,21 @@ impl Queue {
     }
 }
 
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            ready: Lanes::default(),
+            shares: Shares::of(PASSES_OF_ONE),
+            queued: BTreeSet::new(),
+            running: BTreeMap::new(),
+            later: BTreeSet::new(),
+            later_at: BTreeMap::new(),
+            not_before: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+}
+
 impl Inner {
     fn add(&mut self, key: JobKey, now: Instant) {
         if let Some(dirty) = self.running.get_mut(&key) {
@@ -150,11 +173,8 @@ impl Inner {
         if !self.queued.insert(key.clone()) {
             return;
         }
-        let lane = self.ready.entry(key.namespace.clone()).or_default();
-        if lane.is_empty() {
-            self.turns.push_back(key.namespace.clone());
-        }
-        lane.push_back(key);
+        let namespace = key.namespace.clone();
+        self.ready.push(&namespace, key);
     }
 
     fn add_later(&mut self, key: JobKey, at: Instant) {
@@ -194,20 +214,15 @@ impl Inner {
     }
 
     fn pop(&mut self) -> Option<JobKey> {
-        let namespace = self.turns.pop_front()?;
-        let lane = self.ready.get_mut(&namespace)?;
-        let key = lane.pop_front()?;
-        if lane.is_empty() {
-            self.ready.remove(&namespace);
-        } else {
-            self.turns.push_back(namespace);
-        }
+        let (namespace, key) = self.ready.pop(&self.shares)?;
+        self.shares.begin(&namespace);
         self.queued.remove(&key);
         self.running.insert(key.clone(), false);
         Some(key)
     }
 
     fn finish(&mut self, key: &JobKey) {
+        self.shares.end(&key.namespace);
         if self.running.remove(key) == Some(true) {
             self.add(key.clone(), Instant::now());
         }
@@ -217,6 +232,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     fn key(namespace: &str, name: &str) -> JobKey {
         JobKey { kind: 0, namespace: namespace.into(), name: name.into() }
@@ -231,6 +247,21 @@ mod tests {
         let order = [queue.next().await.name, queue.next().await.name, queue.next().await.name];
         assert_eq!(order, ["1", "3", "2"]);
         assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_passes_of_one_namespace_leave_room_for_others() {
+        let queue = Queue::default();
+        (0..PASSES).for_each(|job| queue.add(key("a", &job.to_string())));
+        let mut under_way = Vec::new();
+        while let Some(job) = queue.next().now_or_never() {
+            under_way.push(job);
+        }
+        assert_eq!(under_way.len(), PASSES_OF_ONE);
+        queue.add(key("b", "1"));
+        assert_eq!(queue.next().await.namespace, "b");
+        queue.done(&under_way[0], Duration::ZERO);
+        assert_eq!(queue.next().await.namespace, "a");
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,3 +36,20 @@ fn the_same_seed_gives_the_same_log() {
     }
     assert_ne!(campaign::run(7, &plugins).unwrap().log_hash, campaign::run(8, &plugins).unwrap().log_hash);
 }
+
+// A namespace that does nothing wrong is served as if it were alone.
+#[test]
+fn two_thousand_jobs_of_one_namespace_delay_the_first_pod_of_another_by_a_fifth_at_most() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let plugins = campaign::plugins().unwrap();
+    let [alone, beside] = [0, 2000].map(|jobs| runtime().block_on(campaign::crowd(jobs, &plugins)));
+    let ratio = beside.mean().as_secs_f64() / alone.mean().as_secs_f64();
+    eprintln!(
+        "alone {:?}, beside the crowd {:?}, {} of it left: {ratio:.2}",
+        alone.mean(),
+        beside.mean(),
+        beside.crowd_left
+    );
+    assert!(beside.crowd_left > 0, "the crowd was still waiting");
+    assert!(ratio <= 1.2, "{ratio:.2}");
+}

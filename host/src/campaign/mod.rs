@@ -1,6 +1,7 @@
 //! Seeded campaigns: the real host and the real plugins on the simulator, under faults and crashes, with invariants
 //! checked after every write. The same seed gives the same log.
 
+mod crowd;
 mod invariants;
 mod workload;
 
@@ -10,6 +11,7 @@ use crate::{
     passes::Noted,
     plugin::{LoadError, Plugins, Seam},
 };
+pub use crowd::{Seen, crowd};
 use invariants::Invariants;
 use sim::{Faults, Kind, Life, Sim};
 use std::{

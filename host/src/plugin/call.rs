@@ -267,7 +267,9 @@ impl Open<'_> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.caller.tally.note(self.asked.plugin, &self.calls);
-        self.asked.allowances.charge(self.asked.plugin, self.calls.iter().map(|call| call.fuel).sum());
+        let burnt = self.calls.iter().map(|call| call.fuel).sum();
+        let namespace = self.shown.job.map_or("", JobInput::namespace);
+        self.asked.allowances.charge(self.asked.plugin, namespace, burnt);
     }
 }
 

@@ -151,6 +151,10 @@ impl JobInput {
         format!("{}/{}", self.view.namespace, self.view.name)
     }
 
+    pub(super) fn namespace(&self) -> &str {
+        &self.view.namespace
+    }
+
     pub(super) fn uid(&self) -> &str {
         &self.view.uid
     }

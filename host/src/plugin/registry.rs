@@ -377,7 +377,7 @@ impl Plugins {
         let (caller, asked, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.plan_sampled(asked.asked(&allowances), &shown.input, shown.key);
-        let plan = self.seat.run(&plugin.share, work).await?;
+        let plan = self.seat.run(&plugin.share, &job.namespace, work).await?;
         let vetted = (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan);
         vetted.map_err(|objection| plugin.objects("plan", objection))?;
         Ok(plan)
@@ -385,7 +385,7 @@ impl Plugins {
 
     /// Lets a question pass, unless the plugin has used up its fuel or failed too often.
     fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), NoPlan> {
-        self.allowances.admit(case.plugin, plugin.limits.fuel_per_minute, case.now)?;
+        self.allowances.admit(case.plugin, &case.job.namespace, plugin.limits.fuel_per_minute, case.now)?;
         self.breakers.admit(case)
     }
 
@@ -429,7 +429,7 @@ impl Plugins {
         let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
-        let said = self.seat.run(&plugin.share, work).await.and_then(|(bodies, verdict)| {
+        let said = self.seat.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
             decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
                 .map_err(|objection| plugin.objects("bind", objection))?;
             Ok((bodies, verdict))

@@ -1,6 +1,7 @@
 //! Where calls of plugins run: the one difference between production and everything that must repeat.
 
 use super::compile::SLOTS;
+use crate::turns::{Rank, Turns};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
@@ -41,9 +42,10 @@ pub(super) enum Seat {
     Beside(Arc<Semaphore>),
 }
 
-/// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others.
+/// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others. The namespaces
+/// whose jobs it is asked about take turns.
 #[derive(Debug, Clone)]
-pub(super) struct Share(Arc<Semaphore>);
+pub(super) struct Share(Turns);
 
 /// By the plugin's name, with their sizes: all digests of a plugin have one share.
 type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
@@ -70,7 +72,7 @@ impl Seat {
 
     /// A plugin's share: so many seats, or all but one. It is the one that the plugin has, unless its size is another now.
     pub(super) fn share(&self, plugin: &str, concurrency: Option<usize>) -> Share {
-        let of_size = |size| Share(Arc::new(Semaphore::new(size)));
+        let of_size = |size| Share(Turns::new(size, size));
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
         let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
         let mut shares = shares.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,11 +85,16 @@ impl Seat {
 
     /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the
     /// work is done.
-    pub(super) async fn run<T: Send + 'static>(&self, share: &Share, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        share: &Share,
+        namespace: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         let (own, seats) = match self {
             Self::Inline => return work(),
             // A plugin's calls wait for each other before they wait for those of others.
-            Self::Blocking { seats, .. } => (Some(Arc::clone(&share.0).acquire_owned().await), seats),
+            Self::Blocking { seats, .. } => (Some(share.0.wait(Rank::Rest, namespace).await), seats),
             Self::Beside(seat) => (None, seat),
         };
         let seat = Arc::clone(seats).acquire_owned().await;
@@ -106,7 +113,14 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
     use std::sync::mpsc;
+
+    /// How many calls could begin.
+    fn free(share: &Share) -> usize {
+        let takes = || share.0.wait(Rank::Rest, "a").now_or_never();
+        std::iter::from_fn(takes).collect::<Vec<_>>().len()
+    }
 
     #[test]
     fn a_plugin_that_holds_all_of_its_seats_leaves_one_for_others() {
@@ -123,13 +137,13 @@ mod tests {
                     started.send(()).unwrap();
                     ends.lock().unwrap().recv().unwrap();
                 };
-                runtime.spawn(async move { seat.run(&greedy, wait).await })
+                runtime.spawn(async move { seat.run(&greedy, "a", wait).await })
             })
             .collect();
         starts.recv().unwrap();
         starts.recv().unwrap();
-        assert_eq!(runtime.block_on(seat.run(&modest, || "served")), "served");
-        assert_eq!(greedy.0.available_permits(), 0);
+        assert_eq!(runtime.block_on(seat.run(&modest, "a", || "served")), "served");
+        assert_eq!(free(&greedy), 0);
         // All ends first: the calls take their seats in an order of their own.
         (0..calls.len()).for_each(|_| end.send(()).unwrap());
         calls.into_iter().for_each(|call| runtime.block_on(call).unwrap());
@@ -137,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_share_is_at_least_one_seat_and_at_most_all() {
-        let permits = |at_once, own| Seat::new(Seam::Blocking { at_once }).share("p", own).0.available_permits();
+        let permits = |at_once, own| free(&Seat::new(Seam::Blocking { at_once }).share("p", own));
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 
@@ -148,8 +162,8 @@ mod tests {
         let share = seat.share("p", None);
         let (end, ends) = mpsc::channel::<()>();
         let (beside, own) = (seat.beside(), share.clone());
-        let slow = runtime.spawn(async move { beside.run(&own, move || ends.recv().unwrap()).await });
-        assert_eq!(runtime.block_on(seat.run(&share, || "served")), "served");
+        let slow = runtime.spawn(async move { beside.run(&own, "a", move || ends.recv().unwrap()).await });
+        assert_eq!(runtime.block_on(seat.run(&share, "a", || "served")), "served");
         end.send(()).unwrap();
         runtime.block_on(slow).unwrap();
     }
@@ -157,10 +171,9 @@ mod tests {
     #[test]
     fn all_digests_of_a_plugin_have_one_share() {
         let seat = Seat::new(Seam::Blocking { at_once: 8 });
-        let taken = |plugin, own| Arc::clone(&seat.share(plugin, own).0).try_acquire_many_owned(7).is_ok();
-        let held = Arc::clone(&seat.share("p", None).0).try_acquire_owned().unwrap();
-        assert!(!taken("p", None) && taken("other", None));
+        let held = seat.share("p", None).0.wait(Rank::Rest, "a").now_or_never().unwrap();
+        assert_eq!((free(&seat.share("p", None)), free(&seat.share("other", None))), (6, 7));
         drop(held);
-        assert!(taken("p", None));
+        assert_eq!(free(&seat.share("p", None)), 7);
     }
 }

@@ -36,7 +36,7 @@ impl Plugins {
             }
         };
         let work = move || on_another_thread(|| answered.iter().try_for_each(ask_again));
-        self.seat.beside().run(&plugin.share, work).await
+        self.seat.beside().run(&plugin.share, "", work).await
     }
 
     /// One plugin, loaded anew, in a host of its own.
