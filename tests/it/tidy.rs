@@ -87,7 +87,9 @@ fn every_acceptance_case_has_a_scenario() {
 #[test]
 fn the_host_names_no_framework_but_in_the_list_of_its_plugins() {
     let of_host = |path: &str| path.starts_with("host/") && (path.ends_with(".rs") || path.ends_with(".toml"));
-    let named = |path: &str| NAMED_IN.contains(&path) || path.contains("/tests/") || path.contains("/examples/");
+    // Unit tests in a file of their own may, as those in the file that they test.
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    let named = |path: &str| NAMED_IN.contains(&path) || is_test(path) || path.contains("/examples/");
     let files = without_tests(files());
     let wrong = lines_of(&files, |path, line| of_host(path) && !named(path) && names_a_framework(line));
     assert!(wrong.is_empty(), "{wrong:#?}");
