@@ -100,7 +100,7 @@ fn a_strict_host_makes_no_pod_of_a_template_with_an_unknown_field() {
     let (reason, message) = seen.condition("Waiting").unwrap();
     assert_eq!((seen.pods, reason), (0, "Refused"));
     assert!(message.contains("strict decoding error: unknown field \"spec.containers[0].imagee\""), "{message}");
-    assert_eq!(seen.told("Refused").len(), 1);
+    assert_eq!(seen.told("Create").len(), 1, "the original's word for a pod that is refused");
 }
 
 #[test]

@@ -15,11 +15,12 @@ const SHOWN: [(&str, usize, u32, u32); 3] = [("A", 1, 1, 26), ("M", 2, 1, 20), (
 const FRAMEWORKS: [&str; 5] = ["paddle", "mpi", "kubeflow", "rhino", "pytorch"];
 
 /// Where the host does name frameworks: the list of built-in plugins, and the example workloads.
-const NAMED_IN: [&str; 6] = [
+const NAMED_IN: [&str; 7] = [
     "host/Cargo.toml",
     "host/build.rs",
     "host/src/builtin_crds.rs",
     "host/src/cli/demo.rs",
+    "host/src/campaign/crowd.rs",
     "host/src/campaign/workload.rs",
     "host/src/campaign/invariants.rs",
 ];

@@ -422,7 +422,7 @@ fn a_pinned_digest_whose_config_does_not_fit_any_more_gets_no_more_than_it_was_g
         let _host = world.host();
         let held = world.held("old", "UnacceptableAnswer").await;
         assert_eq!(held["troupe"]["digest"], one);
-        assert!(held["conditions"][0]["message"].as_str().unwrap().contains("spec.grants.kinds"), "{held:#}");
+        assert!(held["conditions"][0]["message"].as_str().unwrap().contains("`spec.grants."), "{held:#}");
     });
 }
 

@@ -115,7 +115,9 @@ fn a_plugin_that_has_burnt_its_fuel_of_a_minute_waits_and_others_do_not() {
     assert!(plugins.breakers(snapshot.now).iter().all(|breaker| breaker.position == Position::Closed));
     let pause = until.duration_since(snapshot.now);
     assert!(pause <= SignedDuration::from_secs(10), "{pause}");
-    assert!(!answered(&pass(2000, pause.as_secs() / 2).0) && answered(&pass(2001, pause.as_secs() + 1).0));
+    let (early, late) = (pass(2000, pause.as_secs() / 2).0, pass(2001, pause.as_secs() + 1).0);
+    assert!(!answered(&early), "{pause}: {early:?}");
+    assert!(answered(&late), "{pause}: {late:?}");
 }
 
 fn answered(answer: &Answer) -> bool {
