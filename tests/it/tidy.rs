@@ -21,7 +21,7 @@ const NAMED_IN: [&str; 7] = [
     "host/src/builtin_crds.rs",
     "host/src/cli/demo.rs",
     "host/src/campaign/crowd.rs",
-    "host/src/campaign/workload.rs",
+    "host/src/campaign/jobs.rs",
     "host/src/campaign/invariants.rs",
 ];
 

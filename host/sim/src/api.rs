@@ -95,7 +95,11 @@ impl Server {
             self.crash(&asked, When::Before);
             return std::future::pending().await;
         }
+        if fate.is_slow() {
+            self.sim.world().trouble("slow answer");
+        }
         if fate.broken {
+            self.sim.world().trouble("connection refused");
             return Err(broken("connection refused before the request was sent"));
         }
         let reply = self.serve(&asked, &name, &fate);
@@ -107,6 +111,7 @@ impl Server {
             tokio::time::sleep(fate.wait_after).await;
         }
         if fate.lost {
+            self.sim.world().trouble("answer lost");
             return Err(broken("connection reset by peer"));
         }
         Ok(reply)
@@ -123,6 +128,8 @@ impl Server {
     fn crash(&self, asked: &Asked, when: When) {
         let place = key(&asked.namespace, &asked.name);
         let request = format!("{} {}/{place}", asked.verb, asked.resource);
+        let side = if when == When::Before { "before" } else { "after" };
+        self.sim.world().trouble(&format!("crash {side} a request"));
         self.sim.world().kill(&Crash { actor: self.actor.to_string(), request, when });
     }
 
@@ -130,7 +137,10 @@ impl Server {
     fn serve(&self, asked: &Asked, name: &str, fate: &Fate) -> Response<Answer> {
         let mut world = self.sim.world();
         let reply = match &fate.error {
-            Some(error) => Err(error.clone()),
+            Some(error) => {
+                world.trouble(&format!("refused with {}", error.code));
+                Err(error.clone())
+            }
             None => world.serve(&self.actor, asked, fate),
         };
         let (code, mut made) = match &reply {

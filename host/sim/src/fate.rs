@@ -34,11 +34,21 @@ pub(crate) struct Fate {
     pub(crate) stale_by: u64,
 }
 
+impl Fate {
+    /// It takes so long that whoever asks may give up.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.wait.max(self.wait_after) >= Duration::from_secs(1)
+    }
+}
+
 /// What is going to happen to one watch.
 #[derive(Debug)]
 pub(crate) struct WatchFate {
     pub(crate) lag: Duration,
     pub(crate) gone: bool,
+    /// Nothing comes any more after this long.
+    pub(crate) silent_after: Option<Duration>,
+    pub(crate) bookmarks: bool,
     pub(crate) dice: Dice,
 }
 
@@ -127,8 +137,11 @@ impl World {
             fate = Fate { crash: Some(self.faults.aimed.remove(aimed).2), ..Fate::default() };
         }
         let refusal = self.faults.refusals.iter().find(|(_, (matching, ..))| matching.matches(about));
-        if let Some((number, (_, error, times))) = refusal {
-            let (number, error, times) = (*number, error.clone(), *times);
+        if let Some((number, (matching, error, times))) = refusal {
+            let (number, error, times, called) = (*number, error.clone(), *times, matching.called);
+            if let Some(called) = called {
+                self.trouble(called);
+            }
             match times {
                 Some(1) => self.faults.lift(number),
                 Some(more) => {
@@ -187,7 +200,15 @@ impl World {
         let mut dice = Dice::new(self.seed ^ faults.seed.rotate_left(32), "watch", number);
         let calm = actor == "user" || !self.failing();
         let (lag, gone) = (dice.up_to(faults.watch_lag), dice.chance(faults.reopen_gone));
-        WatchFate { lag: if calm { Duration::ZERO } else { lag }, gone: gone && !calm, dice }
+        let mut silence = Dice::new(self.seed ^ faults.seed.rotate_left(32), "silence", number);
+        let silent = !calm && silence.chance(faults.watch_silent);
+        WatchFate {
+            lag: if calm { Duration::ZERO } else { lag },
+            gone: gone && !calm,
+            silent_after: silent.then(|| silence.up_to(Duration::from_secs(30))),
+            bookmarks: calm || !faults.no_bookmarks,
+            dice,
+        }
     }
 
     /// What happens to the next event of a watch: its delay, whether it is dropped, gone, twice.
@@ -213,6 +234,19 @@ pub(crate) struct EventFate {
     pub(crate) drop: bool,
     pub(crate) gone: bool,
     pub(crate) twice: bool,
+}
+
+impl EventFate {
+    /// What is wrong with it, if anything is.
+    pub(crate) fn trouble(&self) -> Option<&'static str> {
+        match self {
+            Self { gone: true, .. } => Some("watch ended with 410"),
+            Self { drop: true, .. } => Some("watch broken"),
+            Self { twice: true, .. } => Some("event twice"),
+            Self { delay, .. } if !delay.is_zero() => Some("event late"),
+            Self { .. } => None,
+        }
+    }
 }
 
 fn passing_error(dice: &mut Dice) -> ApiError {

@@ -31,6 +31,10 @@ pub struct Faults {
     pub reopen_gone: f64,
     /// Per watch event: it comes twice.
     pub watch_twice: f64,
+    /// Per watch opened: after up to half a minute nothing comes on it any more, though the connection stays.
+    pub watch_silent: f64,
+    /// Watches get no bookmarks.
+    pub no_bookmarks: bool,
     /// Per list or get at resourceVersion 0: answered from the past, up to `stale_by` changes ago.
     pub stale: f64,
     /// How many changes a stale answer may lack.
@@ -59,6 +63,8 @@ impl Faults {
             watch_gone: 0.0,
             reopen_gone: 0.0,
             watch_twice: 0.0,
+            watch_silent: 0.0,
+            no_bookmarks: false,
             stale: 0.0,
             stale_by: 0,
             crash: 0.0,
@@ -117,6 +123,18 @@ impl Faults {
         Self { until: Some(end), ..self }
     }
 
+    /// The same with watches that fall silent, and without the bookmarks by which that would be noticed.
+    #[must_use]
+    pub fn silent(self) -> Self {
+        Self { watch_silent: 0.2, no_bookmarks: true, ..self }
+    }
+
+    /// The same with watches that lag by up to this, as behind several API servers whose caches are not equally new.
+    #[must_use]
+    pub fn lagging(self, lag: Duration) -> Self {
+        Self { watch_lag: lag, ..self }
+    }
+
     /// The same without crashes, for hosts that are not restarted.
     #[must_use]
     pub fn without_crashes(self) -> Self {
@@ -159,6 +177,8 @@ pub struct Matching {
     pub name: Option<String>,
     /// The actor; every one but `user` by default.
     pub actor: Option<String>,
+    /// What its refusals are counted as in [`crate::Sim::troubles`].
+    pub called: Option<&'static str>,
 }
 
 impl Matching {
@@ -176,6 +196,12 @@ impl Matching {
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: Some(name.into()), ..self }
+    }
+
+    /// The same, counted under this name.
+    #[must_use]
+    pub fn called(self, name: &'static str) -> Self {
+        Self { called: Some(name), ..self }
     }
 
     /// The same, in this namespace only.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::delete::DeleteOptions;
 use crate::dice::Dice;
-use crate::life::{Life, is_terminal};
+use crate::life::{Life, fits, is_terminal};
 use crate::paint::{Progress, paint};
-use crate::store::{Change, Event, Place, deleting, key, namespace, text, uid};
+use crate::store::{Change, Event, Place, deleting, key, name, namespace, text, uid};
 use crate::verbs::Target;
 use crate::world::{Errand, World};
 
@@ -159,7 +159,8 @@ impl World {
             Stage::Starting => self.start(id, &place, &pod, 0, restarts),
             Stage::Init(index) => self.start(id, &place, &pod, index + 1, restarts),
             Stage::Restarting => self.start(id, &place, &pod, usize::MAX, restarts),
-            Stage::Running => self.exit(id, &place, &pod, restarts),
+            Stage::Running if self.may_finish(&pod) => self.exit(id, &place, &pod, restarts),
+            Stage::Running => self.next(id, Stage::Running, Some(life.retry)),
             Stage::Terminating => self.stop(&place, &pod, restarts),
             Stage::Ended => {}
         }
@@ -191,6 +192,19 @@ impl World {
         let sshd = text(&pod["spec"]["containers"][0]["command"][0]).ends_with("sshd");
         let time = life.delay(pod, "run-for", if sshd { None } else { life.run });
         self.next(id, Stage::Running, time);
+    }
+
+    /// The pods that its containers wait for, if the script names any, have come as far as it says.
+    fn may_finish(&self, pod: &Value) -> bool {
+        let Some(wait) = self.life.life.says(pod, "finish-after") else { return true };
+        let [count, pattern, phase] = wait.split(' ').collect::<Vec<_>>()[..] else { return true };
+        let far_enough = |other: &Value| {
+            let is = text(&other["status"]["phase"]);
+            is == phase || (phase == "Running" && is == "Succeeded")
+        };
+        let others = self.store.list("/pods", namespace(pod));
+        let there = others.filter(|other| fits(pattern, name(other)) && far_enough(other)).count();
+        count.parse().is_ok_and(|count: usize| there >= count)
     }
 
     /// Ends the containers by themselves, and restarts them where the policy says so.

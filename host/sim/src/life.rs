@@ -14,6 +14,7 @@ use crate::store::{annotation, text};
 /// | `troupe.dev/exit-code` | how they exit; a list such as `1,1,0` gives one per attempt, the last for all later ones |
 /// | `troupe.dev/schedule-after` | how long it waits for a node; `forever`: it fits nowhere |
 /// | `troupe.dev/start-after` | how long its image takes |
+/// | `troupe.dev/finish-after` | what its containers wait for before they exit: `2 a-worker-* Running` are two pods of such names that run or have succeeded, `Succeeded` that have succeeded |
 /// | `troupe.dev/terminate-after` | how long it takes to stop; `forever`: its node is lost |
 ///
 /// An attempt is a container start: the first of a pod, a restart in place, or the first of a pod re-created under the
@@ -44,7 +45,7 @@ pub struct Life {
     pub manual: bool,
     /// How many nodes there are, named `node-1` and on.
     pub nodes: usize,
-    /// (pattern of pod names with an optional trailing `*`, key without `troupe.dev/`, value); annotations win.
+    /// (pattern of pod names, in which `*` is any text; key without `troupe.dev/`; value); annotations win.
     pub rules: Vec<(String, String, String)>,
 }
 
@@ -108,11 +109,8 @@ impl Life {
     pub(crate) fn says<'a>(&'a self, pod: &'a Value, key: &str) -> Option<&'a str> {
         let name = crate::store::name(pod);
         annotation(pod, &format!("troupe.dev/{key}")).or_else(|| {
-            let fits = |pattern: &str| match pattern.strip_suffix('*') {
-                Some(beginning) => name.starts_with(beginning),
-                None => pattern == name,
-            };
-            self.rules.iter().find(|(pods, rule, _)| rule == key && fits(pods)).map(|(_, _, value)| value.as_str())
+            let mut of_key = self.rules.iter().filter(|(_, rule, _)| rule == key);
+            of_key.find(|(pods, ..)| fits(pods, name)).map(|(_, _, value)| value.as_str())
         })
     }
 
@@ -123,6 +121,16 @@ impl Life {
             Some(said) => duration(said).or(default),
             None => default,
         }
+    }
+}
+
+/// Whether a name is what a pattern says, in which `*` is any text.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name
+            .strip_prefix(start)
+            .is_some_and(|name| (0..=name.len()).any(|at| name.is_char_boundary(at) && fits(rest, &name[at..]))),
     }
 }
 
@@ -148,6 +156,20 @@ pub(crate) fn is_terminal(pod: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_have_stars_anywhere() {
+        for (pattern, name, expected) in [
+            ("a-0", "a-0", true),
+            ("a-0", "a-01", false),
+            ("a-*", "a-0", true),
+            ("a-*-w-*", "a-1f-w-0", true),
+            ("a-*-w-*", "a-1f-l-0", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
 
     #[test]
     fn durations_read_as_written_in_annotations() {

@@ -1,7 +1,8 @@
 //! The faults a test aims itself: crashes, freezes, refusals.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{ApiError, Crash, Faults, Matching, Refusal, Sim, When};
@@ -32,6 +33,7 @@ impl Sim {
 
     /// Holds the requests and the watches of an actor until [`Sim::thaw`], as if its node were paused.
     pub fn freeze(&self, actor: &str) {
+        self.world().trouble("host frozen");
         self.world().faults.frozen.insert(actor.to_owned());
     }
 
@@ -46,7 +48,7 @@ impl Sim {
 
     pub(crate) async fn thawed(&self, actor: &str) {
         while self.is_frozen(actor) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
@@ -63,6 +65,11 @@ impl Sim {
     /// Ends a refusal.
     pub fn lift(&self, refusal: Refusal) {
         self.world().faults.lift(refusal.0);
+    }
+
+    /// When each thing went wrong so far: what a fault plan only might do does not count.
+    pub fn troubles(&self) -> BTreeMap<String, Vec<Timestamp>> {
+        self.world().troubles.clone()
     }
 
     /// Replaces the faults from now on.

@@ -124,6 +124,7 @@ pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -
     let mut backlog = Vec::new();
     match plan.from {
         Some(from) if fate.gone => {
+            world.trouble("watch refused with 410");
             let _ = lines.send(Ok(gone(from, version)));
             return body;
         }
@@ -183,6 +184,7 @@ impl Watch {
         // The last bookmark comes shortly before the end, so that the next watch begins close to now.
         let last = start + self.plan.timeout.saturating_sub(LAST_BOOKMARK);
         let mut said_last = false;
+        let silent = self.fate.silent_after.map(|after| start + after);
         for event in backlog {
             self.accept(event);
         }
@@ -194,16 +196,20 @@ impl Watch {
             tokio::select! {
                 biased;
                 () = self.lines.closed() => return,
+                () = sleep_until(silent.unwrap_or(end)), if silent.is_some() => {
+                    self.sim.world().trouble("watch silent");
+                    return self.lines.closed().await;
+                }
                 event = events.recv() => match event {
                     Some(event) => self.accept(event),
                     None => return,
                 },
                 () = sleep_until(due.unwrap_or(end)), if due.is_some() => {}
-                () = sleep_until(bookmark), if self.plan.bookmarks => {
+                () = sleep_until(bookmark), if self.plan.bookmarks && self.fate.bookmarks => {
                     bookmark += BOOKMARK;
                     self.bookmark(&events);
                 }
-                () = sleep_until(last), if self.plan.bookmarks && last > start && !said_last => {
+                () = sleep_until(last), if self.plan.bookmarks && self.fate.bookmarks && last > start && !said_last => {
                     said_last = true;
                     self.bookmark(&events);
                 }
@@ -228,6 +234,9 @@ impl Watch {
                 break;
             };
             if let Some(line) = self.plan.line(&event) {
+                if let Some(trouble) = fate.trouble() {
+                    self.sim.world().trouble(trouble);
+                }
                 if fate.gone {
                     let _ = self.lines.send(Ok(gone(self.sent, event.version)));
                     return Then::Ends;

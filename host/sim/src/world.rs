@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) hooks: Vec<Hook>,
     watchers: BTreeMap<u64, (String, mpsc::UnboundedSender<Arc<Event>>)>,
     numbers: BTreeMap<&'static str, u64>,
+    /// When each thing went wrong.
+    pub(crate) troubles: BTreeMap<String, Vec<Timestamp>>,
     /// What changed since the controllers last looked, and what woke them.
     pub(crate) changed: VecDeque<Arc<Event>>,
     pub(crate) agenda: BTreeSet<(Instant, u64, Errand)>,
@@ -57,6 +59,7 @@ impl World {
             hooks: Vec::new(),
             watchers: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             changed: VecDeque::new(),
             agenda: BTreeSet::new(),
             wake: Arc::new(Notify::new()),
@@ -84,6 +87,12 @@ impl World {
         let number = self.numbers.entry(of).or_default();
         *number += 1;
         *number
+    }
+
+    /// Something went wrong, as it was meant to.
+    pub(crate) fn trouble(&mut self, what: &str) {
+        let now = self.now();
+        self.troubles.entry(what.to_owned()).or_default().push(now);
     }
 
     /// The dice of the next item of a concern.

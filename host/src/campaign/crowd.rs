@@ -1,6 +1,12 @@
 //! What many jobs of one namespace cost a job of another: how long its first pod takes, alone and beside them.
 
-use super::{HOST, Host, kinds};
+use super::{
+    HOST,
+    hosts::{Hosts, Program},
+    jobs::Config,
+    kinds,
+    tally::Tally,
+};
 use crate::plugin::Plugins;
 use serde_json::{Value, json};
 use sim::{Faults, Life, Sim};
@@ -54,8 +60,9 @@ pub async fn crowd(jobs: usize, plugins: &Arc<Plugins>) -> Seen {
     }
     let _running = sim.start();
     let first = first_pods(&sim);
-    let host = Host::start(&sim, plugins, 1);
-    while !host.context.is_ready() {
+    let (plugins, config, tally) = (Arc::clone(plugins), Config::default(), Tally::default());
+    let hosts = Hosts::start(Program { sim: sim.clone(), plugins, config, seed: 1, two: false, tally });
+    while !hosts.are_ready() {
         tokio::time::sleep(PAUSE).await;
     }
     (0..jobs).for_each(|number| drop(sim.create(job("crowd", number))));

@@ -1,7 +1,8 @@
 //! What must hold after every write, whatever happens. The names are those of the project's list of invariants.
 
-use super::HOST;
+use super::{history::controller, hosts::is_host};
 use decide::status::step;
+use jiff::Timestamp;
 use serde_json::Value;
 use sim::{Sim, View, Write};
 use std::{
@@ -15,36 +16,56 @@ use std::{
 /// Checks every write, and keeps what it finds.
 pub(super) struct Invariants {
     found: Arc<Mutex<Vec<String>>>,
+    lost: Arc<Mutex<Vec<LostSuccess>>>,
 }
+
+/// A job that ended as a failure although its launcher's Job was complete.
+struct LostSuccess {
+    job: String,
+    complete: Timestamp,
+    ended: Timestamp,
+}
+
+/// What jobs have for children.
+const CHILDREN: [(&str, &str); 5] =
+    [("v1", "Pod"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("batch/v1", "Job")];
+
+/// One life of a host: its actor, and how many crashes there were before.
+type Life = (String, u32);
 
 /// At most this many violations of one run are worth reading.
 const ENOUGH: usize = 20;
 
 impl Invariants {
-    /// Watches every write from now on. `foreign` are kinds and names that are nobody's.
     /// `life` counts the lives of the host.
-    pub(super) fn watching(sim: &Sim, foreign: BTreeSet<(String, String)>, life: Arc<AtomicU32>) -> Self {
+    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>) -> Self {
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
-        let mut succeeded: BTreeSet<(String, String)> = BTreeSet::new();
-        let mut complete: BTreeMap<String, u32> = BTreeMap::new();
+        let lost: Arc<Mutex<Vec<LostSuccess>>> = Arc::default();
+        let losses = lost.clone();
+        let mut launchers = BTreeMap::new();
+        let mut succeeded = Succeeded::default();
+        let mut complete: BTreeMap<String, Life> = BTreeMap::new();
         sim.on_write(move |write, view| {
-            note_success(write, &mut succeeded);
+            let again = succeeded.is_run_again(write);
+            succeeded.note(write, view);
+            losses.lock().unwrap_or_else(PoisonError::into_inner).extend(success_is_lost(write, &mut launchers));
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut complete);
             let checks = [
                 one_live_pod_an_index(write, view),
                 final_status_stays(write),
-                success_is_true(write, &succeeded),
-                no_foreign_write(write, &foreign),
+                success_is_true(write, &succeeded.ever),
+                no_foreign_write(write),
                 no_unfounded_deletion(write, view),
                 rerun,
+                again,
             ];
             let mut found = keep.lock().unwrap_or_else(PoisonError::into_inner);
             if found.len() < ENOUGH {
                 found.extend(checks.into_iter().flatten().map(|what| format!("{} {what}", write.at)));
             }
         });
-        Self { found }
+        Self { found, lost }
     }
 
     /// What did not hold.
@@ -52,11 +73,27 @@ impl Invariants {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// S3: a launcher that succeeded means Succeeded, unless its Job had removed itself before a host that crashed, was
+    /// frozen or had to list again could see how it ended.
+    pub(super) fn lost_successes(&self, sim: &Sim) -> Vec<String> {
+        let troubles = sim.troubles().into_iter();
+        let (frozen, others): (Vec<_>, Vec<_>) = troubles.partition(|(what, _)| what == "host frozen");
+        let others = others.into_iter().filter(|(what, _)| what.starts_with("crash") || what.ends_with("410"));
+        let blind: Vec<Timestamp> = others.flat_map(|(_, when)| when).collect();
+        let seen =
+            |lost: &&LostSuccess| frozen.is_empty() && blind.iter().all(|at| *at < lost.complete || *at > lost.ended);
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.iter()
+            .filter(seen)
+            .map(|lost| format!("S3: the launcher of {} succeeded, and it failed", lost.job))
+            .collect()
+    }
+
     /// S4: no child without its job.
     pub(super) fn at_the_end(&self, sim: &Sim) -> Vec<String> {
         let mut orphans = Vec::new();
-        for kind in ["Pod", "Service", "ConfigMap", "Secret"] {
-            for object in sim.list("v1", kind, "default") {
+        for (version, kind) in CHILDREN {
+            for object in sim.list(version, kind, "") {
                 let gone = controller(&object).is_some_and(|uid| sim.view(|view| view.by_uid(uid).is_none()));
                 if gone {
                     orphans.push(format!("S4: {kind} {} has outlived its job", object["metadata"]["name"]));
@@ -67,9 +104,46 @@ impl Invariants {
     }
 }
 
+/// Pods that have succeeded, by the uid of their controller and their name.
+#[derive(Default)]
+struct Succeeded {
+    /// At some time.
+    ever: BTreeSet<(String, String)>,
+    /// And were not deleted since by anybody but the host, nor was their job suspended: the host knows or can know.
+    known: BTreeSet<(String, String)>,
+}
+
+impl Succeeded {
+    fn note(&mut self, write: &Write, view: &View<'_>) {
+        if write.after.as_ref().is_some_and(|job| job["spec"]["runPolicy"]["suspend"] == true) {
+            let uid = write.after.as_ref().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default();
+            self.known.retain(|(owner, _)| owner != uid);
+        }
+        let Some(pod) = write.after.as_ref().or(write.before.as_ref()).filter(|_| write.kind == "Pod") else { return };
+        let Some(uid) = controller(pod) else { return };
+        let key = (uid.to_owned(), write.name.clone());
+        if write.after.is_none() && !is_host(&write.actor) {
+            let noted = view.by_uid(uid).is_some_and(|job| !job["status"]["troupe"]["succeeded"].is_null());
+            if !noted {
+                self.known.remove(&key);
+            }
+        } else if pod["status"]["phase"] == "Succeeded" && write.after.is_some() {
+            self.ever.insert(key.clone());
+            self.known.insert(key);
+        }
+    }
+
+    /// S3: an index that succeeded gets no new pod.
+    fn is_run_again(&self, write: &Write) -> Option<String> {
+        let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
+        let key = (controller(pod)?.to_owned(), write.name.clone());
+        self.known.contains(&key).then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
+    }
+}
+
 /// S1: names are the only hard uniqueness; nobody makes a second pod for an index under another name.
 fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
-    let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && write.actor == HOST)?;
+    let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
     let uid = controller(pod)?;
     let index = |pod: &Value| (pod["metadata"]["labels"].clone(), pod["spec"]["hostname"].clone());
     let live = view.owned_by(uid).into_iter().filter(|other| other["kind"] == "Pod" && is_live(other));
@@ -81,20 +155,22 @@ fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
 fn final_status_stays(write: &Write) -> Option<String> {
     let (before, after) = (&write.before.as_ref()?["status"], &write.after.as_ref()?["status"]);
     let end = |status: &Value| ["at", "outcome"].map(|field| status["troupe"]["finished"][field].clone());
-    if before["troupe"]["finished"].is_null() || step(before) == step(after) && end(before) == end(after) {
+    // Anybody can write a ledger; the host's own names the job.
+    let is_own = before["troupe"]["uid"] == write.before.as_ref()?["metadata"]["uid"];
+    if !is_own || before["troupe"]["finished"].is_null() || step(before) == step(after) && end(before) == end(after) {
         return None;
     }
     Some(format!("S2: the final status of {} changed from {before} to {after}", write.name))
 }
 
-/// S3: a job is Completed only when each of its pods has succeeded.
+/// S3: a job is Completed only when each of its pods has succeeded; servers may run on where the cluster operator says so.
 fn success_is_true(write: &Write, succeeded: &BTreeSet<(String, String)>) -> Option<String> {
     let (before, after) = (write.before.as_ref()?, write.after.as_ref()?);
     if after["status"]["phase"] != "Completed" || before["status"]["phase"] == "Completed" {
         return None;
     }
     let uid = after["metadata"]["uid"].as_str()?;
-    for role in ["ps", "worker"] {
+    for role in ["worker", "heter"] {
         for index in 0..after["spec"][role]["replicas"].as_u64().unwrap_or(0) {
             let pod = format!("{}-{role}-{index}", write.name);
             if !succeeded.contains(&(uid.to_owned(), pod.clone())) {
@@ -105,49 +181,58 @@ fn success_is_true(write: &Write, succeeded: &BTreeSet<(String, String)>) -> Opt
     None
 }
 
-/// S5: the host changes and deletes only what a job controls, and jobs.
-fn no_foreign_write(write: &Write, foreign: &BTreeSet<(String, String)>) -> Option<String> {
-    let before = write.before.as_ref().filter(|_| write.actor == HOST)?;
-    let nobodys = controller(before).is_none() && foreign.contains(&(write.kind.clone(), write.name.clone()));
+/// S5: the host changes and deletes only what a job controls, and what has a status of its own: jobs, and its lease.
+fn no_foreign_write(write: &Write) -> Option<String> {
+    let before = write.before.as_ref().filter(|_| is_host(&write.actor))?;
+    let is_child = CHILDREN.iter().any(|(_, kind)| write.kind == *kind);
+    let nobodys = is_child && controller(before).is_none();
     nobodys.then(|| format!("S5: the host changed {} {}, which is nobody's", write.kind, write.name))
+}
+
+fn success_is_lost(write: &Write, complete: &mut BTreeMap<String, Timestamp>) -> Option<LostSuccess> {
+    let after = write.after.as_ref()?;
+    let mut conditions = after["status"]["conditions"].as_array().into_iter().flatten();
+    if write.kind == "Job" && conditions.any(|of| of["type"] == "Complete" && of["status"] == "True") {
+        complete.entry(controller(after)?.to_owned()).or_insert(write.at);
+        return None;
+    }
+    let end = |object: &Value| object["status"]["troupe"]["finished"]["outcome"].clone();
+    let ends = !after["spec"]["mpiReplicaSpecs"].is_null() && write.before.as_deref().map(end) != Some(end(after));
+    let complete = *complete.get(after["metadata"]["uid"].as_str()?)?;
+    (ends && end(after) == "failed").then(|| LostSuccess { job: write.name.clone(), complete, ended: write.at })
 }
 
 /// No pod whose success the ledger lacks is deleted while its job goes on.
 fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
-    let before = write.before.as_ref().filter(|_| write.actor == HOST && write.kind == "Pod")?;
+    let before = write.before.as_ref().filter(|_| is_host(&write.actor) && write.kind == "Pod")?;
     let going = write.after.as_ref().is_none_or(|after| !after["metadata"]["deletionTimestamp"].is_null());
     if !going || !before["metadata"]["deletionTimestamp"].is_null() || before["status"]["phase"] != "Succeeded" {
         return None;
     }
-    let job = view.by_uid(controller(before)?)?;
+    // Users who edit the spec may have asked for fewer pods.
+    let job = view.by_uid(controller(before)?).filter(|job| job["metadata"]["generation"] == 1)?;
     let noted = !job["status"]["troupe"]["finished"].is_null() || !job["status"]["troupe"]["succeeded"].is_null();
     (!noted).then(|| format!("S3: {} was deleted before its success was written down", write.name))
 }
 
 /// A job whose launcher's Job was made does not get another, also when that one has gone by its time to live: in this
-/// life of the host, and in later ones if the ledger says that it was made.
-fn not_run_again(write: &Write, view: &View<'_>, life: u32, made: &mut BTreeMap<String, u32>) -> Option<String> {
-    let job = write.after.as_ref().filter(|_| write.kind == "Job" && write.created() && write.actor == HOST)?;
+/// life of the host, and in later ones if the ledger says that it was made. One that somebody deleted is made again.
+fn not_run_again(write: &Write, view: &View<'_>, life: u32, made: &mut BTreeMap<String, Life>) -> Option<String> {
+    if write.kind != "Job" {
+        return None;
+    }
+    let goes = |job: &Value| !job["metadata"]["deletionTimestamp"].is_null();
+    let deleted = write.before.as_deref().filter(|job| !goes(job) && write.after.as_deref().is_none_or(goes));
+    if let Some(uid) = deleted.filter(|_| write.actor != "ttl-controller").and_then(controller) {
+        made.remove(uid);
+    }
+    let job = write.after.as_ref().filter(|_| write.created() && is_host(&write.actor))?;
     let uid = controller(job)?;
-    let before = made.insert(uid.to_owned(), life)?;
+    let life = (write.actor.clone(), life);
+    let before = made.insert(uid.to_owned(), life.clone())?;
     let vanishes = !job["spec"]["ttlSecondsAfterFinished"].is_null();
     let noted = view.by_uid(uid).is_some_and(|job| job["status"]["troupe"]["made"].to_string().contains("job/"));
     (vanishes && (before == life || noted)).then(|| format!("S3: {} is made again", write.name))
-}
-
-fn note_success(write: &Write, succeeded: &mut BTreeSet<(String, String)>) {
-    let Some(pod) = write.after.as_ref().filter(|pod| write.kind == "Pod" && pod["status"]["phase"] == "Succeeded")
-    else {
-        return;
-    };
-    if let Some(uid) = controller(pod) {
-        succeeded.insert((uid.to_owned(), write.name.clone()));
-    }
-}
-
-fn controller(object: &Value) -> Option<&str> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
 fn is_live(pod: &Value) -> bool {

@@ -2,25 +2,40 @@
 //! checked after every write. The same seed gives the same log.
 
 mod crowd;
+mod deeds;
+mod draw;
+mod ends;
+mod history;
+mod hosts;
 mod invariants;
+mod jobs;
+mod neighbours;
+mod outages;
+mod tally;
 mod workload;
 
 use crate::{
-    clock::Clock,
-    operator::{Ended, Operator, Options},
     passes::Noted,
     plugin::{LoadError, Plugins, Seam},
 };
 pub use crowd::{Seen, crowd};
+use draw::Draw;
+use ends::End;
+use history::History;
+use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
-use sim::{Faults, Kind, Life, Sim};
+use outages::Outage;
+use sim::{Faults, Kind, Sim};
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
+use tally::Tally;
+use tokio::{task::JoinHandle, time::Instant};
 use workload::Workload;
 
 /// The actor that the host writes as.
@@ -31,6 +46,10 @@ const FAULTY: Duration = Duration::from_secs(60);
 
 /// Virtual time by which every job must have ended.
 const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Virtual time after the end of the last job in which everything else comes to its end: clean-up, folded counts, and
+/// times to live but the longest.
+const CLEAN_UP: Duration = Duration::from_secs(60);
 
 /// Virtual time in which a host at rest must not write.
 const REST: Duration = Duration::from_secs(120);
@@ -51,6 +70,8 @@ pub struct Run {
     pub crashes: u32,
     /// Writes of the host.
     pub writes: usize,
+    /// How often each fault, outage and deed of a user really happened.
+    pub happened: BTreeMap<String, u64>,
     /// The latest passes of each host.
     pub passes: Vec<Arc<Noted>>,
 }
@@ -71,113 +92,149 @@ pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
     kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect()
 }
 
-/// Runs one seed in virtual time.
+/// Runs one seed in virtual time, and in every second ten of seeds what nobody disturbs once more, alone and without faults.
 ///
 /// # Errors
 /// When the runtime cannot be made.
 pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
+    let course = Course::drawn(seed);
+    let alone = Course { workload: course.workload.alone(), ..Course::calm(seed) };
+    let (mut run, ends) = in_virtual_time(course.played(plugins))?;
+    if !(seed / 10).is_multiple_of(2) {
+        return Ok(run);
+    }
+    let (reference, calm) = in_virtual_time(alone.played(plugins))?;
+    run.violations.extend(reference.violations.into_iter().map(|violation| format!("alone: {violation}")));
+    for ((name, end), (_, calm)) in ends.iter().zip(&calm) {
+        run.violations.extend(end.differs_from(calm).into_iter().map(|how| format!("D1: {name} {how}")));
+    }
+    Ok(run)
+}
+
+fn in_virtual_time<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(runtime.block_on(campaign(seed, plugins)))
+    Ok(runtime.block_on(future))
 }
 
 /// Every tenth seed runs without faults, and must stay within the write budget.
 fn faults(seed: u64) -> Faults {
     match seed % 10 {
         0 => Faults::none(),
-        1..=5 => Faults::light(seed).until(FAULTY),
+        1 => Faults::light(seed).silent().until(FAULTY),
+        2 => Faults::light(seed).lagging(Duration::from_secs(10)).until(FAULTY),
+        3..=5 => Faults::light(seed).until(FAULTY),
         _ => Faults::heavy(seed).until(FAULTY),
     }
 }
 
-async fn campaign(seed: u64, plugins: &Arc<Plugins>) -> Run {
-    let kinds = kinds(plugins);
-    let life = Life::default().jitter(0.5);
-    let sim = Sim::new(sim::Options { seed, kinds, life, faults: faults(seed), ..sim::Options::default() });
-    let _running = sim.start();
-    let mut crashes = sim.crashes();
-    let workload = Workload::drawn(seed);
-    let life = Arc::new(AtomicU32::new(0));
-    let invariants = Invariants::watching(&sim, workload.foreign_names(), life.clone());
+/// Everything that is to happen in a run.
+struct Course {
+    seed: u64,
+    workload: Workload,
+    faults: Faults,
+    outages: Vec<Outage>,
+    /// Two hosts take turns.
+    two: bool,
+    /// Nodes are lost, so that pods do not end when they are deleted.
+    lost_nodes: bool,
+}
 
-    let (mut seen, mut passes) = (Vec::new(), Vec::new());
-    let mut crashed = 0;
-    let mut host = Host::start(&sim, plugins, seed);
-    let user = tokio::spawn(workload.clone().play(sim.clone()));
-    let deadline = tokio::time::Instant::now() + DEADLINE;
-    let mut poll = tokio::time::interval(Duration::from_secs(1));
-    loop {
-        tokio::select! {
-            biased;
-            Some(_) = crashes.recv() => {
-                crashed += 1;
-                life.store(crashed, Ordering::Relaxed);
-                seen.extend(host.panics());
-                passes.extend(host.context.passes().latest(None));
-                drop(host);
-                tokio::time::sleep(COMES_BACK).await;
-                host = Host::start(&sim, plugins, seed + u64::from(crashed));
-            }
-            _ = poll.tick() => {
-                let settled = user.is_finished() && sim.elapsed() > FAULTY && workload.unfinished(&sim).is_empty();
-                if settled || tokio::time::Instant::now() > deadline {
-                    break;
+impl Course {
+    /// Jobs alone, in which every pod does well.
+    fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            workload: Workload::drawn(seed, true),
+            faults: Faults::none(),
+            outages: vec![],
+            two: false,
+            lost_nodes: false,
+        }
+    }
+
+    /// The course of a seed.
+    fn drawn(seed: u64) -> Self {
+        let calm = Self::calm(seed);
+        let faults = faults(seed);
+        if faults == Faults::none() {
+            return calm;
+        }
+        let outages = Outage::drawn(&mut Draw::new(seed, "outages"), FAULTY);
+        let two = Draw::new(seed, "hosts").one_in(6);
+        let lost_nodes = Draw::new(seed, "nodes").one_in(6);
+        Self { workload: Workload::drawn(seed, false), faults, outages, two, lost_nodes, ..calm }
+    }
+
+    /// What it led to, and how the jobs ended that nobody interfered with.
+    async fn played(self, plugins: &Arc<Plugins>) -> (Run, Vec<(String, End)>) {
+        let Self { seed, workload, faults, outages, two, lost_nodes } = self;
+        let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
+        let options =
+            sim::Options { seed, kinds: kinds(plugins), life: workload.life(lost_nodes), faults, ..Default::default() };
+        let (sim, tally) = (Sim::new(options), Tally::default());
+        let _running = sim.start();
+        let mut crashes = sim.crashes();
+        let life = Arc::new(AtomicU32::new(0));
+        let history = History::of(&sim, &workload.jobs);
+        let invariants = Invariants::watching(&sim, life.clone());
+        let config = workload.config.clone();
+        let program = Program { sim: sim.clone(), plugins: plugins.clone(), config, seed, two, tally: tally.clone() };
+        let mut hosts = Hosts::start(program);
+        let user = tokio::spawn(workload.clone().play(sim.clone(), tally.clone()));
+        let mut outages: Vec<_> = outages.into_iter().map(|outage| tokio::spawn(outage.happen(sim.clone()))).collect();
+        if two {
+            outages.push(tokio::spawn(outages::freeze(sim.clone(), seed)));
+        }
+        let _rescues = lost_nodes.then(|| tokio::spawn(outages::rescues(sim.clone(), tally.clone())));
+        let end = Instant::now() + DEADLINE;
+        let mut poll = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                biased;
+                Some(crash) = crashes.recv() => {
+                    life.fetch_add(1, Ordering::Relaxed);
+                    hosts.crashed(&crash);
+                    tokio::time::sleep(COMES_BACK).await;
+                    hosts.come_back();
+                }
+                _ = poll.tick() => {
+                    hosts.come_back();
+                    let calm = sim.elapsed() > faulty && outages.iter().all(JoinHandle::is_finished);
+                    let is_over = workload.unfinished(&history).next().is_none();
+                    if calm && user.is_finished() && is_over || Instant::now() > end {
+                        break;
+                    }
                 }
             }
         }
-    }
-    let late = workload.unfinished(&sim);
-    seen.extend(
-        late.into_iter()
-            .map(|job| format!("L1: {job} has not ended {} s after faults stopped", (DEADLINE - FAULTY).as_secs())),
-    );
-    // What follows the end of the last job: clean-up, folded counts.
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let writes = |sim: &Sim| sim.requests_of(HOST).iter().filter(|request| request.is_write()).count();
-    let before = writes(&sim);
-    tokio::time::sleep(REST).await;
-    let after = writes(&sim);
-    if after != before {
-        seen.push(format!("S7: {} writes of the host at rest", after - before));
-    }
-    seen.extend(host.panics());
-    passes.extend(host.context.passes().latest(None));
-    seen.extend(invariants.found());
-    seen.extend(invariants.at_the_end(&sim));
-    if seed.is_multiple_of(10) {
-        seen.extend(workload.over_budget(&sim));
-    }
-    let requests = sim.requests_of(HOST);
-    let trace =
-        requests.iter().map(|r| format!("{} {} {}/{} {}", r.at, r.what(), r.namespace, r.name, r.code)).collect();
-    Run { violations: seen, log_hash: sim.log_hash(), trace, crashes: crashed, writes: after, passes }
-}
-
-/// A host that ends when dropped, as a crashed process does.
-struct Host {
-    task: tokio::task::JoinHandle<Ended>,
-    context: Arc<crate::reconcile::Context>,
-}
-
-impl Host {
-    fn start(sim: &Sim, plugins: &Arc<Plugins>, seed: u64) -> Self {
-        let base = sim.now();
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let options = Options::alone(Clock::starting_at(base), bytes);
-        let mut operator = Operator::new(sim.client(HOST), plugins.clone(), options);
-        let context = operator.context();
-        Self { task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }
-    }
-
-    fn panics(&self) -> Option<String> {
-        let restarts: u64 = self.context.restarts().read().iter().map(|(_, restarts)| restarts).sum();
-        let panics = u64::from(self.context.panics()) + restarts;
-        (panics > 0).then(|| format!("S8: the host panicked {panics} times"))
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.task.abort();
+        let late = workload.unfinished(&history);
+        let mut seen: Vec<_> =
+            late.map(|job| format!("L1: has not ended in time: {}", history.shown(&sim, job))).collect();
+        // What follows the end of the last job: clean-up, folded counts, times to live.
+        tokio::time::sleep(CLEAN_UP).await;
+        let before = hosts::writes(&sim);
+        tokio::time::sleep(REST).await;
+        let writes = hosts::writes(&sim);
+        if writes != before {
+            seen.push(format!("S7: {} writes of the host at rest", writes - before));
+        }
+        let (found, passes) = hosts.end();
+        seen.extend(found);
+        seen.extend(invariants.found());
+        seen.extend(invariants.lost_successes(&sim));
+        seen.extend(invariants.at_the_end(&sim));
+        if faulty.is_zero() {
+            seen.extend(workload.over_budget(&sim));
+        }
+        let of_hosts = sim.requests().into_iter().filter(|request| is_host(&request.actor));
+        let line =
+            |r: sim::RequestRecord| format!("{} {} {} {}/{} {}", r.at, r.actor, r.what(), r.namespace, r.name, r.code);
+        let trace = of_hosts.map(line).collect();
+        let ends = workload.quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();
+        seen.extend(workload.wrong_outcomes(&history));
+        let mut happened = tally.counts();
+        happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
+        let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));
+        (Run { violations: seen, log_hash, trace, crashes, writes, happened, passes }, ends)
     }
 }

@@ -1,17 +1,21 @@
 //! `troupe sim`: jobs under seeded faults.
 
 use crate::{args::SimArgs, campaign};
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let plugins = campaign::plugins()?;
     let mut violations = 0;
+    let mut happened: BTreeMap<String, u64> = BTreeMap::new();
     for seed in args.first..args.first + args.seeds {
         let run = campaign::run(seed, &plugins)?;
         if args.trace && seed + 1 == args.first + args.seeds {
             for line in &run.trace {
                 println!("{line}");
             }
+        }
+        for (what, times) in &run.happened {
+            *happened.entry(what.clone()).or_default() += times;
         }
         for violation in &run.violations {
             println!("seed {seed}: {violation}");
@@ -27,6 +31,10 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
                 args.seeds, run.log_hash
             );
         }
+    }
+    println!("what happened, and how often:");
+    for (what, times) in &happened {
+        println!("{times:>9}  {what}");
     }
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

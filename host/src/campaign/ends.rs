@@ -1,0 +1,181 @@
+//! How jobs ended, without what may differ from run to run: so that a run with trouble can be held against one without.
+
+use super::{history::History, jobs::Job};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sim::Sim;
+use std::collections::BTreeMap;
+
+/// What one job came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct End {
+    /// How it ended, as its ledger says.
+    pub(super) outcome: Value,
+    /// The status.
+    pub(super) full: Value,
+    /// The framework's status, without times and random names.
+    pub(super) status: Value,
+    /// What is left of its children, by kind and name.
+    pub(super) children: BTreeMap<String, String>,
+    /// How often the host created and deleted each child.
+    pub(super) writes: BTreeMap<String, usize>,
+    /// It was removed.
+    pub(super) is_gone: bool,
+    /// When it ended.
+    pub(super) at: Option<Timestamp>,
+}
+
+/// Fields of a status and of an object that say when, where or which instance.
+const OF_THE_RUN: [&str; 16] = [
+    "clusterIP",
+    "clusterIPs",
+    "completionTime",
+    "creationTimestamp",
+    // Hosts that answer while the job ends.
+    "discover_hosts.sh",
+    "generation",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "launcherPodNames",
+    "nodeName",
+    "refs",
+    "resourceVersion",
+    "startTime",
+    // What is made before the ledger names the digest names it.
+    "troupe.dev/plugin-digest",
+    "uid",
+    "workerPodNames",
+];
+
+impl End {
+    /// What a job has come to by now.
+    pub(super) fn of(sim: &Sim, history: &History, job: &Job) -> Self {
+        let known = history.known(job);
+        let same = |text: &str| without_run(text, &known.uid);
+        let children = sim.view(|view| {
+            let of_job = view.owned_by(&known.uid).into_iter();
+            let children = of_job.filter(|child| child["kind"] != "Event");
+            children.map(|child| (same(&named(child)), same(&body(child)))).collect()
+        });
+        Self {
+            outcome: known.status["troupe"]["finished"]["outcome"].clone(),
+            status: essence(&known.status),
+            full: known.status.clone(),
+            children,
+            writes: known.writes.iter().map(|(what, count)| (same(what), *count)).collect(),
+            is_gone: known.is_gone,
+            at: known.ended,
+        }
+    }
+
+    /// In what it differs from the end of the same job without trouble. When a job fails decides how far the others of its
+    /// pods had come, so of failures only the outcome is compared.
+    pub(super) fn differs_from(&self, calm: &Self) -> Vec<String> {
+        if self.outcome != calm.outcome {
+            return vec![format!("ended as {}, not {}: {}", self.outcome, calm.outcome, self.full)];
+        }
+        let mut found = Vec::new();
+        if self.is_gone != calm.is_gone {
+            found.push(format!("is gone: {}, not {}", self.is_gone, calm.is_gone));
+        }
+        if self.outcome == "failed" {
+            return found;
+        }
+        if self.status != calm.status {
+            found.push(format!("has the status {}, not {}", self.status, calm.status));
+        }
+        found.extend(different("is left with", &self.children, &calm.children));
+        let (mut writes, mut calm_writes) = (self.writes.clone(), calm.writes.clone());
+        if self.is_gone {
+            // What the host had not cleaned up yet went with the job.
+            writes.retain(|what, _| !what.starts_with("delete"));
+            calm_writes.retain(|what, _| !what.starts_with("delete"));
+        }
+        found.extend(different("cost", &writes, &calm_writes));
+        found
+    }
+}
+
+fn different<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    is: &BTreeMap<String, T>,
+    calm: &BTreeMap<String, T>,
+) -> Vec<String> {
+    let names = is.keys().chain(calm.keys().filter(|name| !is.contains_key(*name)));
+    // Where nothing waits for a Service, the job may be over before it could be made.
+    let is_late = |name: &&String| name.contains("Service") && !is.contains_key(*name);
+    let other = names.filter(|name| is.get(*name) != calm.get(*name)).filter(|name| !is_late(name));
+    let differ = |name: &String| format!("{what} {name}: {}", apart(&is.get(name), &calm.get(name)));
+    other.map(differ).collect()
+}
+
+/// Two values from shortly before where they begin to differ.
+fn apart<T: std::fmt::Debug>(is: &T, calm: &T) -> String {
+    let (is, calm) = (format!("{is:?}"), format!("{calm:?}"));
+    let same = is.chars().zip(calm.chars()).take_while(|(is, calm)| is == calm).count();
+    let near = |text: &str| text.chars().skip(same.saturating_sub(60)).take(160).collect::<String>();
+    format!("{}, not {}", near(&is), near(&calm))
+}
+
+fn named(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+/// An object without its status, and without what is of the run; of a Secret only that it is there.
+fn body(object: &Value) -> String {
+    let mut object = object.clone();
+    let own = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    if object["kind"] == "Secret" {
+        object["data"] = json!({});
+    }
+    object["status"] = Value::Null;
+    strip(&mut object);
+    object.to_string().replace(&own, "UID")
+}
+
+/// A framework's status: the conditions that say how it ended, and the rest without what is of the run. The counts that a
+/// framework writes of pods that are not at their end depend on when it ended.
+fn essence(status: &Value) -> Value {
+    let mut status = decide::status::of_framework(status);
+    strip(&mut status);
+    if let Some(conditions) = status["conditions"].as_array() {
+        let ends = conditions.iter().filter(|of| of["type"] == "Succeeded" || of["type"] == "Failed");
+        status["conditions"] = ends.map(|of| json!([of["type"], of["status"]])).collect();
+    }
+    if let Some(counts) = status.get_mut("replicaStatuses").and_then(Value::as_object_mut) {
+        counts.retain(|_, count| count.get("succeeded").is_some());
+        counts.values_mut().for_each(|count| *count = count["succeeded"].take());
+    }
+    status
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !OF_THE_RUN.contains(&name.as_str()));
+            fields.values_mut().for_each(strip);
+            fields.retain(|name, value| name != "annotations" || *value != json!({}));
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// A text without the uid of the job, of which names have the beginning, addresses of pods, and ports of nodes.
+fn without_run(text: &str, uid: &str) -> String {
+    let short: String = uid.chars().take(5).collect();
+    let text = if short.is_empty() { text.to_owned() } else { text.replace(uid, "UID").replace(&short, "UID") };
+    without_numbers(&without_numbers(&text, "10.244."), "350")
+}
+
+/// A text in which a `#` stands for each number that begins like this.
+fn without_numbers(text: &str, beginning: &str) -> String {
+    let mut parts = text.split(beginning);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push('#');
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'));
+    }
+    out
+}

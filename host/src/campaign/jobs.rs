@@ -1,0 +1,260 @@
+//! The jobs of a campaign: each framework in all its modes, with the lives of its pods and the end that these lead to.
+
+use super::draw::Draw;
+use serde_json::{Value, json};
+
+/// One job.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    /// What a user submits.
+    pub(super) manifest: Value,
+    /// How its pods live: pattern of names, key, value, as [`sim::Life::rule`] has them.
+    pub(super) lives: Vec<[String; 3]>,
+    /// How it ends if nobody interferes, as the exit codes of its pods say.
+    pub(super) outcome: &'static str,
+}
+
+/// Where a job belongs and what may become of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) namespace: &'a str,
+    /// Unique in the run; part of the job's name.
+    pub(super) number: u32,
+    /// Its pods exit well.
+    pub(super) sound: bool,
+    /// Users may change how many workers it has.
+    pub(super) is_edited: bool,
+}
+
+/// The frameworks there are.
+pub(super) const FRAMEWORKS: [fn(&mut Draw, Place<'_>, &Config) -> Job; 3] = [paddle, mpi, rhino];
+
+/// The cluster operator's settings in a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Config {
+    lean: bool,
+    without_servers: bool,
+    ttl_deletes: bool,
+}
+
+impl Config {
+    /// The settings of a seed.
+    pub(super) fn drawn(draw: &mut Draw) -> Self {
+        Self { lean: draw.one_in(3), without_servers: draw.one_in(4), ttl_deletes: draw.one_in(4) }
+    }
+
+    /// Each plugin's settings, by its name.
+    pub(super) fn of_plugins(&self) -> [(&'static str, Value); 2] {
+        [
+            ("paddle", json!({ "lean": self.lean, "completeWithoutServers": self.without_servers })),
+            ("mpi", json!({ "ttl-deletes-mpijob": self.ttl_deletes })),
+        ]
+    }
+}
+
+/// What users change in a spec.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change {
+    /// More or fewer workers.
+    Scale,
+    /// Suspended, and resumed.
+    Suspend,
+    /// Refused by the plugin, and valid again.
+    Invalid,
+    /// Another time to live.
+    Ttl,
+}
+
+impl Change {
+    /// Each of them.
+    pub(super) const ALL: [Self; 4] = [Self::Scale, Self::Suspend, Self::Invalid, Self::Ttl];
+}
+
+impl Job {
+    /// The merge patch that makes a change, and the one that takes it back if the job needs that to come to its end.
+    pub(super) fn edit(&self, draw: &mut Draw, change: Change) -> Option<(Value, Option<Value>)> {
+        let (count, policy) = match self.kind() {
+            "PaddleJob" => ("/worker/replicas", None),
+            "MPIJob" => ("/mpiReplicaSpecs/Worker/replicas", Some("/runPolicy/ttlSecondsAfterFinished")),
+            _ => ("/parallelism", Some("/ttl")),
+        };
+        let now = self.manifest["spec"].pointer(count)?;
+        Some(match change {
+            Change::Scale => (patch(count, json!(1 + draw.below(4))), None),
+            Change::Invalid if self.kind() == "PaddleJob" => (patch(count, json!(-1)), Some(patch(count, now.clone()))),
+            Change::Invalid => (patch(count, json!(0)), Some(patch(count, now.clone()))),
+            Change::Ttl => (patch(policy?, json!(1 + draw.below(20))), None),
+            Change::Suspend if self.kind() == "MPIJob" => {
+                let suspend = |suspended: bool| patch("/runPolicy/suspend", json!(suspended));
+                (suspend(true), Some(suspend(false)))
+            }
+            Change::Suspend => return None,
+        })
+    }
+
+    /// A user who deletes one of its Jobs by hand has to delete the other, too: its workers know one launcher.
+    pub(super) fn has_jobs_that_belong_together(&self) -> bool {
+        self.kind() == "RhinoJob"
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        text(&self.manifest["metadata"]["name"])
+    }
+
+    /// Its namespace.
+    pub(super) fn namespace(&self) -> &str {
+        text(&self.manifest["metadata"]["namespace"])
+    }
+
+    /// Its kind.
+    pub(super) fn kind(&self) -> &str {
+        text(&self.manifest["kind"])
+    }
+}
+
+/// The merge patch that sets a field of the spec.
+fn patch(pointer: &str, value: Value) -> Value {
+    let steps = pointer.rsplit('/').filter(|step| !step.is_empty());
+    json!({ "spec": steps.fold(value, |inner, step| json!({ step: inner })) })
+}
+
+/// A job of some kind with a spec that has nothing in it.
+pub(super) fn bare(draw: &mut Draw, namespace: &str, number: u32) -> Value {
+    let kinds = [
+        ("batch.paddlepaddle.org/v1", "PaddleJob"),
+        ("kubeflow.org/v2beta1", "MPIJob"),
+        ("openrhino.org/v1alpha2", "RhinoJob"),
+    ];
+    let (version, kind) = *draw.of(&kinds);
+    manifest(version, kind, Place { namespace, number, sound: true, is_edited: true }, "odd", &json!({}))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn manifest(api_version: &str, kind: &str, place: Place<'_>, name: &str, spec: &Value) -> Value {
+    let metadata = json!({ "name": format!("{name}-{}", place.number), "namespace": place.namespace });
+    json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
+}
+
+fn paddle(draw: &mut Draw, place: Place<'_>, config: &Config) -> Job {
+    let fails = !place.sound && draw.one_in(5);
+    let intranet = draw.of(&["", "PodIP", "Service", "Host"]);
+    let policy = draw.of(&["", "Always", "Never", "OnCompletion", "OnFailure"]);
+    let mut spec = json!({ "intranet": intranet, "cleanPodPolicy": policy, "worker": role(draw, fails) });
+    if draw.one_in(2) {
+        spec["ps"] = role(draw, false);
+        if config.without_servers {
+            run_for(&mut spec["ps"], "forever");
+        }
+        spec["withGloo"] = json!(draw.below(2));
+    }
+    if draw.one_in(4) {
+        spec["heter"] = role(draw, false);
+    }
+    // Nothing waits for the ConfigMap of an elastic job, which may be over before it is made.
+    if place.is_edited && !fails && draw.one_in(6) {
+        spec["elastic"] = json!(1);
+    }
+    Job {
+        manifest: manifest("batch.paddlepaddle.org/v1", "PaddleJob", place, "a", &spec),
+        lives: vec![],
+        outcome: outcome(fails),
+    }
+}
+
+fn outcome(fails: bool) -> &'static str {
+    if fails { "failed" } else { "succeeded" }
+}
+
+/// A role's pods fail for good, or (where they are restarted in place) once.
+fn role(draw: &mut Draw, fails: bool) -> Value {
+    let mut template = template(draw, if fails { "1" } else { "0" });
+    if fails {
+        template["spec"]["restartPolicy"] = json!("Never");
+    } else if draw.one_in(5) {
+        template["spec"]["restartPolicy"] = json!("OnFailure");
+        template["metadata"]["annotations"]["troupe.dev/exit-code"] = json!("1,0");
+    }
+    json!({ "replicas": 1 + draw.below(3), "template": template })
+}
+
+fn run_for(role: &mut Value, time: &str) {
+    role["template"]["metadata"]["annotations"]["troupe.dev/run-for"] = json!(time);
+}
+
+fn template(draw: &mut Draw, exit: &str) -> Value {
+    let run = format!("{}ms", draw.ms(200, 5000).as_millis());
+    json!({
+        "metadata": { "annotations": { "troupe.dev/run-for": run, "troupe.dev/exit-code": exit } },
+        "spec": { "containers": [{ "name": "main", "image": "x" }] },
+    })
+}
+
+fn mpi(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
+    let fails = !place.sound && draw.one_in(5);
+    let workers = 1 + draw.below(3);
+    let mut policy = json!({ "cleanPodPolicy": draw.of(&["None", "Running", "All"]), "backoffLimit": 2 });
+    match draw.below(4) {
+        // A host that is away for so long does not see how such a Job ends.
+        0 if place.is_edited => policy["ttlSecondsAfterFinished"] = json!(draw.below(3)),
+        0 | 1 => policy["ttlSecondsAfterFinished"] = json!(20 + draw.below(20)),
+        _ => {}
+    }
+    if draw.one_in(4) {
+        policy["activeDeadlineSeconds"] = json!(3600);
+    }
+    let restart = draw.of(&["Never", "OnFailure"]);
+    // Started again in place, the launcher may do better; another pod begins from the first attempt.
+    let second = *restart == "OnFailure" && draw.one_in(3);
+    let exit = if fails {
+        "1"
+    } else if second {
+        "1,0"
+    } else {
+        "0"
+    };
+    let mut launcher = json!({ "replicas": 1, "restartPolicy": restart, "template": template(draw, exit) });
+    let enough = if place.is_edited { 1 } else { workers };
+    launcher["template"]["metadata"]["annotations"]["troupe.dev/finish-after"] =
+        json!(format!("{enough} b-{}-worker-* Running", place.number));
+    let worker =
+        json!({ "replicas": workers, "template": { "spec": { "containers": [{ "name": "main", "image": "x" }] } } });
+    let spec = json!({
+        "runPolicy": policy,
+        "launcherCreationPolicy": draw.of(&["", "AtStartup", "WaitForWorkersReady"]),
+        "mpiImplementation": draw.of(&["", "OpenMPI", "Intel", "MPICH"]),
+        "runLauncherAsWorker": draw.one_in(3),
+        "mpiReplicaSpecs": { "Launcher": launcher, "Worker": worker },
+    });
+    Job {
+        manifest: manifest("kubeflow.org/v2beta1", "MPIJob", place, "b", &spec),
+        lives: vec![],
+        outcome: outcome(fails),
+    }
+}
+
+/// mpirun ends after its processes, or fails while they run; or one of them fails.
+fn rhino(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
+    let (launcher_fails, worker_fails) = (!place.sound && draw.one_in(10), !place.sound && draw.one_in(10));
+    let workers = 1 + draw.below(3);
+    let enough = if place.is_edited { 1 } else { workers };
+    let ttl = *draw.of(&[0, 5, 30, 3600]);
+    let spec = json!({ "image": "x", "appExec": "/app/run", "parallelism": workers, "ttl": ttl });
+    let job = format!("c-{}", place.number);
+    let (launchers, pods) = (format!("{job}-*-launcher-*"), format!("{job}-*-workers-*"));
+    let phase = if launcher_fails { "Running" } else { "Succeeded" };
+    let life = |pattern: &String, key: &str, value: String| [pattern.clone(), key.into(), value];
+    let exit = |fails: bool| if fails { "1" } else { "0" }.to_owned();
+    let lives = vec![
+        life(&launchers, "run-for", "1s".into()),
+        life(&launchers, "finish-after", format!("{enough} {pods} {phase}")),
+        life(&launchers, "exit-code", exit(launcher_fails)),
+        life(&pods, "run-for", format!("{}ms", draw.ms(200, 5000).as_millis())),
+        life(&pods, "exit-code", exit(worker_fails)),
+    ];
+    let manifest = manifest("openrhino.org/v1alpha2", "RhinoJob", place, "c", &spec);
+    Job { manifest, lives, outcome: outcome(launcher_fails || worker_fails) }
+}

@@ -1,0 +1,74 @@
+//! What the API server refuses for a while: everything, or what a quota or a webhook of one namespace is against.
+
+use super::{deeds::rescue, draw::Draw, hosts::ACTORS, tally::Tally, workload::BUSY};
+use sim::{ApiError, Matching, Sim};
+use std::time::Duration;
+
+/// Something is refused for a while.
+#[derive(Debug, Clone)]
+pub(super) struct Outage {
+    from: Duration,
+    to: Duration,
+    matching: Matching,
+    error: ApiError,
+}
+
+impl Outage {
+    /// The outages of a seed, which are over after this long.
+    pub(super) fn drawn(draw: &mut Draw, longest: Duration) -> Vec<Self> {
+        let mut outages = Vec::new();
+        let longest = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
+        if draw.one_in(4) {
+            let error = ApiError::new(*draw.of(&[500, 503]), "", "the API server is starting");
+            let matching = Matching::default().called("outage: API server down at the start");
+            outages.push(Self { from: Duration::ZERO, to: draw.ms(500, 6000), matching, error });
+        }
+        if draw.one_in(4) {
+            let (resource, error) = Self::of_namespace(draw);
+            let matching = Matching::create(resource).within(BUSY);
+            let called = if error.code == 403 { "outage: quota" } else { "outage: webhook" };
+            let from = draw.ms(0, 8000);
+            outages.push(Self { from, to: from + draw.ms(10_000, longest), matching: matching.called(called), error });
+        }
+        outages
+    }
+
+    fn of_namespace(draw: &mut Draw) -> (&'static str, ApiError) {
+        let resource = *draw.of(&["pods", "services", "configmaps", "jobs"]);
+        let error = match draw.below(3) {
+            0 => ApiError::quota(resource, "x", "compute"),
+            1 => ApiError::webhook("check.example.com", "not now"),
+            _ => ApiError::webhook_down("check.example.com"),
+        };
+        (resource, error)
+    }
+
+    /// Begins and ends in its time.
+    pub(super) async fn happen(self, sim: Sim) {
+        tokio::time::sleep(self.from).await;
+        let refusal = sim.refuse(self.matching, self.error);
+        tokio::time::sleep(self.to.saturating_sub(self.from)).await;
+        sim.lift(refusal);
+    }
+}
+
+/// One of two hosts is held for longer than its lease lasts, and goes on.
+pub(super) async fn freeze(sim: Sim, seed: u64) {
+    let mut draw = Draw::new(seed, "freeze");
+    let actor = *draw.of(&ACTORS);
+    tokio::time::sleep(draw.ms(2000, 20_000)).await;
+    sim.freeze(actor);
+    tokio::time::sleep(draw.ms(5000, 40_000)).await;
+    sim.thaw(actor);
+}
+
+/// How often somebody looks for pods on nodes that are lost.
+const RESCUE: Duration = Duration::from_secs(30);
+
+/// Removes pods that do not end, as the administrator of lost nodes does.
+pub(super) async fn rescues(sim: Sim, tally: Tally) {
+    loop {
+        tokio::time::sleep(RESCUE).await;
+        tally.add("node lost: pod removed by force", rescue(&sim, BUSY));
+    }
+}

@@ -1,0 +1,27 @@
+//! How often each thing really happened in a run: what was only planned does not count.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Counts by name; clones are the same tally.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Tally {
+    /// It happened once more.
+    pub(super) fn count(&self, what: &str) {
+        self.add(what, 1);
+    }
+
+    /// It happened so often more.
+    pub(super) fn add(&self, what: &str, times: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(what.to_owned()).or_default() += times;
+    }
+
+    /// All counts.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
