@@ -14,7 +14,7 @@ const AGAIN_FROM: i128 = 10;
 /// This part of a minute's fuel is for namespaces that have not burnt their share of the minute.
 const KEPT: i128 = 4;
 
-/// A namespace that has burnt no more than this part of a minute's fuel counts as one that has burnt nothing.
+/// A namespace that has burnt no more than this part of a minute's fuel, and nothing for a minute, is forgotten.
 const FORGOTTEN: i128 = 100;
 
 const MINUTE: i128 = 60_000;
@@ -29,9 +29,16 @@ struct Tank {
     left: i128,
     filled: Timestamp,
     /// What the jobs of each namespace have burnt: forgotten evenly, within minutes.
-    burnt: BTreeMap<String, i128>,
+    burnt: BTreeMap<String, Burnt>,
     /// Namespaces for which it was used up and which wait.
     waiting: BTreeSet<String>,
+}
+
+/// What the jobs of a namespace have burnt, and when they last did.
+#[derive(Debug)]
+struct Burnt {
+    fuel: i128,
+    last: Timestamp,
 }
 
 impl Allowances {
@@ -59,7 +66,9 @@ impl Allowances {
     pub(super) fn charge(&self, plugin: &str, namespace: &str, fuel: u64) {
         if let Some(tank) = self.lock().get_mut(plugin) {
             tank.left -= i128::from(fuel);
-            *tank.burnt.entry(namespace.to_owned()).or_default() += i128::from(fuel);
+            let last = tank.filled;
+            let burnt = tank.burnt.entry(namespace.to_owned()).or_insert(Burnt { fuel: 0, last });
+            (burnt.fuel, burnt.last) = (burnt.fuel + i128::from(fuel), last);
         }
     }
 
@@ -77,9 +86,10 @@ impl Tank {
         let millis = now.duration_since(self.filled).as_millis().max(0);
         self.left = (self.left + full * millis / MINUTE).min(full);
         self.filled = now.max(self.filled);
+        let filled = self.filled;
         self.burnt.retain(|_, burnt| {
-            *burnt -= *burnt * millis.min(MINUTE) / MINUTE;
-            *burnt > full / FORGOTTEN
+            burnt.fuel -= burnt.fuel * millis.min(MINUTE) / MINUTE;
+            burnt.fuel > full / FORGOTTEN || filled.duration_since(burnt.last).as_millis() < MINUTE
         });
         self.waiting.retain(|namespace| self.burnt.contains_key(namespace));
     }
@@ -89,7 +99,7 @@ impl Tank {
     fn lacks(&mut self, namespace: &str, full: i128) -> Option<i128> {
         let others = self.burnt.keys().filter(|other| *other != namespace).count();
         let share = full / i128::try_from(others + 2).unwrap_or(i128::MAX);
-        let kept = if self.burnt.get(namespace).is_some_and(|burnt| *burnt >= share) { full / KEPT } else { 0 };
+        let kept = if self.burnt.get(namespace).is_some_and(|burnt| burnt.fuel >= share) { full / KEPT } else { 0 };
         let again = kept + (full / AGAIN_FROM).max(1);
         let least = if self.waiting.contains(namespace) { again } else { kept + 1 };
         if self.left >= least {
