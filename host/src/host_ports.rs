@@ -1,7 +1,7 @@
 //! Ports of the nodes, in blocks that belong to one job while replicas of it exist or are wanted: which may be given.
 //!
 //! What a job was given stands in its ledger, so that it outlives the host, and a ledger is a word of whoever may write the
-//! job's status. So the truth is [`Blocks`], what this host gave and believed; a ledger that says otherwise is put right.
+//! job's status. So the truth is `Blocks`, what this host gave and believed; a ledger that says otherwise is put right.
 //! Ledgers are believed once, when their kind is listed for the first time: first those of jobs whose pods run on the ports
 //! that they claim, then the older ones within the range and the namespace's quota. A job that loses a claim has no pods on
 //! these ports and is given others; one whose plan asks for none, or for another number, gives up its claim in its first pass.
