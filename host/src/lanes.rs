@@ -1,4 +1,5 @@
-//! What waits, namespace by namespace: those of one come in their order, and namespaces take turns.
+//! What waits, namespace by namespace: those of one come in their order, and the namespace with the least under way is next;
+//! those with equally much take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,9 +33,10 @@ impl<T> Lanes<T> {
         self.turns.iter().any(|namespace| shares.has_room(namespace))
     }
 
-    /// The next value of a namespace that the shares leave room for, with the namespace.
+    /// The next value of the namespace that has the least under way and room for more, with the namespace.
     pub(crate) fn pop(&mut self, shares: &Shares) -> Option<(String, T)> {
-        let place = self.turns.iter().position(|namespace| shares.has_room(namespace))?;
+        let with_room = self.turns.iter().enumerate().filter(|(_, namespace)| shares.has_room(namespace));
+        let (place, _) = with_room.min_by_key(|(_, namespace)| shares.under_way(namespace))?;
         let namespace = self.turns.remove(place)?;
         let lane = self.by_namespace.get_mut(&namespace)?;
         let value = lane.pop_front()?;
@@ -61,7 +63,11 @@ impl Shares {
     }
 
     pub(crate) fn has_room(&self, namespace: &str) -> bool {
-        self.under_way.get(namespace).is_none_or(|count| *count < self.most)
+        self.under_way(namespace) < self.most
+    }
+
+    fn under_way(&self, namespace: &str) -> usize {
+        self.under_way.get(namespace).copied().unwrap_or_default()
     }
 
     /// One more of this namespace is under way.
@@ -93,6 +99,22 @@ mod tests {
         let shares = Shares::of(1);
         let order: Vec<_> = std::iter::from_fn(|| lanes.pop(&shares)).map(|(_, value)| value).collect();
         assert_eq!(order, [1, 4, 5, 2, 3]);
+    }
+
+    #[test]
+    fn a_namespace_with_less_under_way_goes_first() {
+        let (mut lanes, mut shares) = (Lanes::default(), Shares::of(9));
+        for (namespace, value) in [("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 5)] {
+            lanes.push(namespace, value);
+        }
+        (0..2).for_each(|_| shares.begin("a"));
+        let next = || {
+            let (namespace, value) = lanes.pop(&shares)?;
+            shares.begin(&namespace);
+            Some(value)
+        };
+        let order: Vec<_> = std::iter::from_fn(next).collect();
+        assert_eq!(order, [3, 4, 1, 5, 2]);
     }
 
     #[test]
