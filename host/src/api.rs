@@ -14,28 +14,41 @@ use std::{io, time::Duration};
 /// However long an API server asks to wait, it is asked again after this.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The body of a successful answer.
-///
-/// # Errors
-/// [`kube::Error::Api`] for a refusal; [`retry_after`] says how long it asks to wait.
-pub(crate) async fn text(client: &Client, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
-    warned(client, request).await.map(|(text, _)| text)
-}
-
 /// The body of a successful answer, and what the API server warns of.
 ///
 /// # Errors
-/// As [`text`].
+/// [`kube::Error::Api`] for a refusal; [`retry_after`] says how long it asks to wait.
 pub(crate) async fn warned(client: &Client, request: Request<Vec<u8>>) -> Result<(String, Vec<String>), kube::Error> {
     let answer = accepted(client.send(request.map(Body::from)).await?).await?;
     let warnings = warnings::of_headers(answer.headers());
     Ok((read(answer).await?, warnings))
 }
 
+/// The body of a successful answer, unless it has more bytes than these: None then, and the rest of it is not read.
+///
+/// # Errors
+/// As [`warned`].
+pub(crate) async fn text_within(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    most: usize,
+) -> Result<Option<String>, kube::Error> {
+    let mut body = accepted(client.send(request.map(Body::from)).await?).await?.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if data.len() > most - text.len() {
+            return Ok(None);
+        }
+        text.extend_from_slice(&data);
+    }
+    String::from_utf8(text).map(Some).map_err(kube::Error::FromUtf8)
+}
+
 /// The lines of a successful answer, as they come.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`warned`].
 pub(crate) async fn lines(
     client: &Client,
     request: Request<Vec<u8>>,

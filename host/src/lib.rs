@@ -27,6 +27,7 @@ pub mod lease;
 pub mod metrics;
 pub mod oci;
 pub mod operator;
+mod pages;
 pub mod passes;
 pub mod plugin;
 pub mod plugin_resource;

@@ -247,10 +247,7 @@ impl Context {
         let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
         let _entered = span.enter();
         match result {
-            Ok(Ok(None)) => {
-                self.passes.forget(&key);
-                self.queue.gone(&key);
-            }
+            Ok(Ok(None)) => self.queue.gone(&key),
             Ok(Ok(Some(wake))) => {
                 debug!(?wake, "decided");
                 self.queue.done(&key, start.elapsed());

@@ -5,7 +5,7 @@ use crate::{
     bundled::Bundled,
     clock::Clock,
     delivery::{Comparisons, Trials, Wanted},
-    passes::{Noted, Passes},
+    passes::{Noted, Pass, Passes},
     plugin::{Asked, Plugins},
     publish::Publisher,
     queue::Queue,
@@ -139,22 +139,27 @@ impl Context {
         }
     }
 
-    /// What a pass over the job would do, without doing it: what is seen, what the plugin answers if it is asked, and what
-    /// is decided. None for a job that is not seen as it is.
-    pub(crate) async fn rehearse(&self, key: &JobKey) -> Option<(Snapshot, Option<Answer>, Decision)> {
+    /// The pass over the job as it would be now, without its writes and without taking ports: what is seen, what the plugin
+    /// answers, and what is decided. None for a job that is not seen as it is.
+    pub async fn rehearse(&self, key: &JobKey) -> Option<Pass> {
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Stale | Observed::Gone | Observed::Loading(_) => return None,
         };
-        let (answer, decision) = match triage(&snapshot) {
-            Triage::Settled(decision) => (None, decision),
-            Triage::NeedsPlan => {
-                let (pass, decision) = self.ask(key, &mut snapshot, held).await;
-                (Some(pass.answer.clone()), decision)
-            }
+        let triaged = triage(&snapshot);
+        let uid = snapshot.job.uid.clone();
+        let ports = |count| self.stores.offer_ports(key, &uid, count);
+        let Asked { answer, outlook } = match held {
+            Some(why) => Asked { answer: Answer::Faulted(why), outlook: None },
+            None => self.plugins.ask(&mut snapshot, ports).await,
         };
-        Some((*snapshot, answer, decision))
+        let decision = match triaged {
+            Triage::Settled(decision) => decision,
+            Triage::NeedsPlan => decide(&snapshot, &answer),
+        };
+        let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
+        Some(Pass { plugin, config, snapshot: *snapshot, outlook, answer, decision })
     }
 
     /// Moves a job that an older digest plans to the active one, where the framework's jobs are to move and that touches
@@ -190,7 +195,7 @@ impl Context {
         let asked = self.plugins.identity(&snapshot.digest).filter(|_| !is_held);
         let (plugin, config) = asked.unwrap_or_default();
         let pass = Arc::new(Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer });
-        self.passes.note(key, Arc::clone(&pass));
+        self.passes.note(Arc::clone(&pass));
         (pass, decision)
     }
 }

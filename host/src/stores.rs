@@ -199,7 +199,7 @@ impl Stores {
             return Observed::Stale;
         }
         let here = (key.namespace.clone(), key.name.clone());
-        let Some(Held::Job(job)) = inner.tables[own].objects.get(&here).map(|object| object.held.clone()) else {
+        let Some(job) = inner.tables[own].objects.get(&here).and_then(Object::job) else {
             inner.expected.remove(key);
             inner.published.remove(key);
             inner.departed.forget(key);
@@ -341,6 +341,15 @@ impl Stores {
         inner.ports.give(key, uid, count)
     }
 
+    /// The ports that [`Stores::set_aside`] would give the job.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn offer_ports(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        let inner = self.lock();
+        if inner.has_ports_to_learn_of() { Err(NoPorts::NoneFree) } else { inner.ports.offer(key, uid, count) }
+    }
+
     /// The job has no ports of the nodes any more.
     pub(crate) fn release_ports(&self, key: &JobKey, uid: &str) {
         self.lock().ports.release(key, uid);
@@ -419,11 +428,15 @@ impl Stores {
         concerned
     }
 
-    /// The watch has come to this version. Returns the jobs that waited for one of their writes.
+    /// The watch has come to this version. Returns the jobs one of whose writes it has shown by now.
     pub(crate) fn bookmark(&self, watch: usize, version: u64) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         inner.tables[watch].progress = inner.tables[watch].progress.max(version);
-        inner.expected.keys().cloned().collect()
+        let table = &inner.tables[watch];
+        let is_shown = |(key, writes): &(&JobKey, &Vec<(usize, Expected)>)| {
+            writes.iter().any(|(at, expected)| *at == watch && table.shows(&key.namespace, expected))
+        };
+        inner.expected.iter().filter(is_shown).map(|(key, _)| key.clone()).collect()
     }
 
     /// The API server does not serve the kind of this watch. Returns the jobs that are served without it.

@@ -1,16 +1,27 @@
 //! The objects of one watch, by name and by owner, and how far the watch has come.
 
-use crate::wire::{Held, Object};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::wire::{Held, Object, Owner};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The objects of one watch.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) objects: BTreeMap<(String, String), Object>,
-    by_owner: BTreeMap<String, BTreeSet<(String, String)>>,
+    by_owner: BTreeMap<String, Owned>,
     /// The newest resource version that an event, a bookmark or a list has shown.
     pub(crate) progress: u64,
     pub(crate) listed: Listed,
+}
+
+/// What one controller controls.
+#[derive(Debug)]
+struct Owned {
+    owner: Arc<Owner>,
+    /// Namespaces and names.
+    objects: BTreeSet<(String, String)>,
 }
 
 /// Whether a watch has shown its objects.
@@ -51,10 +62,15 @@ impl Table {
         }
     }
 
-    pub(crate) fn insert(&mut self, object: Object) {
+    pub(crate) fn insert(&mut self, mut object: Object) {
         let here = (object.namespace.clone(), object.name.clone());
-        if let Some(owner) = &object.owner {
-            self.by_owner.entry(owner.uid.clone()).or_default().insert(here.clone());
+        if let Some(owner) = &mut object.owner {
+            let new = || Owned { owner: Arc::clone(owner), objects: BTreeSet::new() };
+            let owned = self.by_owner.entry(owner.uid.clone()).or_insert_with(new);
+            owned.objects.insert(here.clone());
+            if owned.owner == *owner {
+                *owner = Arc::clone(&owned.owner);
+            }
         }
         self.objects.insert(here, object);
     }
@@ -62,10 +78,10 @@ impl Table {
     pub(crate) fn remove(&mut self, here: &(String, String)) {
         let Some(object) = self.objects.remove(here) else { return };
         if let Some(owner) = object.owner
-            && let Some(names) = self.by_owner.get_mut(&owner.uid)
+            && let Some(owned) = self.by_owner.get_mut(&owner.uid)
         {
-            names.remove(here);
-            if names.is_empty() {
+            owned.objects.remove(here);
+            if owned.objects.is_empty() {
                 self.by_owner.remove(&owner.uid);
             }
         }
@@ -73,7 +89,8 @@ impl Table {
 
     /// The objects that this controller owns.
     pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
-        self.by_owner.get(uid).into_iter().flatten().filter_map(|here| self.objects.get(here))
+        let owned = self.by_owner.get(uid).into_iter().flat_map(|owned| &owned.objects);
+        owned.filter_map(|here| self.objects.get(here))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     back_off::BackOff,
     course::{Course, Failure, Step},
     layout::{Purpose, WatchSpec},
+    pages::Pages,
     queue::Queue,
     stores::Stores,
     wire::{self, Object},
@@ -24,9 +25,6 @@ use serde_json::value::RawValue;
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
-
-/// Objects a list brings at a time.
-const PAGE: u32 = 500;
 
 /// The API server is asked to end a watch after this long; it sends a bookmark about once a minute.
 const LIFE: u32 = 290;
@@ -57,6 +55,8 @@ enum WatchError {
     Client(kube::Error),
     #[error("the connection broke")]
     Broken(#[source] io::Error),
+    #[error("a page has more bytes than it may have")]
+    TooLarge,
     #[error("nothing came for {} s", SILENCE.as_secs())]
     Silent,
     #[error("the API server ended the watch")]
@@ -74,7 +74,9 @@ impl WatchError {
             Self::NoSuchKind(_) | Self::Expired => Failure::Expired,
             Self::Client(kube::Error::Api(status)) if !matches!(status.code, 429 | 502 | 503) => Failure::Barren,
             Self::Client(_) | Self::NoAnswer(_) => Failure::Unanswered,
-            Self::Broken(_) | Self::Silent | Self::Ended | Self::Garbled(_) | Self::Request(_) => Failure::Barren,
+            Self::Broken(_) | Self::Silent | Self::Ended | Self::Garbled(_) | Self::Request(_) | Self::TooLarge => {
+                Failure::Barren
+            }
         }
     }
 
@@ -225,12 +227,16 @@ impl Watch {
     /// A consistent list: without a resource version, so that it is at least as new as any write before it. A page that
     /// fails is asked for again, without those before it.
     async fn list(&self, course: &mut Course) -> Result<(), WatchError> {
-        let (mut objects, mut failures) = (Vec::new(), 0);
-        let mut params =
-            ListParams { limit: Some(PAGE), label_selector: self.spec.selector.clone(), ..ListParams::default() };
+        let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
+        let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
-            let page = match self.page(&params).await {
+            params.limit = Some(pages.limit());
+            let page = match self.page(&params, &mut pages).await {
                 Ok(page) => page,
+                Err(WatchError::TooLarge) => {
+                    pages.was_too_large();
+                    continue;
+                }
                 Err(error) if params.continue_token.is_none() || failures == PAGE_FAILURES => return Err(error),
                 Err(error @ (WatchError::Expired | WatchError::NoSuchKind(_))) => return Err(error),
                 Err(error) => {
@@ -252,11 +258,13 @@ impl Watch {
         }
     }
 
-    async fn page(&self, params: &ListParams) -> Result<Read, WatchError> {
+    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Read, WatchError> {
         let request =
             if self.metadata_only() { self.requests().list_metadata(params)? } else { self.requests().list(params)? };
-        let text = self.answered(api::text(&self.client, request)).await?;
+        let text = self.answered(api::text_within(&self.client, request, pages.most_bytes())).await?;
+        let text = text.ok_or(WatchError::TooLarge)?;
         let page: Page = serde_json::from_str(&text)?;
+        pages.read(page.items.as_ref().map_or(0, Vec::len), text.len());
         Ok(Read {
             objects: page.items.into_iter().flatten().filter_map(|item| self.object(item.get())).collect(),
             version: page.metadata.resource_version.parse().unwrap_or(0),

@@ -2,11 +2,14 @@
 
 use decide::{
     Snapshot,
-    plan::{Answer, Backing, Body, Plan},
+    plan::{Answer, Backing, Body, EnvEntry, Event, Gate, Object, Piece, Plan, Role, Text, Upkeep},
     snapshot::{Child, Job, Pod},
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Of a string, beside its bytes.
+const TEXT: usize = size_of::<String>();
 
 /// Of a JSON document.
 pub(crate) fn json(value: &Value) -> usize {
@@ -21,17 +24,64 @@ pub(crate) fn json(value: &Value) -> usize {
     }
 }
 
-/// Of a plan: what can be large in it, and something for the rest.
+/// Of a plan, all of it.
 pub(crate) fn plan(plan: &Plan) -> usize {
-    let roles = plan.roles.iter().map(|role| match &role.backing {
-        Backing::Pods => json(&role.template),
-        Backing::Job(body) => json(&role.template) + json(body),
-    });
-    let objects = plan.objects.iter().map(|object| match &object.body {
-        Body::Fixed(body, _) => json(body),
+    let roles = plan.roles.iter().map(role).sum::<usize>();
+    let objects = plan.objects.iter().map(object).sum::<usize>();
+    let secrets = plan.secrets.iter().map(|secret| 512 + text(&secret.name) + texts(&secret.labels)).sum::<usize>();
+    size_of::<Plan>() + roles + objects + secrets + events(&plan.warnings)
+}
+
+fn role(role: &Role) -> usize {
+    let backing = match &role.backing {
+        Backing::Pods => 0,
+        Backing::Job(body) => json(body),
+    };
+    let env = role
+        .env
+        .iter()
+        .map(|entry| size_of::<EnvEntry>() + entry.container.len() + entry.name.len() + text(&entry.value));
+    let names = role.hostname.iter().chain(&role.subdomain).chain([&role.pod_name]).map(text).sum::<usize>();
+    let (labels, fill) = (filled(&role.labels), filled(&role.fill));
+    size_of::<Role>() + backing + json(&role.template) + env.sum::<usize>() + names + labels + fill + gates(&role.after)
+}
+
+fn object(object: &Object) -> usize {
+    let body = match &object.body {
+        Body::Fixed(body, fill) => json(body) + filled(fill),
         Body::Bound => 0,
-    });
-    roles.chain(objects).map(|bytes| bytes + 1024).sum::<usize>() + 1024 * (1 + plan.secrets.len())
+    };
+    let upkeep = match &object.upkeep {
+        Upkeep::Follow(pointers) => pointers.iter().map(|at| TEXT + at.len()).sum(),
+        Upkeep::CreateOnly => 0,
+    };
+    size_of::<Object>() + 128 + body + upkeep + text(&object.name) + gates(&object.after)
+}
+
+fn gates(gates: &[Gate]) -> usize {
+    let one = |gate: &Gate| match gate {
+        Gate::Pods { role, .. } => role.len(),
+        Gate::Field { key, at, one_of } => {
+            key.len() + at.len() + one_of.iter().map(|text| TEXT + text.len()).sum::<usize>()
+        }
+    };
+    gates.iter().map(|gate| size_of::<Gate>() + one(gate)).sum()
+}
+
+fn filled(texts: &[(String, Text)]) -> usize {
+    texts.iter().map(|(at, value)| 2 * TEXT + at.len() + text(value)).sum()
+}
+
+fn text(text: &Text) -> usize {
+    let one = |piece: &Piece| match piece {
+        Piece::Fixed(part) | Piece::PeerIp(part, _) => part.len(),
+        Piece::Index(_) | Piece::JobName | Piece::PodName => 0,
+    };
+    text.0.iter().map(|piece| size_of::<Piece>() + one(piece)).sum()
+}
+
+fn events(events: &[Event]) -> usize {
+    events.iter().map(|event| 64 + event.reason.len() + event.message.len()).sum()
 }
 
 /// Of a snapshot, as if nothing of it were shared.
@@ -46,8 +96,7 @@ pub(crate) fn answer(answer: &Answer) -> usize {
     match answer {
         Answer::Judged { plan: planned, bodies, verdict } => {
             let bodies = bodies.values().map(json).sum::<usize>();
-            let events = verdict.events.iter().map(|event| 64 + event.reason.len() + event.message.len());
-            plan(planned) + bodies + json(&verdict.status) + events.sum::<usize>()
+            plan(planned) + bodies + json(&verdict.status) + events(&verdict.events)
         }
         Answer::Rejected(rejection) => 512 + rejection.to_string().len(),
         Answer::Faulted(fault) => 512 + fault.to_string().len(),
@@ -68,4 +117,49 @@ fn child(child: &Child) -> usize {
 
 fn texts(map: &BTreeMap<String, String>) -> usize {
     map.iter().map(|(name, value)| 64 + name.len() + value.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{
+        plan::{Clean, Policy, Success},
+        testkit,
+    };
+    use serde_json::json;
+
+    fn plan_of(env: usize) -> Plan {
+        let entry = EnvEntry { container: String::new(), name: "x".repeat(1_000), value: testkit::text(&["JOB", "y"]) };
+        let role = Role {
+            name: "worker".into(),
+            replicas: 1,
+            backing: Backing::Pods,
+            pod_name: testkit::text(&["JOB"]),
+            hostname: None,
+            subdomain: None,
+            template: json!({}),
+            template_at: None,
+            env: vec![entry; env],
+            labels: vec![],
+            fill: vec![],
+            success: Success::Final,
+            after: vec![],
+        };
+        let keep = Clean::Keep;
+        Plan {
+            roles: vec![role],
+            objects: vec![],
+            secrets: vec![],
+            host_ports: 0,
+            policy: Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None },
+            warnings: vec![],
+        }
+    }
+
+    // A plugin may say as much there as in a template.
+    #[test]
+    fn a_plan_weighs_what_its_variables_have() {
+        assert!(plan(&plan_of(1_000)) >= 1_000_000);
+        assert!(plan(&plan_of(1)) < 4_000);
+    }
 }

@@ -12,7 +12,7 @@ use decide::{
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The controller of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -29,9 +29,10 @@ pub(crate) struct Owner {
 /// What is kept of an object, by what it is to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Held {
-    Job(std::sync::Arc<Job>),
-    Pod(std::sync::Arc<Pod>),
-    Child(std::sync::Arc<Child>),
+    /// Without its spec: [`Object::job`] has it.
+    Job(Arc<Job>),
+    Pod(Arc<Pod>),
+    Child(Arc<Child>),
 }
 
 /// An object of a watch: where it is, who controls it, and what is kept.
@@ -41,14 +42,26 @@ pub(crate) struct Object {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) resource_version: u64,
-    pub(crate) owner: Option<Owner>,
+    /// Its controller, shared with the others that this one controls.
+    pub(crate) owner: Option<Arc<Owner>>,
     /// Digest of the plugin that planned it, where it says so.
     pub(crate) made_by: Option<String>,
     /// What cannot be read of it.
     pub(crate) unreadable: Option<FieldError>,
     /// Ports of its node that a pod declares.
     pub(crate) host_ports: Vec<u32>,
+    /// The spec of a job as text, a tenth of what it takes as a value; empty for others.
+    pub(crate) spec: Box<str>,
     pub(crate) held: Held,
+}
+
+impl Object {
+    /// The whole job, if it is one.
+    pub(crate) fn job(&self) -> Option<Arc<Job>> {
+        let Held::Job(job) = &self.held else { return None };
+        let spec = serde_json::from_str(&self.spec).expect("it was written from a value");
+        Some(Arc::new(Job { spec, ..Job::clone(job) }))
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -103,13 +116,14 @@ impl Metadata {
     fn object(self, unreadable: Option<FieldError>, held: Held) -> Object {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
-            owner: self.owner(),
+            owner: self.owner().map(Arc::new),
             made_by: self.annotations.get(decide::ownership::MADE_BY).cloned(),
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,
             unreadable,
             host_ports: vec![],
+            spec: Box::default(),
             held,
         }
     }
@@ -389,10 +403,11 @@ fn job(parts: &Parts<'_>) -> Object {
         finalizers: metadata.finalizers.clone(),
         labels: metadata.labels.clone(),
         annotations: metadata.annotations.clone(),
-        spec,
+        spec: Value::Null,
         status,
     };
-    metadata.object(wrong_metadata.or(wrong_spec).or(wrong_status), Held::Job(job.into()))
+    let unreadable = wrong_metadata.or(wrong_spec).or(wrong_status);
+    Object { spec: spec.to_string().into(), ..metadata.object(unreadable, Held::Job(job.into())) }
 }
 
 /// A child, with only the parts that the framework keeps.

@@ -1,4 +1,4 @@
-//! The admin port: health, metrics, what the host last saw and decided of each job, and the latest passes for replay.
+//! The admin port: health, metrics, what the host sees and decides of each job, and the latest passes for replay.
 //!
 //! `/healthz` and `/readyz` are open, as probes need them. On a loopback address everything is; on any other, everything
 //! else takes TLS, a bearer token that the API server knows, and the right to read (see `access`).
@@ -72,7 +72,7 @@ struct Jobs {
     namespace: Option<String>,
 }
 
-/// The paths of all passes over jobs of the kinds that the reader may list.
+/// The paths of all jobs of the kinds that the reader may list.
 async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<Jobs>) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
     let (mut listed, mut denied) = (Vec::new(), None);
@@ -88,12 +88,12 @@ async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<J
     let wanted = |key: &&JobKey| {
         listed.get(key.kind) == Some(&true) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace)
     };
-    let keys = admin.context.passes().keys();
+    let keys = admin.context.stores().jobs();
     let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&admin.context, key)).collect();
     Ok(Json(json!({ "jobs": paths })).into_response())
 }
 
-/// The last pass over a job, for whoever may read the job.
+/// The pass over a job as it would be now, for whoever may read the job.
 async fn job(
     State(admin): State<Admin>,
     headers: HeaderMap,
@@ -108,11 +108,11 @@ async fn job(
         return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
     };
     admin.access.check(&headers, &Right::jobs("get", &served.kind, Some(&namespace), Some(&name))).await?;
-    let pass = admin.context.passes().last(&JobKey { kind, namespace, name });
+    let pass = admin.context.rehearse(&JobKey { kind, namespace, name }).await;
     Ok(match pass.map(|pass| environment.apply(pass)) {
         Some(Ok(pass)) => Json(pass).into_response(),
         Some(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-        None => (StatusCode::NOT_FOUND, "no pass over such a job since this host started").into_response(),
+        None => (StatusCode::NOT_FOUND, "no such job is seen, or not yet as it is").into_response(),
     })
 }
 
@@ -131,8 +131,8 @@ async fn recording(
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
     admin.access.check(&headers, &Right::Path("/recording")).await?;
-    let passes = admin.context.passes().latest(which.plugin.as_deref()).into_iter();
-    let lines = passes.map(move |pass| line(&environment.apply(pass.told())?)).scan(0, |sent, line| {
+    let passes = admin.context.passes().latest(which.plugin.as_deref());
+    let lines = passes.map(move |pass| line(&environment.apply(pass.decided())?)).scan(0, |sent, line| {
         *sent += line.as_ref().map_or(0, Vec::len);
         (*sent <= MOST_BYTES).then_some(line)
     });

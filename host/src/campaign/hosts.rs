@@ -6,7 +6,7 @@ use crate::{
     clock::Clock,
     lease::{Election, Gate, LeaseName},
     operator::{Ended, Operator, Options},
-    passes::Noted,
+    passes::Latest,
     plugin::Plugins,
     reconcile::Context,
 };
@@ -48,7 +48,7 @@ pub(super) struct Hosts {
     lives: u64,
     /// What went wrong in those that are over.
     found: Vec<String>,
-    passes: Vec<Arc<Noted>>,
+    passes: Vec<Latest>,
 }
 
 struct Host {
@@ -99,7 +99,7 @@ impl Hosts {
     }
 
     /// What they found wrong with themselves, and their latest passes.
-    pub(super) fn end(mut self) -> (Vec<String>, Vec<Arc<Noted>>) {
+    pub(super) fn end(mut self) -> (Vec<String>, Vec<Latest>) {
         let running = std::mem::take(&mut self.running);
         self.note(running);
         (self.found, self.passes)
@@ -112,7 +112,7 @@ impl Hosts {
             if panics > 0 {
                 self.found.push(format!("S8: the host panicked {panics} times"));
             }
-            self.passes.extend(host.context.passes().latest(None));
+            self.passes.push(host.context.passes().latest(None));
         }
     }
 

@@ -15,7 +15,7 @@ mod tally;
 mod workload;
 
 use crate::{
-    passes::Noted,
+    passes::Latest,
     plugin::{LoadError, Plugins, Seam},
 };
 pub use crowd::{Seen, crowd};
@@ -73,7 +73,7 @@ pub struct Run {
     /// How often each fault, outage and deed of a user really happened.
     pub happened: BTreeMap<String, u64>,
     /// The latest passes of each host.
-    pub passes: Vec<Arc<Noted>>,
+    pub passes: Vec<Latest>,
 }
 
 /// The built-in plugins, called inline, so that a run is deterministic.

@@ -15,6 +15,7 @@ use crate::{
     telemetry,
 };
 use anyhow::{Context, bail};
+use decide::{Snapshot, decide};
 use serde_json::Value;
 use sim::{RequestRecord, Sim};
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
@@ -124,9 +125,13 @@ impl Shown {
     }
 
     fn note_waiting(&mut self) {
-        for key in self.host.passes().keys() {
-            let Some(pass) = self.host.passes().last(&key) else { continue };
-            let waiting = pass.decision.waiting.first().map(ToString::to_string).unwrap_or_default();
+        let passes = self.host.passes().fresh();
+        // A later pass over the same job takes the place of the one before.
+        let last: BTreeMap<_, _> =
+            passes.iter().filter_map(|pass| Some((self.key_of(&pass.snapshot)?, pass))).collect();
+        for (key, pass) in last {
+            let decision = decide(&pass.snapshot, &pass.answer);
+            let waiting = decision.waiting.first().map(ToString::to_string).unwrap_or_default();
             if self.waiting.insert(key.clone(), waiting.clone()).as_ref() != Some(&waiting) && !waiting.is_empty() {
                 self.timeline.note(self.sim.now(), "waiting", format!("{}: {waiting}", key.name));
             }
@@ -138,6 +143,12 @@ impl Shown {
             self.host.stores().layout().kinds().iter().position(|served| job["kind"] == served.kind.kind.as_str())?;
         let text = |field: &str| Some(job["metadata"][field].as_str()?.to_owned());
         Some(JobKey { kind, namespace: text("namespace")?, name: text("name")? })
+    }
+
+    fn key_of(&self, snapshot: &Snapshot) -> Option<JobKey> {
+        let layout = self.host.stores().layout();
+        let kind = layout.kinds().iter().position(|served| served.kind.is_same(&snapshot.kind))?;
+        Some(JobKey { kind, namespace: snapshot.job.namespace.clone(), name: snapshot.job.name.clone() })
     }
 
     fn status(&self, job: &Value) -> Value {
@@ -199,7 +210,9 @@ impl Shown {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
             println!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name);
-            for request in self.host.passes().last(&key).iter().flat_map(|pass| plan_of(&pass.answer)) {
+            let last =
+                self.host.passes().latest(None).filter(|pass| self.key_of(&pass.snapshot).as_ref() == Some(&key));
+            for request in last.last().iter().flat_map(|pass| plan_of(&pass.answer)) {
                 println!("{request}");
             }
             for map in self.sim.list("v1", "ConfigMap", &key.namespace) {

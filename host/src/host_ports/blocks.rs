@@ -64,14 +64,29 @@ impl Blocks {
             return Ok(ports);
         }
         self.release(key, uid);
-        let (used, most) = (self.used(&key.namespace), self.limits.per_namespace);
+        let ports = self.lowest(&key.namespace, count)?;
+        self.hold(key, Holder { uid: uid.to_owned(), ports, evident: false });
+        Ok(ports)
+    }
+
+    /// What [`Blocks::give`] would give.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        match self.of(key, uid).filter(|ports| ports.count == count) {
+            Some(ports) => Ok(ports),
+            None => self.lowest(&key.namespace, count),
+        }
+    }
+
+    fn lowest(&self, namespace: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        let (used, most) = (self.used(namespace), self.limits.per_namespace);
         if used.saturating_add(count) > most {
             return Err(NoPorts::Quota { used, most });
         }
         let first = self.free.lowest(count).ok_or(NoPorts::NoneFree)?;
-        let ports = HostPorts { first, count };
-        self.hold(key, Holder { uid: uid.to_owned(), ports, evident: false });
-        Ok(ports)
+        Ok(HostPorts { first, count })
     }
 
     /// Believes claims of jobs: first those of jobs whose pods run on these ports, whoever else claims them; of the others

@@ -13,7 +13,7 @@ use decide::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 use wasmtime::{
     Store,
     component::{Component, InstancePre},
@@ -71,8 +71,6 @@ impl From<Objection> for Stop {
 #[derive(Debug)]
 pub(super) struct JobInput {
     view: wit::JobView,
-    /// What a plan refers to.
-    job: Arc<snapshot::Job>,
 }
 
 /// One instant as a plugin is shown it.
@@ -107,7 +105,7 @@ impl JobInput {
             config: config.to_owned(),
             host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
         };
-        Self { view, job: Arc::clone(job) }
+        Self { view }
     }
 
     /// The hash of exactly what the plugin with this digest is shown.
@@ -159,8 +157,9 @@ impl JobInput {
         &self.view.uid
     }
 
-    fn spec(&self) -> &Value {
-        &self.job.spec
+    /// What a plan refers to. Read anew for each plan: kept, it would take many times as much as its text.
+    fn spec(&self) -> Value {
+        serde_json::from_str(&self.view.spec).expect("it was written from a value")
     }
 }
 
@@ -306,7 +305,7 @@ impl Live {
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
         let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(said, job.spec(), limits)
+        answer::job_plan(said, &job.spec(), limits)
     }
 
     pub(super) fn bind(

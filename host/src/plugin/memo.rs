@@ -8,8 +8,11 @@ use decide::{
 };
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
+
+/// What an entry takes beside its plan and what was shown: its places in the maps.
+const ENTRY: usize = 512;
 
 /// What a plan is remembered under.
 pub(super) type Key = [u8; 32];
@@ -27,8 +30,9 @@ pub(super) struct Shown {
 /// The least recently used is forgotten when the bytes run out.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// By the job's uid: the version of the job that was shown last. Only of entries that are remembered.
-    shown: HashMap<String, (Arc<Job>, Arc<str>, Shown)>,
+    /// By the job's uid: the version of the job that was shown last, which is not kept alive. Only of entries that are
+    /// remembered.
+    shown: HashMap<String, (Weak<Job>, Arc<str>, Shown)>,
     entries: HashMap<Key, Entry>,
     by_use: BTreeMap<u64, Key>,
     uses: u64,
@@ -62,20 +66,20 @@ impl Memo {
     /// What the plugin with this digest was shown of this very version of the job.
     pub(super) fn shown(&self, job: &Arc<Job>, digest: &str) -> Option<Shown> {
         let (version, plugin, shown) = self.shown.get(&job.uid)?;
-        (Arc::ptr_eq(version, job) && **plugin == *digest).then(|| shown.clone())
+        (version.as_ptr() == Arc::as_ptr(job) && **plugin == *digest).then(|| shown.clone())
     }
 
     /// Notes what is shown of this version of the job, once its plan is remembered.
     pub(super) fn show(&mut self, job: &Arc<Job>, digest: &Arc<str>, shown: &Shown) {
         if let Some(entry) = self.entries.get_mut(&shown.key) {
             entry.uid.clone_from(&job.uid);
-            self.shown.insert(job.uid.clone(), (Arc::clone(job), Arc::clone(digest), shown.clone()));
+            self.shown.insert(job.uid.clone(), (Arc::downgrade(job), Arc::clone(digest), shown.clone()));
         }
     }
 
-    /// Remembers what the plugin said. `input` is the size of what it was shown.
+    /// Remembers what the plugin said. `input` is the size of what it was shown, which may be remembered with it.
     pub(super) fn put(&mut self, key: Key, planned: Planned, input: usize) {
-        let bytes = weight(&planned) + input;
+        let bytes = ENTRY + weight(&planned) + input;
         self.forget(&key);
         self.uses += 1;
         self.bytes += bytes;
@@ -115,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_is_forgotten() {
-        let one = weight(&rejected("a"));
+        let one = ENTRY + weight(&rejected("a"));
         let mut memo = Memo::new(2 * one);
         memo.put([1; 32], rejected("a"), 0);
         memo.put([2; 32], rejected("b"), 0);

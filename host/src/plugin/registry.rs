@@ -35,8 +35,8 @@ use std::{
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// Plans are remembered up to so many bytes.
-const REMEMBERED: usize = 64 << 20;
+/// Plans are remembered up to so many bytes: those of some hundred jobs, since one that is asked for again costs little.
+const REMEMBERED: usize = 16 << 20;
 
 /// Which plans are refused, and why.
 pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;

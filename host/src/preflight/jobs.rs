@@ -1,10 +1,12 @@
 //! Which jobs would be taken over, and as what: told by a pass over each that writes nothing.
 
 use super::Finding;
+use crate::passes::Pass;
 use decide::{
-    Action, Decision, Report, Snapshot, Write,
+    Action, Report, Snapshot, Triage, Write,
     plan::{Answer, Outcome},
     status::step,
+    triage,
 };
 use std::collections::BTreeMap;
 
@@ -55,12 +57,13 @@ pub struct JobFacts {
 }
 
 impl JobFacts {
-    pub(super) fn of(snapshot: &Snapshot, answer: Option<&Answer>, decision: &Decision) -> Self {
+    pub(super) fn of(pass: &Pass) -> Self {
+        let Pass { snapshot, answer, decision, .. } = pass;
         // Secrets are not watched: that there is one already is found by trying to make it.
         let writes = decision.actions.iter().filter(|action| !matches!(action.write, Write::CreateSecret { .. }));
         let writes: Vec<_> = writes.map(Action::to_string).collect();
         let (phase, outcome) = match answer {
-            Some(Answer::Judged { verdict, .. }) => {
+            Answer::Judged { verdict, .. } if triage(snapshot) == Triage::NeedsPlan => {
                 (step(&verdict.status).unwrap_or(&verdict.headline).to_owned(), verdict.outcome)
             }
             _ => (step(&snapshot.job.status).unwrap_or_default().to_owned(), Outcome::Open),

@@ -133,8 +133,8 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
     let unlisted: BTreeSet<_> = unlisted.map(|(watch, _)| watch.resource.plural.clone()).collect();
     let mut jobs = vec![];
     for key in context.stores().jobs() {
-        if let Some((snapshot, answer, decision)) = context.rehearse(&key).await {
-            jobs.push(JobFacts::of(&snapshot, answer.as_ref(), &decision));
+        if let Some(pass) = context.rehearse(&key).await {
+            jobs.push(JobFacts::of(&pass));
         }
     }
     (jobs, unlisted.into_iter().collect())

@@ -1,0 +1,77 @@
+//! How many objects a page of a list may have: the API server knows no other limit, and what a page takes in memory is
+//! its bytes.
+
+/// Objects of a page, at most.
+const MOST: u32 = 500;
+
+/// What a page should have, in bytes.
+const WANTED: usize = 4 << 20;
+
+/// A page is not read beyond this, in bytes: it is asked for again with fewer objects.
+const MOST_BYTES: usize = 32 << 20;
+
+/// The size of the next page.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    limit: u32,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { limit: MOST }
+    }
+}
+
+impl Pages {
+    /// Objects that the next page may have.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Bytes that the next page may have. A single object is read whatever it has.
+    pub(crate) fn most_bytes(&self) -> usize {
+        if self.limit > 1 { MOST_BYTES } else { usize::MAX }
+    }
+
+    /// A page had so many objects and bytes; those of the next one are expected to be alike.
+    pub(crate) fn read(&mut self, objects: usize, bytes: usize) {
+        if objects > 0 {
+            let fit = objects.saturating_mul(WANTED) / bytes.max(1);
+            self.limit = u32::try_from(fit).unwrap_or(MOST).clamp(1, MOST);
+        }
+    }
+
+    /// A page had more bytes than it may have.
+    pub(crate) fn was_too_large(&mut self) {
+        self.limit = (self.limit / 16).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_as_many_objects_as_fit_into_its_bytes() {
+        let limit_after = |objects, bytes| {
+            let mut pages = Pages::default();
+            pages.read(objects, bytes);
+            pages.limit()
+        };
+        assert_eq!(limit_after(500, 500 * 2_000), 500);
+        assert_eq!(limit_after(100, 100 << 20), 4);
+        assert_eq!(limit_after(1, 5 << 20), 1);
+        assert_eq!(limit_after(0, 80), 500);
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_asked_for_again_with_fewer_objects_down_to_one_of_any_size() {
+        let mut pages = Pages::default();
+        let mut limits = vec![pages.limit()];
+        while pages.most_bytes() < usize::MAX {
+            pages.was_too_large();
+            limits.push(pages.limit());
+        }
+        assert_eq!(limits, [500, 31, 1]);
+    }
+}
