@@ -89,7 +89,7 @@ struct Kept {
 /// Passes as lines of JSON, compressed together.
 #[derive(Debug)]
 struct Block {
-    lines: Vec<u8>,
+    lines: Box<[u8]>,
     passes: usize,
 }
 
@@ -101,7 +101,8 @@ impl Block {
             lines.push(b'\n');
         }
         let lines = zstd::bulk::compress(&lines, LEVEL).expect("there is room for what is compressed");
-        Self { lines, passes: passes.len() }
+        // Boxed: the vector has room for what does not compress at all.
+        Self { lines: lines.into(), passes: passes.len() }
     }
 
     /// Its passes. None of them if it is broken, which is logged.

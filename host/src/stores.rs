@@ -199,7 +199,7 @@ impl Stores {
             return Observed::Stale;
         }
         let here = (key.namespace.clone(), key.name.clone());
-        let Some(job) = inner.tables[own].objects.get(&here).and_then(Object::job) else {
+        let Some(Held::Job(job)) = inner.tables[own].objects.get(&here).map(|object| &object.held) else {
             inner.expected.remove(key);
             inner.published.remove(key);
             inner.departed.forget(key);
@@ -208,6 +208,7 @@ impl Stores {
             inner.release_former(key, None);
             return Observed::Gone;
         };
+        let job = Arc::new(job.unpacked());
         let mut ledger = Ledger::read(&job.status, &job.uid);
         let of_children = || inner.digest_of_children(&job.uid, |digest| layout.may_have_planned(key.kind, digest));
         let (digest, held) = match layout.planner(key.kind, &job, &ledger, of_children) {
@@ -548,7 +549,7 @@ impl Inner {
             let Some(served) = self.layout.kinds().get(kind) else { continue };
             for (here, object) in &table.objects {
                 let Held::Job(job) = &object.held else { continue };
-                let ledger = Ledger::read(&job.status, &job.uid);
+                let ledger = Ledger::read(&job.status(), &job.job().uid);
                 if ledger.finished.is_none() {
                     see((kind, here), served, ledger);
                 }
@@ -623,8 +624,9 @@ impl Inner {
     fn claims(&self, kind: usize) -> Vec<Claim> {
         let tables = self.tables_of_jobs().filter(|(of, _)| *of == kind);
         let claim = |object: &Object| {
-            let Held::Job(job) = &object.held else { return None };
-            let ledger = job.status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&job.status, &job.uid))?;
+            let Held::Job(packed) = &object.held else { return None };
+            let (job, status) = (packed.job(), packed.status());
+            let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
             let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || self.runs_pods_of(&job.uid))?;
             let key = JobKey { kind, namespace: job.namespace.clone(), name: job.name.clone() };
             let evident = self.runs_on(&job.uid, ports);

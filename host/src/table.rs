@@ -96,7 +96,7 @@ impl Table {
 
 fn is_going(object: &Object) -> bool {
     match &object.held {
-        Held::Job(job) => job.deleting,
+        Held::Job(packed) => packed.job().deleting,
         Held::Pod(pod) => pod.terminating,
         Held::Child(child) => child.terminating,
     }

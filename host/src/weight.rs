@@ -14,12 +14,15 @@ const TEXT: usize = size_of::<String>();
 /// Of a JSON document.
 pub(crate) fn json(value: &Value) -> usize {
     const NODE: usize = size_of::<Value>();
+    // A node of a map has eleven places, of which six or more are taken once there are two nodes.
+    const PLACES: usize = 11;
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
         Value::String(text) => NODE + text.len(),
         Value::Array(items) => NODE + items.iter().map(json).sum::<usize>(),
         Value::Object(fields) => {
-            NODE + fields.iter().map(|(key, value)| 2 * NODE + key.len() + json(value)).sum::<usize>()
+            let nodes = fields.len().div_ceil(PLACES / 2 + 1) * PLACES * (TEXT + NODE);
+            NODE + nodes + fields.iter().map(|(key, value)| key.len() + json(value) - NODE).sum::<usize>()
         }
     }
 }

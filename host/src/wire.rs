@@ -29,8 +29,7 @@ pub(crate) struct Owner {
 /// What is kept of an object, by what it is to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Held {
-    /// Without its spec: [`Object::job`] has it.
-    Job(Arc<Job>),
+    Job(Box<Packed>),
     Pod(Arc<Pod>),
     Child(Arc<Child>),
 }
@@ -50,18 +49,40 @@ pub(crate) struct Object {
     pub(crate) unreadable: Option<FieldError>,
     /// Ports of its node that a pod declares.
     pub(crate) host_ports: Vec<u32>,
-    /// The spec of a job as text, a tenth of what it takes as a value; empty for others.
-    pub(crate) spec: Box<str>,
     pub(crate) held: Held,
 }
 
-impl Object {
-    /// The whole job, if it is one.
-    pub(crate) fn job(&self) -> Option<Arc<Job>> {
-        let Held::Job(job) = &self.held else { return None };
-        let spec = serde_json::from_str(&self.spec).expect("it was written from a value");
-        Some(Arc::new(Job { spec, ..Job::clone(job) }))
+/// A job whose spec and status are text, which takes a tenth of what values take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Packed {
+    /// Without them.
+    job: Job,
+    spec: Box<str>,
+    status: Box<str>,
+}
+
+impl Packed {
+    fn new(mut job: Job) -> Self {
+        let text = |part: &mut Value| part.take().to_string().into();
+        Self { spec: text(&mut job.spec), status: text(&mut job.status), job }
     }
+
+    pub(crate) fn unpacked(&self) -> Job {
+        Job { spec: value(&self.spec), status: self.status(), ..self.job.clone() }
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        value(&self.status)
+    }
+
+    /// All of it but its spec and its status.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).expect("it was written from a value")
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -123,7 +144,6 @@ impl Metadata {
             uid: self.uid,
             unreadable,
             host_ports: vec![],
-            spec: Box::default(),
             held,
         }
     }
@@ -403,11 +423,11 @@ fn job(parts: &Parts<'_>) -> Object {
         finalizers: metadata.finalizers.clone(),
         labels: metadata.labels.clone(),
         annotations: metadata.annotations.clone(),
-        spec: Value::Null,
+        spec,
         status,
     };
     let unreadable = wrong_metadata.or(wrong_spec).or(wrong_status);
-    Object { spec: spec.to_string().into(), ..metadata.object(unreadable, Held::Job(job.into())) }
+    metadata.object(unreadable, Held::Job(Packed::new(job).into()))
 }
 
 /// A child, with only the parts that the framework keeps.

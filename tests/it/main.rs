@@ -10,6 +10,8 @@ mod campaign;
 mod cluster;
 mod conformance;
 mod crds;
+#[path = "../bench/fleet.rs"]
+mod fleet;
 mod host_ports;
 mod hostile;
 mod lease;
@@ -19,6 +21,7 @@ mod operator;
 mod rbac;
 mod recording;
 mod registry;
+mod resident;
 mod scenarios;
 mod tidy;
 mod trust;

@@ -21,7 +21,7 @@ async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let PreflightArgs { namespace, service_account, plugin_config, json } = args;
     let client = serve::client(&Metrics::default(), None).await?;
     client.apiserver_version().await.context("the API server does not answer")?;
-    let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default())?);
+    let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
     let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
     let report = preflight::report(&facts);
     if json {

@@ -39,7 +39,8 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         // Before any lease: whoever starts first with this flag applies them.
         crds::install(&self::client(&metrics, None).await?).await?;
     }
-    let plugins = Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() })?);
+    let plugins =
+        Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() }).await?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest, "serving");
     }
@@ -111,10 +112,10 @@ fn own_namespace() -> Option<String> {
 }
 
 /// The built-in plugins with their settings.
-pub(super) fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
+pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
     let compiler = Compiler::of_this_program();
     let options = plugin::Options { compiler, limits, ..plugin::Options::new(Seam::blocking()) };
-    let plugins = Plugins::builtin_with(options).context("a built-in plugin does not load")?;
+    let plugins = Plugins::builtin_with(options).await.context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let config: serde_json::Value =

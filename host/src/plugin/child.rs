@@ -1,4 +1,4 @@
-//! Compiles what others made in a child process: this same program, which may use up only so much and holds nothing worth
+//! Compiles components in a child process: this same program, which may use up only so much and holds nothing worth
 //! taking. It has none of the host's environment, can open neither file nor socket, and a crash of it is an error like any other.
 //!
 //! What it makes comes back over a pipe and stays in memory. Nothing compiled is ever written to or read from a file, a
@@ -24,7 +24,6 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::Command,
-    sync::Semaphore,
     time::timeout,
 };
 use wasmtime::{Engine, error::Context};
@@ -37,9 +36,6 @@ const STACK: usize = 16 << 20;
 
 /// What Linux ends a process with that has used up its processor time.
 const SIGXCPU: i32 = 24;
-
-/// One child at a time: a compiler can use as much as all plugins together.
-static TURN: Semaphore = Semaphore::const_new(1);
 
 /// What a child may use up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +74,6 @@ pub(super) async fn compile(
 
 async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
     let failed = |source| LoadError::NoCompiler { program: program.to_owned(), source };
-    let _turn = TURN.acquire().await.expect("the semaphore is never closed");
     let mut child = Command::new(program)
         .arg("compile")
         .args(["--cpu-seconds", &bounds.cpu_seconds.to_string(), "--memory-bytes", &bounds.memory.to_string()])

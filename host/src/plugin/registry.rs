@@ -25,6 +25,7 @@ use decide::{
     plan::{Answer, Descriptor, Fault, JobKind, Objection, Plan},
     snapshot::Job,
 };
+use futures::future::join_all;
 use jiff::Timestamp;
 use loaded::Loaded;
 use serde_json::{Value, json};
@@ -114,17 +115,24 @@ impl Plugins {
     /// # Errors
     /// One of them does not load.
     pub fn builtin(seam: Seam) -> Result<Self, LoadError> {
-        Self::builtin_with(Options::new(seam))
+        let plugins = Self::empty(Options::new(seam))?;
+        for (name, wasm) in BUILTIN {
+            plugins.load(name, wasm)?;
+        }
+        Ok(plugins)
     }
 
-    /// The plugins that come with the host. They are compiled in this process, whatever the options say of others.
+    /// The plugins that come with the host, compiled side by side where the options say.
     ///
     /// # Errors
     /// One of them does not load.
-    pub fn builtin_with(options: Options) -> Result<Self, LoadError> {
+    pub async fn builtin_with(options: Options) -> Result<Self, LoadError> {
         let plugins = Self::empty(options)?;
-        for (name, wasm) in BUILTIN {
-            plugins.load(name, wasm)?;
+        let (engine, limits) = (plugins.caller.engine(), plugins.caller.limits());
+        let compiled = BUILTIN.iter().map(|(_, wasm)| plugins.compiler.bundled(engine, limits, wasm));
+        for (compiled, (name, _)) in join_all(compiled).await.into_iter().zip(BUILTIN) {
+            let (exports, digest) = compiled?;
+            plugins.add_new(name, &plugins.described(name, exports, digest)?)?;
         }
         Ok(plugins)
     }
@@ -143,7 +151,7 @@ impl Plugins {
     /// # Errors
     /// It is not a plugin, or cannot be compiled within bounds.
     pub async fn prepare_foreign(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
-        let (exports, digest) = self.compiler.compile(self.caller.engine(), self.caller.limits(), wasm).await?;
+        let (exports, digest) = self.compiler.foreign(self.caller.engine(), self.caller.limits(), wasm).await?;
         self.described(label, exports, digest)
     }
 

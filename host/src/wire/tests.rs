@@ -24,7 +24,8 @@ fn of_a_job_that_is_nested_too_deep_everything_else_is_read() {
     let spec = json!({ "suspend": true, "odd": nested(120) });
     let object = json!({ "metadata": metadata_of("deep"), "spec": spec, "status": { "phase": "Running" } });
     let object = read(Purpose::Jobs(0), "Tale", &object);
-    let Held::Job(job) = &object.held else { panic!("a job") };
+    let Held::Job(packed) = &object.held else { panic!("a job") };
+    let job = packed.unpacked();
     assert_eq!(
         (job.name.as_str(), &job.spec["suspend"], &job.status["phase"]),
         ("deep", &json!(true), &json!("Running"))

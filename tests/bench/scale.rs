@@ -1,0 +1,103 @@
+//! What a host takes that watches many running PaddleJobs of which nothing happens: memory, processor time, and how long
+//! it is until it is ready and has looked at each job.
+//!
+//! `cargo bench --workspace --bench scale`. Each row is a process of its own. Its API server is in the process and makes
+//! its pages while they are asked for, so their processor time is in the figures, and TLS and HTTP are not. The goal at
+//! 10,000 pods is 100 MB, 35 MB without any, and ready within 2 s.
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on says so by its panic")]
+
+mod fleet;
+
+use clap::Parser;
+use fleet::{Fleet, PODS, judged};
+use mimalloc::MiMalloc;
+use std::{
+    env, fs,
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use troupe::{
+    args::Args,
+    cli,
+    clock::Clock,
+    operator::{Operator, Options},
+    plugin::{self, Compiler, Plugins, Seam},
+};
+
+/// As in the host.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+const SIZES: [usize; 5] = [0, 1_000, 10_000, 20_000, 50_000];
+
+/// Says to the process of a row how many pods there are.
+const OF_PODS: &str = "TROUPE_BENCH_PODS";
+
+/// Between the last pass and the look at the memory.
+const REST: Duration = Duration::from_secs(2);
+
+fn main() {
+    if env::args().nth(1).as_deref() == Some("compile") {
+        // As the host compiles its plugins.
+        drop(cli::run(Args::parse()).unwrap());
+        return;
+    }
+    if let Ok(pods) = env::var(OF_PODS) {
+        return row(pods.parse().unwrap());
+    }
+    println!("{:>8}{:>10}{:>12}{:>12}{:>10}{:>10}", "pods", "ready ms", "looked ms", "cpu ms", "rest MB", "peak MB");
+    for pods in SIZES {
+        let ran = Command::new(env::current_exe().unwrap()).env(OF_PODS, pods.to_string()).status().unwrap();
+        assert!(ran.success(), "the row of {pods} pods");
+    }
+}
+
+fn row(pods: usize) {
+    let jobs = pods / PODS;
+    let fleet = Fleet::new(jobs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (began, spent) = (Instant::now(), processor_time());
+    let (ready, looked) = runtime.block_on(async {
+        let compiler = Compiler::of_this_program();
+        let options = plugin::Options { compiler, ..plugin::Options::new(Seam::blocking()) };
+        let plugins = Arc::new(Plugins::builtin_with(options).await.unwrap());
+        let options = Options::alone(Clock::system(), [1; 32]);
+        let mut operator = Operator::new(fleet.client(), Arc::clone(&plugins), options);
+        let host = operator.context();
+        let before = judged(&plugins);
+        tokio::spawn(async move { operator.run(std::future::pending()).await });
+        until(|| host.is_ready()).await;
+        let ready = began.elapsed();
+        until(|| judged(&plugins) - before >= jobs as u64).await;
+        (ready, began.elapsed())
+    });
+    let spent = processor_time() - spent;
+    std::thread::sleep(REST);
+    let [rest, peak] = ["VmRSS:", "VmHWM:"].map(|field| memory(field) / 1024);
+    let [ready, looked, spent] = [ready, looked, spent].map(|time| time.as_millis());
+    println!("{pods:>8}{ready:>10}{looked:>12}{spent:>12}{rest:>10}{peak:>10}");
+    assert_eq!(fleet.writes(), 0, "there was nothing to write");
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A field of this process's status, in KB.
+fn memory(field: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// What all threads of this process have used up.
+fn processor_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = [11, 12].iter().map(|at| fields[*at].parse::<u64>().unwrap()).sum();
+    // A tick is a hundredth of a second on every Linux that Rust runs on.
+    Duration::from_millis(ticks * 10)
+}
