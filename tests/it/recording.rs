@@ -2,7 +2,6 @@
 
 pub(crate) mod commands;
 
-use futures::executor::block_on;
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -62,14 +61,15 @@ pub(crate) fn lines(settings: &Value) -> String {
 #[test]
 fn every_pass_of_a_campaign_replays_to_the_same_bytes() {
     let plugins = campaign::plugins().unwrap();
+    let again = |name| replay::Candidate::load(name, Plugins::built_in(name).unwrap()).unwrap();
+    let mut again = ["paddle", "mpi", "rhino"].map(again);
     let (mut frameworks, mut count) = (BTreeSet::new(), 0);
     for seed in 0..12 {
         let run = campaign::run(seed, &plugins).unwrap();
-        let again = plugins.fork();
         for noted in run.passes.into_iter().flatten() {
             let text = serde_json::to_vec(&noted.decided()).unwrap();
             let pass: Pass = serde_json::from_slice(&text).unwrap();
-            let answer = block_on(replay::replay(&again, &pass.snapshot.digest, &pass));
+            let answer = again.iter_mut().find(|plugin| plugin.serves(&pass)).unwrap().answer(&pass).unwrap();
             let bytes = |value: &_| String::from_utf8(serde_json::to_vec(value).unwrap()).unwrap();
             assert_eq!(bytes(&answer), bytes(&pass.answer), "seed {seed}, {}", pass.snapshot.job.name);
             assert_eq!(decide::decide(&pass.snapshot, &answer), pass.decision);

@@ -29,7 +29,7 @@ pub(crate) fn check(kind: &Kind, asked: &Asked, object: &Value) -> Result<(), Ap
             "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
             unknown.join(", "),
             kind = kind.kind,
-            version = kind.api_version(),
+            version = kind.version,
         ))),
     }
 }
