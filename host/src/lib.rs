@@ -19,6 +19,7 @@ mod deadline;
 mod decode;
 pub mod delivery;
 mod departed;
+pub mod fuzz;
 pub mod host_ports;
 mod keys;
 mod lanes;

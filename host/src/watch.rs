@@ -149,6 +149,14 @@ enum Change {
     Error,
 }
 
+/// The text of the object in a line of a watch.
+///
+/// # Errors
+/// It is no line of a watch.
+pub(crate) fn object_of_line(line: &str) -> Result<&str, serde_json::Error> {
+    serde_json::from_str(line).map(|line: Line<'_>| line.object.get())
+}
+
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: PageMetadata,

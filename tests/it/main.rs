@@ -12,6 +12,7 @@ mod conformance;
 mod crds;
 #[path = "../bench/fleet.rs"]
 mod fleet;
+mod fuzz;
 mod host_ports;
 mod hostile;
 mod lease;

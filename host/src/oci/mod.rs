@@ -20,6 +20,15 @@ mod repository;
 mod signature;
 mod transport;
 
+/// Whether these bytes are the manifest of a plugin's artifact, which has at most so many bytes.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn component_of(bytes: &[u8], limit: u64) -> Result<Digest, ManifestError> {
+    let manifest = manifest::Manifest::read(bytes, manifest::MANIFEST)?;
+    Ok(manifest.component(limit)?.digest)
+}
+
 pub use credentials::{CredentialsError, DockerConfig};
 pub use digest::Digest;
 pub use error::{Place, RegistryError};

@@ -1,0 +1,169 @@
+//! What fuzzers call: the places where the host reads what others wrote. Each takes any bytes, returns nothing, and panics
+//! where a promise does not hold. `tests/fuzz` has the fuzzers and their corpus.
+
+use crate::{
+    layout::{Purpose, WatchSpec},
+    oci,
+    plugin::{Options, Plugins, Seam, source},
+    plugin_resource::PluginSpec,
+    replay,
+    resource::Resource,
+    watch,
+    wire::{self, Held},
+};
+use decide::{
+    Triage, decide,
+    ledger::HostPorts,
+    outlook,
+    plan::{Answer, JobKind, Plan},
+    template::{Edit, edited},
+    testkit, triage,
+    vet::vet,
+};
+use futures::executor::block_on;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, and that of the folder of its corpus.
+    pub name: &'static str,
+    /// Takes any bytes.
+    pub run: fn(&[u8]),
+}
+
+/// All fuzz targets.
+pub const TARGETS: [Target; 7] = [
+    Target { name: "manifest", run: manifest },
+    Target { name: "plan", run: plan },
+    Target { name: "template", run: template },
+    Target { name: "watch", run: watch },
+    Target { name: "recording", run: recording },
+    Target { name: "artifact", run: artifact },
+    Target { name: "component", run: component },
+];
+
+/// Bytes that a component or an artifact may have here.
+const MOST_BYTES: usize = 1 << 20;
+
+static PLUGINS: LazyLock<Plugins> =
+    LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));
+
+/// A job's manifest is planned, judged and decided, or is its user's error: it never counts against its plugin.
+pub fn manifest(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some((kind, digest)) = kind_of(text) else { return };
+    let spec = jobs_of(&kind);
+    let Ok(object) = wire::object(text, &spec) else { return };
+    let Held::Job(packed) = &object.held else { return };
+    let mut snapshot = testkit::snapshot(packed.unpacked());
+    (snapshot.kind, snapshot.digest, snapshot.unreadable) = (Arc::new(kind), digest, object.unreadable);
+    if triage(&snapshot) != Triage::NeedsPlan {
+        return;
+    }
+    let ports = |count| Ok(HostPorts { first: 36_000, count });
+    let answer = block_on(PLUGINS.ask(&mut snapshot, ports)).answer;
+    assert!(!matches!(answer, Answer::Faulted(_)), "what a user wrote counts against the plugin: {answer:?}");
+    drop(decide(&snapshot, &answer));
+}
+
+/// Whatever plan a plugin has, it is refused, or the host can make of it what it asks for.
+pub fn plan(bytes: &[u8]) {
+    let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
+    let (descriptor, digest) = PLUGINS.frameworks().swap_remove(0);
+    let job = testkit::job("job", "uid");
+    let grants = PLUGINS.grants(&digest).unwrap_or_default();
+    if vet(&descriptor, &job, &grants, &plan).is_err() {
+        return;
+    }
+    let mut snapshot = testkit::snapshot(job);
+    (snapshot.kind, snapshot.digest) = (Arc::new(descriptor.kinds[0].clone()), digest);
+    let (outlook, _) = outlook(&snapshot, &plan);
+    let answer = block_on(PLUGINS.judge(&snapshot, &Arc::new(plan), &[], outlook));
+    for action in decide(&snapshot, &answer).actions {
+        drop(action.to_string());
+    }
+}
+
+/// Edits of a template are made, or are refused with a reason.
+pub fn template(bytes: &[u8]) {
+    #[derive(Deserialize)]
+    struct Edits {
+        spec: Value,
+        at: String,
+        edits: Vec<(String, Value)>,
+    }
+    let Ok(Edits { spec, at, edits }) = serde_json::from_slice(bytes) else { return };
+    let edit = |(at, value)| match value {
+        Value::Array(items) => Edit::Append(at, items),
+        value => Edit::Set(at, value),
+    };
+    match edited(&spec, &at, edits.into_iter().map(edit).collect()) {
+        Ok(template) => assert!(template.is_object(), "a template is an object"),
+        Err(refused) => assert!(!refused.to_string().is_empty(), "a refusal has a reason"),
+    }
+}
+
+/// A line of a watch is read, whatever object it shows, and what is kept of a job can be read again.
+pub fn watch(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(object) = watch::object_of_line(text) else { return };
+    let pods = WatchSpec {
+        resource: Resource::new("v1", "Pod", "pods"),
+        selector: None,
+        purpose: Purpose::Pods,
+        optional: false,
+    };
+    let kept = ["/data", "/status/conditions", "/spec/~1x"].map(ToOwned::to_owned).to_vec();
+    let children = WatchSpec { purpose: Purpose::Children(kept), ..pods.clone() };
+    let jobs = kind_of(object).map(|(kind, _)| jobs_of(&kind));
+    for spec in [Some(pods), Some(children), jobs].into_iter().flatten() {
+        if let Ok(wire::Object { held: Held::Job(packed), .. }) = wire::object(object, &spec) {
+            packed.unpacked();
+        }
+    }
+}
+
+/// A recording is read or is none; what was decided on can be decided on again.
+pub fn recording(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for pass in replay::read(text).unwrap_or_default() {
+        drop(decide(&pass.snapshot, &pass.answer));
+    }
+}
+
+/// A Plugin, the manifest of an artifact, a reference to one, and compressed bytes are read or refused.
+pub fn artifact(bytes: &[u8]) {
+    drop(serde_json::from_slice::<PluginSpec>(bytes));
+    drop(oci::component_of(bytes, MOST_BYTES as u64));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        drop(oci::Reference::parse(text));
+        drop(oci::DockerConfig::parse(bytes));
+    }
+    drop(source::decompress(bytes, MOST_BYTES));
+}
+
+/// Any bytes are a plugin or are refused.
+pub fn component(bytes: &[u8]) {
+    let plugins = Plugins::empty(Options::new(Seam::Inline)).expect("an engine");
+    drop(plugins.load("fuzz", bytes));
+}
+
+/// The kind of job that the text says it is, with the digest that plans it.
+fn kind_of(text: &str) -> Option<(JobKind, String)> {
+    #[derive(Deserialize)]
+    struct Said {
+        kind: String,
+    }
+    let said: Said = serde_json::from_str(text).ok()?;
+    PLUGINS.frameworks().into_iter().find_map(|(descriptor, digest)| {
+        let kind = descriptor.kinds.iter().find(|kind| kind.kind == said.kind)?;
+        Some((kind.clone(), digest))
+    })
+}
+
+fn jobs_of(kind: &JobKind) -> WatchSpec {
+    WatchSpec { resource: kind.into(), selector: None, purpose: Purpose::Jobs(0), optional: false }
+}

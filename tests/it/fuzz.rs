@@ -1,0 +1,55 @@
+//! The corpus of the fuzzers, and seeded changes of it: what the host reads of others never makes it panic.
+
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+use std::{fs, path::PathBuf};
+use troupe::fuzz::{TARGETS, Target};
+
+/// Changes of each file of the corpus.
+const CHANGES: u32 = 200;
+
+/// What a byte may become: what JSON is made of, and what it is not.
+const BYTES: &[u8] = b"{}[]\",:/~0-9.eE\\ntx\x00\xff";
+
+fn corpus(target: Target) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target.name);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
+}
+
+/// The bytes with some of them replaced, left out or repeated.
+fn changed(bytes: &[u8], random: &mut ChaCha20Rng) -> Vec<u8> {
+    let mut below = |most: usize| usize::try_from(random.next_u64() % most.max(1) as u64).unwrap();
+    let mut changed = bytes.to_vec();
+    for _ in 0..1 + below(4) {
+        let from = below(changed.len());
+        let to = (from + 1 + below(24)).min(changed.len());
+        match below(3) {
+            0 if from < to => changed[from] = BYTES[below(BYTES.len())],
+            1 => drop(changed.drain(from..to)),
+            _ => {
+                let again = changed[from..to].to_vec();
+                let at = below(changed.len());
+                changed.splice(at..at, again);
+            }
+        }
+    }
+    changed
+}
+
+#[test]
+fn what_the_host_reads_of_others_never_makes_it_panic() {
+    for target in TARGETS {
+        let corpus = corpus(target);
+        assert!(!corpus.is_empty(), "{} has a corpus", target.name);
+        for (number, (file, bytes)) in corpus.iter().enumerate() {
+            eprintln!("{}", file.display());
+            (target.run)(bytes);
+            let mut random = ChaCha20Rng::seed_from_u64(number as u64);
+            (0..CHANGES).for_each(|_| (target.run)(&changed(bytes, &mut random)));
+        }
+    }
+}
