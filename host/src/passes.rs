@@ -62,6 +62,11 @@ impl Noted {
     #[must_use]
     pub fn decided(self) -> Pass {
         let decision = decide(&self.snapshot, &self.answer);
+        self.with(decision)
+    }
+
+    /// The whole pass with what was decided.
+    pub(crate) fn with(self, decision: Decision) -> Pass {
         let Self { plugin, config, snapshot, outlook, answer } = self;
         Pass { plugin, config, snapshot, outlook, answer, decision }
     }

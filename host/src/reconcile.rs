@@ -15,8 +15,10 @@ use crate::{
 use decide::{
     Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
+    ledger::HostPorts,
     plan::{Answer, Fault},
-    ports, triage,
+    ports::{self, NoPorts},
+    triage,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -149,17 +151,11 @@ impl Context {
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
-        let ports = |count| self.stores.offer_ports(key, &uid, count);
-        let Asked { answer, outlook } = match held {
-            Some(why) => Asked { answer: Answer::Faulted(why), outlook: None },
-            None => self.plugins.ask(&mut snapshot, ports).await,
-        };
-        let decision = match triaged {
-            Triage::Settled(decision) => decision,
-            Triage::NeedsPlan => decide(&snapshot, &answer),
-        };
-        let (plugin, config) = self.plugins.identity(&snapshot.digest).unwrap_or_default();
-        Some(Pass { plugin, config, snapshot: *snapshot, outlook, answer, decision })
+        let noted = self.answered(&mut snapshot, held, |count| self.stores.offer_ports(key, &uid, count)).await;
+        Some(match triaged {
+            Triage::Settled(decision) => noted.with(decision),
+            Triage::NeedsPlan => noted.decided(),
+        })
     }
 
     /// Moves a job that an older digest plans to the active one, where the framework's jobs are to move and that touches
@@ -180,22 +176,29 @@ impl Context {
 
     /// Asks the plugin about this instant, unless the job is held, and decides.
     async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<Noted>, Decision) {
-        // Nobody is asked about a job that is held, and what is said is none of its plugin's.
-        let is_held = held.is_some();
-        let Asked { answer, outlook } = match held {
-            Some(why) => Asked { answer: Answer::Faulted(why), outlook: None },
-            None => {
-                self.migrate(key, snapshot).await;
-                let uid = snapshot.job.uid.clone();
-                let ports = |count| self.stores.set_aside(key, &uid, count);
-                self.plugins.ask(snapshot, ports).await
-            }
-        };
-        let decision = decide(snapshot, &answer);
-        let asked = self.plugins.identity(&snapshot.digest).filter(|_| !is_held);
-        let (plugin, config) = asked.unwrap_or_default();
-        let pass = Arc::new(Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer });
+        if held.is_none() {
+            self.migrate(key, snapshot).await;
+        }
+        let uid = snapshot.job.uid.clone();
+        let pass = Arc::new(self.answered(snapshot, held, |count| self.stores.set_aside(key, &uid, count)).await);
+        let decision = decide(snapshot, &pass.answer);
         self.passes.note(Arc::clone(&pass));
         (pass, decision)
+    }
+
+    /// What its plugin answers about this instant. Nobody is asked about a job that is held, and what is said is none of its
+    /// plugin's.
+    async fn answered(
+        &self,
+        snapshot: &mut Snapshot,
+        held: Option<Fault>,
+        ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
+    ) -> Noted {
+        let (Asked { answer, outlook }, asked) = match held {
+            Some(why) => (Asked { answer: Answer::Faulted(why), outlook: None }, None),
+            None => (self.plugins.ask(snapshot, ports).await, self.plugins.identity(&snapshot.digest)),
+        };
+        let (plugin, config) = asked.unwrap_or_default();
+        Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer }
     }
 }
