@@ -72,7 +72,12 @@ async fn submit(namespace: Arc<Namespace>) {
     }
 }
 
-/// A RhinoJob has no place for annotations of its pods: they end by the hand of the test.
+fn name_of(pod: &Value) -> &str {
+    text(pod, "/metadata/name")
+}
+
+/// A RhinoJob has no place for annotations of its pods: they end by the hand of the test, a launcher's not before its
+/// workers run.
 async fn end_pods_of_rhino(namespace: Arc<Namespace>) {
     let now = json!({ "metadata": { "annotations": { (RUN_FOR): "1s" } } });
     loop {
@@ -80,8 +85,13 @@ async fn end_pods_of_rhino(namespace: Arc<Namespace>) {
         let Ok(pods) = namespace.list(&PODS).await else { continue };
         let runs =
             |pod: &&Value| text(pod, "/status/phase") == "Running" && pod["metadata"]["annotations"][RUN_FOR].is_null();
-        let of_rhino = |pod: &&Value| text(pod, "/metadata/name").starts_with("rhino-");
-        for pod in pods.iter().filter(runs).filter(of_rhino) {
+        let of_rhino = |pod: &&Value| name_of(pod).starts_with("rhino-");
+        let has_workers = |pod: &&Value| {
+            let Some((job, _)) = name_of(pod).split_once("-launcher-") else { return true };
+            let workers = pods.iter().filter(|other| name_of(other).starts_with(&format!("{job}-workers-")));
+            workers.into_iter().any(|worker| text(worker, "/status/phase") == "Running")
+        };
+        for pod in pods.iter().filter(runs).filter(of_rhino).filter(has_workers) {
             let params = kube::api::PatchParams::default();
             let patch = kube::api::Patch::Merge(&now);
             let request = PODS.requests(&namespace.name).patch(text(pod, "/metadata/name"), &params, &patch).unwrap();
