@@ -125,38 +125,13 @@ fn texts(map: &BTreeMap<String, String>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use decide::{
-        plan::{Clean, Policy, Success},
-        testkit,
-    };
+    use decide::testkit;
     use serde_json::json;
 
     fn plan_of(env: usize) -> Plan {
         let entry = EnvEntry { container: String::new(), name: "x".repeat(1_000), value: testkit::text(&["JOB", "y"]) };
-        let role = Role {
-            name: "worker".into(),
-            replicas: 1,
-            backing: Backing::Pods,
-            pod_name: testkit::text(&["JOB"]),
-            hostname: None,
-            subdomain: None,
-            template: json!({}),
-            template_at: None,
-            env: vec![entry; env],
-            labels: vec![],
-            fill: vec![],
-            success: Success::Final,
-            after: vec![],
-        };
-        let keep = Clean::Keep;
-        Plan {
-            roles: vec![role],
-            objects: vec![],
-            secrets: vec![],
-            host_ports: 0,
-            policy: Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None },
-            warnings: vec![],
-        }
+        let role = testkit::role("worker", 1, testkit::text(&["JOB"]), json!({}));
+        testkit::plan(vec![Role { env: vec![entry; env], ..role }])
     }
 
     // A plugin may say as much there as in a template.

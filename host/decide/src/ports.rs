@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::{
         decide,
-        plan::{Answer, Backing, Clean, Policy, Rejection, Role, Success, Verdict},
+        plan::{Answer, Rejection, Verdict},
         snapshot::PodPhase,
         testkit::{self, text},
     };
@@ -90,24 +90,8 @@ mod tests {
     const PORTS: HostPorts = HostPorts { first: 100, count: 20 };
 
     fn plan(replicas: u32) -> Plan {
-        let worker = Role {
-            name: "worker".into(),
-            replicas,
-            backing: Backing::Pods,
-            pod_name: text(&["JOB", "-worker-", "INDEX"]),
-            hostname: None,
-            subdomain: None,
-            template: json!({}),
-            template_at: None,
-            env: vec![],
-            labels: vec![],
-            fill: vec![],
-            success: Success::Final,
-            after: vec![],
-        };
-        let clean = Clean::Keep;
-        let policy = Policy { clean_on_success: clean, clean_on_failure: clean, clean_on_suspend: clean, ttl: None };
-        Plan { roles: vec![worker], objects: vec![], secrets: vec![], host_ports: 20, policy, warnings: vec![] }
+        let worker = testkit::role("worker", replicas, text(&["JOB", "-worker-", "INDEX"]), json!({}));
+        Plan { host_ports: 20, ..testkit::plan(vec![worker]) }
     }
 
     /// A job whose ledger has these ports, with a pod in this phase if any.

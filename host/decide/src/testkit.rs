@@ -3,11 +3,11 @@
 use crate::{
     Snapshot,
     ledger::Ledger,
-    plan::{JobKind, Piece, Text},
+    plan::{Backing, Clean, JobKind, Piece, Plan, Policy, Role, Success, Text},
     snapshot::{Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -98,4 +98,32 @@ pub fn snapshot(job: Job) -> Snapshot {
         pruned: false,
         namespace_terminating: false,
     }
+}
+
+/// A role of pods that succeed once and for all, and that wait for nothing.
+#[must_use]
+pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role {
+    Role {
+        name: name.into(),
+        replicas,
+        backing: Backing::Pods,
+        pod_name,
+        hostname: None,
+        subdomain: None,
+        template,
+        template_at: None,
+        env: vec![],
+        labels: vec![],
+        fill: vec![],
+        success: Success::Final,
+        after: vec![],
+    }
+}
+
+/// A plan of these roles that keeps everything.
+#[must_use]
+pub fn plan(roles: Vec<Role>) -> Plan {
+    let keep = Clean::Keep;
+    let policy = Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None };
+    Plan { roles, objects: vec![], secrets: vec![], host_ports: 0, policy, warnings: vec![] }
 }

@@ -5,7 +5,7 @@ use crate::{
     grants::Grants,
     plan::{
         Algorithm, Backing, Body, ChildKind, Clean, Descriptor, JobKind, Moment, Object, Piece, Plan, Policy, Role,
-        SecretRecipe, Success, Text, Ttl, Upkeep,
+        SecretRecipe, Text, Ttl, Upkeep,
     },
     snapshot::Job,
     testkit,
@@ -72,21 +72,7 @@ pub(super) fn descriptor() -> Descriptor {
 }
 
 pub(super) fn role(template: Value) -> Role {
-    Role {
-        name: "worker".into(),
-        replicas: 2,
-        backing: Backing::Pods,
-        pod_name: Text(vec![Piece::JobName, Piece::Fixed("-w-".into()), Piece::Index(0)]),
-        hostname: None,
-        subdomain: None,
-        template,
-        template_at: None,
-        env: vec![],
-        labels: vec![],
-        fill: vec![],
-        success: Success::Final,
-        after: vec![],
-    }
+    testkit::role("worker", 2, testkit::text(&["JOB", "-w-", "INDEX"]), template)
 }
 
 pub(super) fn object(api_version: &str, kind: &str, body: Value) -> Object {
