@@ -233,7 +233,10 @@ impl Writer {
             Write::Require => self.require(&one).await,
             Write::Patch(patch) => self.patch(&one, None, patch).await,
             Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
-            Write::Delete { uid } => self.delete(&one, uid).await,
+            Write::Delete { uid, resource_version } => {
+                let seen = Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
+                self.delete(&one, seen).await
+            }
         }?;
         Ok(vec![])
     }
@@ -262,6 +265,10 @@ impl Writer {
                 Ok(warnings)
             }
             Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
+            // What the ledger notes must not be made twice, and may be gone before the next attempt finds it.
+            Err(error) if error.is_of_doubt() && one.action.noted.is_some() => {
+                self.adopt(one).await.map(|()| vec![]).map_err(|_| error)
+            }
             Err(error) => Err(error),
         }
     }
@@ -297,18 +304,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Gone already is what was wanted.
-    async fn delete(&self, one: &One<'_>, uid: &str) -> Result<(), WriteError> {
+    /// Gone already is what was wanted. If the object has changed since it was seen, the event of that change has the
+    /// pass made again, as Kubernetes' garbage collector does.
+    async fn delete(&self, one: &One<'_>, seen: Preconditions) -> Result<(), WriteError> {
+        let uid = seen.uid.clone().unwrap_or_default();
         let params = DeleteParams {
-            preconditions: Some(Preconditions { uid: Some(uid.into()), resource_version: None }),
+            preconditions: Some(seen),
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
         let request = one.requests().delete(&one.action.name, &params)?;
         match self.send(for_metadata(request)).await {
+            Err(error) if has_changed(&error) => Ok(()),
             Err(error) if error.code() != Some(404) => Err(error),
             _ => {
-                self.expect(one, Expected::Going { name: one.action.name.clone(), uid: uid.into() });
+                self.expect(one, Expected::Going { name: one.action.name.clone(), uid });
                 Ok(())
             }
         }
@@ -399,6 +409,15 @@ fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
         }
         error => Waiting::WriteFailed { attempt: action.to_string(), why: chain(error) },
     }
+}
+
+/// A precondition failed. A webhook may refuse with the same code, but not in the API server's words.
+fn has_changed(error: &WriteError) -> bool {
+    let message = match error {
+        WriteError::Client(kube::Error::Api(status)) if status.code == 409 => &status.message,
+        _ => return false,
+    };
+    message.contains("precondition") || message.contains("Precondition")
 }
 
 /// The API server says so where a namespace that is being deleted takes nothing new.

@@ -9,7 +9,7 @@ use troupe::{
     clock::Clock,
     host_ports::Limits,
     operator::{Ended, Operator, Options},
-    plugin::Plugins,
+    plugin::{Plugins, source},
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");
@@ -101,6 +101,25 @@ fn jobs_without_replicas_have_no_ports() {
         (0..10).for_each(|number| world.job("greedy", &format!("idle-{number}"), 0));
         a_while().await;
         world.job("modest", "one", 1);
+        a_while().await;
+        assert_eq!(world.port("modest", "one"), Some(35_000));
+    });
+}
+
+// Seed 72477 of the campaign: the answer to the write was lost, the host crashed, and the next one listed from the past.
+#[test]
+fn a_job_whose_status_names_the_ports_that_it_is_given_goes_on() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=35_099);
+        world.starts();
+        a_while().await;
+        world.job("modest", "one", 1);
+        let uid = world.sim.get(PADDLE.0, PADDLE.1, "modest", "one").unwrap()["metadata"]["uid"].clone();
+        let digest = source::digest(Plugins::built_in("paddle").unwrap());
+        let ports = json!({ "first": 35_000, "count": 20 });
+        let ledger = json!({ "uid": uid, "digest": digest, "headline": "Pending", "hostPorts": ports });
+        let status = json!({ "mode": "Collective", "phase": "Pending", "troupe": ledger });
+        world.sim.patch_status(PADDLE.0, PADDLE.1, "modest", "one", json!({ "status": status })).unwrap();
         a_while().await;
         assert_eq!(world.port("modest", "one"), Some(35_000));
     });

@@ -73,7 +73,7 @@ pub(crate) fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
         kind: Arc::new(framework.kinds[0].clone()),
         ledger: Ledger::default(),
         digest,
-        ..testkit::snapshot(Job { spec, ..testkit::job("job", "uid-of-job") })
+        ..testkit::snapshot(Job { spec, resource_version: String::new(), ..testkit::job("job", "uid-of-job") })
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 use troupe::{
-    campaign,
+    campaign::{self, marked},
     clock::Clock,
     delivery,
     operator::{Ended, Operator, Options},
@@ -34,17 +34,6 @@ const PLUGIN: (&str, &str) = ("troupe.dev/v1alpha1", "Plugin");
 
 /// By then the host has done what it is going to do, in virtual time.
 const SOON: Duration = Duration::from_secs(120);
-
-/// The same component under another digest: with one more custom section.
-pub(crate) fn marked(wasm: &[u8], mark: &str) -> Vec<u8> {
-    let mut wasm = wasm.to_vec();
-    let name = b"mark";
-    let size = u8::try_from(1 + name.len() + mark.len()).unwrap();
-    wasm.extend([0, size, u8::try_from(name.len()).unwrap()]);
-    wasm.extend(name);
-    wasm.extend(mark.as_bytes());
-    wasm
-}
 
 fn built_in(name: &str) -> String {
     source::digest(Plugins::built_in(name).unwrap())

@@ -64,9 +64,11 @@ pub(crate) fn removes(clean: Clean, pod: &Pod) -> bool {
 }
 
 pub(crate) fn delete_pod(pod: &Pod) -> Action {
-    Action::new("v1", "Pod", &pod.name, Write::Delete { uid: pod.uid.clone() })
+    let write = Write::Delete { uid: pod.uid.clone(), resource_version: pod.resource_version.clone() };
+    Action::new("v1", "Pod", &pod.name, write)
 }
 
 pub(crate) fn delete_child(child: &Child) -> Action {
-    Action::new(&child.api_version, &child.kind, &child.name, Write::Delete { uid: child.uid.clone() })
+    let write = Write::Delete { uid: child.uid.clone(), resource_version: child.resource_version.clone() };
+    Action::new(&child.api_version, &child.kind, &child.name, write)
 }

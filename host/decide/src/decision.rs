@@ -114,10 +114,14 @@ pub enum Write {
     Patch(Value),
     /// The same for the status subresource.
     PatchStatus(Value),
-    /// A deletion of the object with this uid and no other.
+    /// A deletion of the object with this uid, as it was seen: a user may take it from the job, or it may succeed, while
+    /// the request is on its way.
     Delete {
         /// Which.
         uid: String,
+        /// As of which version.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        resource_version: String,
     },
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     decision::{Decision, Report},
-    ledger::HostPorts,
+    ledger::{HostPorts, Ledger},
     plan::{Outcome, Plan},
 };
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,13 @@ pub fn lacks(snapshot: &Snapshot, plan: &Plan) -> bool {
     plan.host_ports > 0 && wants_replicas(snapshot, plan) && held(snapshot, plan).is_none()
 }
 
+/// The ports that the host gives are those that the status names already: an earlier host wrote them, or the user did. No
+/// write, and so no event, is to come.
+pub(crate) fn are_written_down(snapshot: &Snapshot) -> bool {
+    let job = &snapshot.job;
+    snapshot.set_aside.is_some() && snapshot.set_aside == Ledger::read(&job.status, &job.uid).host_ports
+}
+
 /// The ports that the job has from here on: those of replicas that exist or are wanted now.
 pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option<HostPorts> {
     let wants = outcome == Outcome::Open && wants_replicas(snapshot, plan);
@@ -80,6 +87,7 @@ mod tests {
     use super::*;
     use crate::{
         decide,
+        decision::Wake,
         plan::{Answer, Rejection, Verdict},
         snapshot::PodPhase,
         testkit::{self, text},
@@ -145,6 +153,20 @@ mod tests {
             decided(&refused, plan(1), Outcome::Open).waiting[0].to_string(),
             "20 consecutive ports of the nodes; jobs of this namespace have 90 of the 100 that they may have"
         );
+    }
+
+    #[test]
+    fn ports_that_the_status_names_already_are_looked_at_again_at_once() {
+        let given = Snapshot { set_aside: Some(PORTS), ..job(None, None) };
+        assert_eq!(decided(&given, plan(1), Outcome::Open).wake, Wake::OnChange);
+        let written = |ports: HostPorts| {
+            let mut snapshot = given.clone();
+            Arc::make_mut(&mut snapshot.job).status = json!({ "troupe": { "uid": "uid", "hostPorts": ports } });
+            snapshot
+        };
+        assert_eq!(decided(&written(PORTS), plan(1), Outcome::Open).wake, Wake::At(given.now));
+        let others = written(HostPorts { first: 200, ..PORTS });
+        assert_eq!(decided(&others, plan(1), Outcome::Open).wake, Wake::OnChange);
     }
 
     #[test]

@@ -172,7 +172,7 @@ fn applied(snapshot: &Snapshot, answer: &Answer, actions: &[Action]) -> Snapshot
                     fields.insert("/status".into(), json!({}));
                 }
             }
-            (Write::Delete { uid }, _) => {
+            (Write::Delete { uid, .. }, _) => {
                 after.pods.retain(|pod| pod.uid != *uid);
                 after.children.retain(|child| child.uid != *uid);
             }

@@ -28,7 +28,7 @@ pub(crate) fn expire(snapshot: &Snapshot, due: Option<Timestamp>) -> (Option<Act
         Some(due) if due > snapshot.now => (None, Wake::At(due)),
         Some(_) => {
             let (kind, job) = (&snapshot.kind, &snapshot.job);
-            let write = Write::Delete { uid: job.uid.clone() };
+            let write = Write::Delete { uid: job.uid.clone(), resource_version: job.resource_version.clone() };
             (Some(Action::new(&kind.api_version(), &kind.kind, &job.name, write)), Wake::OnChange)
         }
     }

@@ -63,7 +63,7 @@ pub use error::ApiError;
 pub use faults::{Crash, Faults, Matching, When};
 pub use kind::Kind;
 pub use life::Life;
-pub use record::{RequestRecord, View, Write};
+pub use record::{Delivery, RequestRecord, View, Write};
 
 pub use api::Server;
 use fate::FaultState;
@@ -203,6 +203,13 @@ impl Sim {
     /// whatever wrote, which may be a controller, so a check had better collect what it finds.
     pub fn on_write(&self, hook: impl FnMut(&Write, &View<'_>) + Send + 'static) {
         self.world().hooks.push(Box::new(hook));
+    }
+
+    /// Has `hook` called for every object that a list or a watch has shown a client, in the state that it was shown in.
+    ///
+    /// The hook must not call the `Sim`, which is locked meanwhile.
+    pub fn on_delivery(&self, hook: impl FnMut(&Delivery<'_>) + Send + 'static) {
+        self.world().delivery_hooks.push(Box::new(hook));
     }
 
     /// Looks at the stored objects as a hook of [`Sim::on_write`] does.

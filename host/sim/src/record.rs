@@ -47,6 +47,19 @@ impl RequestRecord {
     }
 }
 
+/// A state of an object that a list or a watch has shown to a client.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// The client's name.
+    pub actor: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The object; its metadata alone if that was asked for in a list.
+    pub object: &'a Value,
+    /// The virtual time.
+    pub at: Timestamp,
+}
+
 /// One change of a stored object, whoever made it.
 #[derive(Debug, Clone)]
 pub struct Write {

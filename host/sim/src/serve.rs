@@ -73,7 +73,14 @@ impl World {
                 let object = found.ok_or_else(|| ApiError::not_found(&kind, &asked.name))?;
                 Ok(Reply::Json(200, shown(object)))
             }
-            "list" => self.list(&kind, asked, fate),
+            "list" => {
+                let reply = self.list(&kind, asked, fate)?;
+                if let Reply::Json(_, list) = &reply {
+                    let items = list["items"].as_array().into_iter().flatten();
+                    items.for_each(|object| self.delivered(actor, &kind.kind, object));
+                }
+                Ok(reply)
+            }
             "watch" => WatchPlan::new(&kind, &asked.namespace, &asked.query, asked.metadata_only()).map(Reply::Watch),
             "create" if asked.name.is_empty() => {
                 let object = asked.json()?;

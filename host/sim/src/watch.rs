@@ -136,8 +136,10 @@ pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -
             }
         },
         None => {
-            for object in world.store.list(&table, &plan.namespace).filter(|object| plan.passes(object)) {
-                let _ = lines.send(Ok(plan.encode("ADDED", object)));
+            let there = world.store.list(&table, &plan.namespace).filter(|object| plan.passes(object));
+            for object in there.cloned().collect::<Vec<_>>() {
+                let _ = lines.send(Ok(plan.encode("ADDED", &object)));
+                world.delivered(actor, &plan.kind.kind, &object);
             }
             if plan.initial_events {
                 let _ = lines.send(Ok(plan.bookmark(version, true)));
@@ -254,6 +256,7 @@ impl Watch {
                 if self.lines.send(Ok(line)).is_err() {
                     return Then::Ends;
                 }
+                self.sim.world().delivered(&self.actor, &self.plan.kind.kind, &event.object);
             }
             self.sent = event.version;
         }

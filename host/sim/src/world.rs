@@ -12,11 +12,14 @@ use tokio::time::Instant;
 use crate::dice::Dice;
 use crate::fate::FaultState;
 use crate::kubelet::LifeState;
-use crate::record::{Hash, RequestRecord, View, Write};
+use crate::record::{Delivery, Hash, RequestRecord, View, Write};
 use crate::store::{Change, Event, Kind, Place, Store, name, namespace, text};
 
 /// A callback told of every write.
 pub(crate) type Hook = Box<dyn FnMut(&Write, &View<'_>) + Send>;
+
+/// A callback told of every object that a client was shown.
+pub(crate) type DeliveryHook = Box<dyn FnMut(&Delivery<'_>) + Send>;
 
 /// Everything there is, behind one lock that is never held across an `.await`.
 pub(crate) struct World {
@@ -27,6 +30,7 @@ pub(crate) struct World {
     pub(crate) requests: Vec<RequestRecord>,
     pub(crate) hash: Hash,
     pub(crate) hooks: Vec<Hook>,
+    pub(crate) delivery_hooks: Vec<DeliveryHook>,
     watchers: BTreeMap<u64, (String, mpsc::UnboundedSender<Arc<Event>>)>,
     numbers: BTreeMap<&'static str, u64>,
     /// When each thing went wrong.
@@ -57,6 +61,7 @@ impl World {
             requests: Vec::new(),
             hash: Hash::default(),
             hooks: Vec::new(),
+            delivery_hooks: Vec::new(),
             watchers: BTreeMap::new(),
             numbers: BTreeMap::new(),
             troubles: BTreeMap::new(),
@@ -99,6 +104,12 @@ impl World {
     pub(crate) fn dice(&mut self, concern: &'static str) -> Dice {
         let number = self.number(concern);
         Dice::new(self.seed, concern, number)
+    }
+
+    /// A list or a watch has shown this state of an object.
+    pub(crate) fn delivered(&mut self, actor: &str, kind: &str, object: &Value) {
+        let delivery = Delivery { actor, kind, object, at: self.now() };
+        self.delivery_hooks.iter_mut().for_each(|hook| hook(&delivery));
     }
 
     /// Stores an object, or removes it with `None`; tells the watchers, the controllers and the hooks.

@@ -61,7 +61,8 @@ pub async fn crowd(jobs: usize, plugins: &Arc<Plugins>) -> Seen {
     let _running = sim.start();
     let first = first_pods(&sim);
     let (plugins, config, tally) = (Arc::clone(plugins), Config::default(), Tally::default());
-    let hosts = Hosts::start(Program { sim: sim.clone(), plugins, config, seed: 1, two: false, tally });
+    let hosts =
+        Hosts::start(Program { sim: sim.clone(), plugins, config, seed: 1, two: false, delivers: false, tally });
     while !hosts.are_ready() {
         tokio::time::sleep(PAUSE).await;
     }

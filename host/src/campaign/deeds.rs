@@ -21,13 +21,17 @@ pub(super) enum Deed {
     Patch(Change, Value, Value),
     /// Deletes a child of this kind (`v1`, `Pod`) of the job, if it has one.
     DeleteChild(Value, (&'static str, &'static str)),
-    /// Deletes what an orphan deletion of the job has left.
+    /// Deletes what an orphan deletion of the job has left, or leaves within [`SWEEPS`] seconds: the garbage collector
+    /// takes its time.
     Sweep(Value),
 }
 
 /// Kinds of children that are deleted by hand.
 const KINDS: [(&str, &str); 5] =
     [("v1", "Pod"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("batch/v1", "Job")];
+
+/// How often orphans are looked for, a second apart.
+const SWEEPS: u32 = 10;
 
 /// How a job may be deleted.
 const PROPAGATIONS: [&str; 3] = ["Background", "Foreground", "Orphan"];
@@ -68,7 +72,14 @@ impl Deed {
                 sim.patch(version, kind, namespace, name, patch).is_ok()
             }
             Self::DeleteChild(job, kind) => delete_child(sim, &job, kind),
-            Self::Sweep(job) => sweep(sim, &job),
+            Self::Sweep(job) => {
+                let mut swept = false;
+                for _ in 0..SWEEPS {
+                    swept |= sweep(sim, &job);
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                swept
+            }
         }
     }
 }

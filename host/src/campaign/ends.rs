@@ -47,6 +47,9 @@ const OF_THE_RUN: [&str; 16] = [
     "workerPodNames",
 ];
 
+/// Counters of pods that are not at their end.
+const UNDER_WAY: [&str; 3] = ["pending", "starting", "running"];
+
 impl End {
     /// What a job has come to by now.
     pub(super) fn of(sim: &Sim, history: &History, job: &Job) -> Self {
@@ -86,6 +89,9 @@ impl End {
         }
         found.extend(different("is left with", &self.children, &calm.children));
         let (mut writes, mut calm_writes) = (self.writes.clone(), calm.writes.clone());
+        // S3 says which launchers may be made again: those that went before a host could write down that they were made.
+        writes.retain(|what, _| !what.starts_with("create Job"));
+        calm_writes.retain(|what, _| !what.starts_with("create Job"));
         if self.is_gone {
             // What the host had not cleaned up yet went with the job.
             writes.retain(|what, _| !what.starts_with("delete"));
@@ -146,6 +152,11 @@ fn essence(status: &Value) -> Value {
     if let Some(counts) = status.get_mut("replicaStatuses").and_then(Value::as_object_mut) {
         counts.retain(|_, count| count.get("succeeded").is_some());
         counts.values_mut().for_each(|count| *count = count["succeeded"].take());
+    }
+    for count in status.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
+        if let Some(count) = count.as_object_mut().filter(|count| count.contains_key("running")) {
+            UNDER_WAY.iter().for_each(|phase| drop(count.remove(*phase)));
+        }
     }
     status
 }

@@ -99,6 +99,12 @@ impl Known {
         }
     }
 
+    /// S3: what nobody interferes with ends as the exit codes of its pods say.
+    pub(super) fn wrong_outcome(&self, job: &Job) -> Option<String> {
+        let is_wrong = self.has_ended() && self.status["troupe"]["finished"]["outcome"] != job.outcome;
+        is_wrong.then(|| format!("S3: {} has not {}: {}", job.name(), job.outcome, self.status))
+    }
+
     /// Its ledger says that it has ended.
     pub(super) fn has_ended(&self) -> bool {
         !self.status["troupe"]["finished"].is_null()

@@ -1,7 +1,7 @@
 //! The hosts of a campaign: one, or two that take turns by a lease. A host lives until it is dropped, as a process that
 //! crashes does, and comes back.
 
-use super::{jobs::Config, tally::Tally};
+use super::{deliveries::Deliveries, jobs::Config, tally::Tally};
 use crate::{
     clock::Clock,
     lease::{Election, Gate, LeaseName},
@@ -10,6 +10,7 @@ use crate::{
     plugin::Plugins,
     reconcile::Context,
 };
+use jiff::SignedDuration;
 use sim::{Crash, RequestRecord, Sim};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -38,6 +39,8 @@ pub(super) struct Program {
     pub(super) seed: u64,
     /// Two take turns.
     pub(super) two: bool,
+    /// Plugins are delivered to them.
+    pub(super) delivers: bool,
     pub(super) tally: Tally,
 }
 
@@ -98,6 +101,12 @@ impl Hosts {
         self.running.iter().all(|host| host.context.is_ready())
     }
 
+    /// Sets their clocks forward, or back. The clock of one that starts later is right.
+    pub(super) fn set_clocks_by(&self, step: SignedDuration) {
+        self.program.tally.add("clock set", self.running.len() as u64);
+        self.running.iter().for_each(|host| host.context.clock.set_by(step));
+    }
+
     /// What they found wrong with themselves, and their latest passes.
     pub(super) fn end(mut self) -> (Vec<String>, Vec<Latest>) {
         let running = std::mem::take(&mut self.running);
@@ -135,7 +144,8 @@ impl Program {
             let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: actor.into() };
             Election::new(client.clone(), lease, clock.clone(), gate)
         });
-        let options = Options { election, ..Options::alone(clock, bytes) };
+        let delivery = self.delivers.then(Deliveries::options);
+        let options = Options { election, delivery, ..Options::alone(clock, bytes) };
         let mut operator = Operator::new(client, self.plugins(), options);
         let context = operator.context();
         Host { actor, task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }

@@ -1,10 +1,14 @@
 //! What must hold after every write, whatever happens. The names are those of the project's list of invariants.
 
-use super::{history::controller, hosts::is_host};
+use super::{
+    deliveries::{self, Deliveries, planner_is_sound, plugin_serves},
+    history::controller,
+    hosts::is_host,
+};
 use decide::status::step;
 use jiff::Timestamp;
 use serde_json::Value;
-use sim::{Sim, View, Write};
+use sim::{Delivery, Sim, View, Write};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -22,7 +26,8 @@ pub(super) struct Invariants {
 /// A job that ended as a failure although its launcher's Job was complete.
 struct LostSuccess {
     job: String,
-    complete: Timestamp,
+    /// When a host was first shown the complete Job.
+    shown: Option<Timestamp>,
     ended: Timestamp,
 }
 
@@ -38,18 +43,25 @@ const ENOUGH: usize = 20;
 
 impl Invariants {
     /// `life` counts the lives of the host.
-    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>) -> Self {
+    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>, deliveries: Option<&Deliveries>) -> Self {
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
         let lost: Arc<Mutex<Vec<LostSuccess>>> = Arc::default();
         let losses = lost.clone();
-        let mut launchers = BTreeMap::new();
+        let mut launchers = BTreeSet::new();
+        let shown: Arc<Mutex<Shown>> = Arc::default();
+        let note = shown.clone();
+        sim.on_delivery(move |delivery| note.lock().unwrap_or_else(PoisonError::into_inner).note(delivery));
         let mut succeeded = Succeeded::default();
+        let digests = deliveries.map(Deliveries::digests);
+        let migrates = deliveries.is_some_and(|deliveries| deliveries.migrates);
         let mut complete: BTreeMap<String, Life> = BTreeMap::new();
         sim.on_write(move |write, view| {
-            let again = succeeded.is_run_again(write);
+            let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let again = succeeded.is_run_again(write, &shown);
             succeeded.note(write, view);
-            losses.lock().unwrap_or_else(PoisonError::into_inner).extend(success_is_lost(write, &mut launchers));
+            let lost = success_is_lost(write, &mut launchers, &shown);
+            losses.lock().unwrap_or_else(PoisonError::into_inner).extend(lost);
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut complete);
             let checks = [
                 one_live_pod_an_index(write, view),
@@ -59,6 +71,8 @@ impl Invariants {
                 no_unfounded_deletion(write, view),
                 rerun,
                 again,
+                digests.as_ref().and_then(|digests| planner_is_sound(write, digests, migrates)),
+                digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
             let mut found = keep.lock().unwrap_or_else(PoisonError::into_inner);
             if found.len() < ENOUGH {
@@ -73,20 +87,17 @@ impl Invariants {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// S3: a launcher that succeeded means Succeeded, unless its Job had removed itself before a host that crashed, was
-    /// frozen or had to list again could see how it ended.
+    /// S3: a launcher that succeeded means Succeeded, if a host was shown that and lived on to write it down.
     pub(super) fn lost_successes(&self, sim: &Sim) -> Vec<String> {
-        let troubles = sim.troubles().into_iter();
-        let (frozen, others): (Vec<_>, Vec<_>) = troubles.partition(|(what, _)| what == "host frozen");
-        let others = others.into_iter().filter(|(what, _)| what.starts_with("crash") || what.ends_with("410"));
-        let blind: Vec<Timestamp> = others.flat_map(|(_, when)| when).collect();
-        let seen =
-            |lost: &&LostSuccess| frozen.is_empty() && blind.iter().all(|at| *at < lost.complete || *at > lost.ended);
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-        lost.iter()
-            .filter(seen)
-            .map(|lost| format!("S3: the launcher of {} succeeded, and it failed", lost.job))
-            .collect()
+        let seen = lost.iter().filter(|lost| lost.was_seen(&sim.troubles()));
+        seen.map(|lost| format!("S3: the launcher of {} succeeded, and it failed", lost.job)).collect()
+    }
+
+    /// Jobs that failed since no host could know that their launchers had succeeded.
+    pub(super) fn unknown_successes(&self, sim: &Sim) -> BTreeSet<String> {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.iter().filter(|lost| !lost.was_seen(&sim.troubles())).map(|lost| lost.job.clone()).collect()
     }
 
     /// S4: no child without its job.
@@ -109,8 +120,33 @@ impl Invariants {
 struct Succeeded {
     /// At some time.
     ever: BTreeSet<(String, String)>,
-    /// And were not deleted since by anybody but the host, nor was their job suspended: the host knows or can know.
+    /// And were not deleted, or taken from their job, since by anybody but the host, nor was their job suspended.
     known: BTreeSet<(String, String)>,
+}
+
+/// What hosts were shown.
+#[derive(Default)]
+struct Shown {
+    /// When the launcher's Job of a controller with this uid was first shown complete.
+    complete: BTreeMap<String, Timestamp>,
+    /// Pods that were shown as succeeded, by the uid of their controller and their name.
+    succeeded: BTreeSet<(String, String)>,
+}
+
+impl Shown {
+    fn note(&mut self, delivery: &Delivery<'_>) {
+        let Some(uid) = controller(delivery.object).filter(|_| is_host(delivery.actor)) else { return };
+        match delivery.kind {
+            "Job" if is_complete(delivery.object) => {
+                self.complete.entry(uid.to_owned()).or_insert(delivery.at);
+            }
+            "Pod" if delivery.object["status"]["phase"] == "Succeeded" => {
+                let name = delivery.object["metadata"]["name"].as_str().unwrap_or_default();
+                self.succeeded.insert((uid.to_owned(), name.to_owned()));
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Succeeded {
@@ -119,25 +155,30 @@ impl Succeeded {
             let uid = write.after.as_ref().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default();
             self.known.retain(|(owner, _)| owner != uid);
         }
-        let Some(pod) = write.after.as_ref().or(write.before.as_ref()).filter(|_| write.kind == "Pod") else { return };
-        let Some(uid) = controller(pod) else { return };
-        let key = (uid.to_owned(), write.name.clone());
-        if write.after.is_none() && !is_host(&write.actor) {
+        if write.kind != "Pod" {
+            return;
+        }
+        let owner = |pod: &Value| controller(pod).map(str::to_owned);
+        let (was, is) = (write.before.as_deref().and_then(owner), write.after.as_deref().and_then(owner));
+        let Some(uid) = was.as_ref().or(is.as_ref()) else { return };
+        let key = (uid.clone(), write.name.clone());
+        if is.is_none() && !is_host(&write.actor) {
             let noted = view.by_uid(uid).is_some_and(|job| !job["status"]["troupe"]["succeeded"].is_null());
             if !noted {
                 self.known.remove(&key);
             }
-        } else if pod["status"]["phase"] == "Succeeded" && write.after.is_some() {
+        } else if write.after.as_ref().is_some_and(|pod| pod["status"]["phase"] == "Succeeded") {
             self.ever.insert(key.clone());
             self.known.insert(key);
         }
     }
 
-    /// S3: an index that succeeded gets no new pod.
-    fn is_run_again(&self, write: &Write) -> Option<String> {
+    /// S3: an index that succeeded, as a host was shown, gets no new pod.
+    fn is_run_again(&self, write: &Write, shown: &Shown) -> Option<String> {
         let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
         let key = (controller(pod)?.to_owned(), write.name.clone());
-        self.known.contains(&key).then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
+        (self.known.contains(&key) && shown.succeeded.contains(&key))
+            .then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
     }
 }
 
@@ -184,22 +225,37 @@ fn success_is_true(write: &Write, succeeded: &BTreeSet<(String, String)>) -> Opt
 /// S5: the host changes and deletes only what a job controls, and what has a status of its own: jobs, and its lease.
 fn no_foreign_write(write: &Write) -> Option<String> {
     let before = write.before.as_ref().filter(|_| is_host(&write.actor))?;
-    let is_child = CHILDREN.iter().any(|(_, kind)| write.kind == *kind);
+    // Kept plugins are the hosts' own.
+    let is_child = write.namespace != deliveries::NAMESPACE && CHILDREN.iter().any(|(_, kind)| write.kind == *kind);
     let nobodys = is_child && controller(before).is_none();
     nobodys.then(|| format!("S5: the host changed {} {}, which is nobody's", write.kind, write.name))
 }
 
-fn success_is_lost(write: &Write, complete: &mut BTreeMap<String, Timestamp>) -> Option<LostSuccess> {
+impl LostSuccess {
+    /// A host was shown that the launcher had succeeded, and none crashed or was frozen before the job's end was written.
+    fn was_seen(&self, troubles: &BTreeMap<String, Vec<Timestamp>>) -> bool {
+        let Some(shown) = self.shown else { return false };
+        let crashes = troubles.iter().filter(|(what, _)| what.starts_with("crash")).flat_map(|(_, when)| when);
+        !troubles.contains_key("host frozen") && crashes.into_iter().all(|at| *at < shown || *at > self.ended)
+    }
+}
+
+fn is_complete(job: &Value) -> bool {
+    let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|of| of["type"] == "Complete" && of["status"] == "True")
+}
+
+fn success_is_lost(write: &Write, launchers: &mut BTreeSet<String>, shown: &Shown) -> Option<LostSuccess> {
     let after = write.after.as_ref()?;
-    let mut conditions = after["status"]["conditions"].as_array().into_iter().flatten();
-    if write.kind == "Job" && conditions.any(|of| of["type"] == "Complete" && of["status"] == "True") {
-        complete.entry(controller(after)?.to_owned()).or_insert(write.at);
+    if write.kind == "Job" && is_complete(after) {
+        launchers.insert(controller(after)?.to_owned());
         return None;
     }
     let end = |object: &Value| object["status"]["troupe"]["finished"]["outcome"].clone();
     let ends = !after["spec"]["mpiReplicaSpecs"].is_null() && write.before.as_deref().map(end) != Some(end(after));
-    let complete = *complete.get(after["metadata"]["uid"].as_str()?)?;
-    (ends && end(after) == "failed").then(|| LostSuccess { job: write.name.clone(), complete, ended: write.at })
+    let uid = after["metadata"]["uid"].as_str().filter(|uid| launchers.contains(*uid))?;
+    let shown = shown.complete.get(uid).copied();
+    (ends && end(after) == "failed").then(|| LostSuccess { job: write.name.clone(), shown, ended: write.at })
 }
 
 /// No pod whose success the ledger lacks is deleted while its job goes on.

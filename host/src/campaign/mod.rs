@@ -3,6 +3,7 @@
 
 mod crowd;
 mod deeds;
+mod deliveries;
 mod draw;
 mod ends;
 mod history;
@@ -19,12 +20,18 @@ use crate::{
     plugin::{LoadError, Plugins, Seam},
 };
 pub use crowd::{Seen, crowd};
+use deliveries::Deliveries;
+#[cfg(test)]
+pub(crate) use deliveries::another;
+pub use deliveries::marked;
 use draw::Draw;
 use ends::End;
 use history::History;
 use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
+use jiff::SignedDuration;
 use outages::Outage;
+use serde_json::json;
 use sim::{Faults, Kind, Sim};
 use std::{
     collections::BTreeMap,
@@ -48,8 +55,8 @@ const FAULTY: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Virtual time after the end of the last job in which everything else comes to its end: clean-up, folded counts, and
-/// times to live but the longest.
-const CLEAN_UP: Duration = Duration::from_secs(60);
+/// times to live but the longest. A watch that falls silent is given up after 90 s.
+const CLEAN_UP: Duration = Duration::from_secs(100);
 
 /// Virtual time in which a host at rest must not write.
 const REST: Duration = Duration::from_secs(120);
@@ -81,7 +88,7 @@ pub struct Run {
 /// # Errors
 /// When one does not load.
 pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
-    Plugins::builtin(Seam::Inline).map(Arc::new)
+    Ok(Arc::new(Plugins::builtin(Seam::Inline)?.compiled_once()))
 }
 
 /// The kinds of job that these plugins serve, for a simulator.
@@ -105,7 +112,8 @@ pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
     }
     let (reference, calm) = in_virtual_time(alone.played(plugins))?;
     run.violations.extend(reference.violations.into_iter().map(|violation| format!("alone: {violation}")));
-    for ((name, end), (_, calm)) in ends.iter().zip(&calm) {
+    for (name, end) in &ends {
+        let Some((_, calm)) = calm.iter().find(|(job, _)| job == name) else { continue };
         run.violations.extend(end.differs_from(calm).into_iter().map(|how| format!("D1: {name} {how}")));
     }
     Ok(run)
@@ -137,6 +145,10 @@ struct Course {
     two: bool,
     /// Nodes are lost, so that pods do not end when they are deleted.
     lost_nodes: bool,
+    /// A plugin is delivered while jobs run.
+    deliveries: Option<Deliveries>,
+    /// What the clocks of the hosts are set back by, and when.
+    clock: Option<(Duration, SignedDuration)>,
 }
 
 impl Course {
@@ -149,6 +161,8 @@ impl Course {
             outages: vec![],
             two: false,
             lost_nodes: false,
+            deliveries: None,
+            clock: None,
         }
     }
 
@@ -162,26 +176,51 @@ impl Course {
         let outages = Outage::drawn(&mut Draw::new(seed, "outages"), FAULTY);
         let two = Draw::new(seed, "hosts").one_in(6);
         let lost_nodes = Draw::new(seed, "nodes").one_in(6);
-        Self { workload: Workload::drawn(seed, false), faults, outages, two, lost_nodes, ..calm }
+        let workload = Workload::drawn(seed, false);
+        let mut draw = Draw::new(seed, "deliveries");
+        let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
+        let mut draw = Draw::new(seed, "clock");
+        let clock = draw.one_in(6).then(|| {
+            let step = draw.ms(1000, 3_600_000);
+            (draw.ms(1000, 30_000), -SignedDuration::try_from(step).unwrap_or_default())
+        });
+        Self { workload, faults, outages, two, lost_nodes, deliveries, clock, ..calm }
     }
 
     /// What it led to, and how the jobs ended that nobody interfered with.
     async fn played(self, plugins: &Arc<Plugins>) -> (Run, Vec<(String, End)>) {
-        let Self { seed, workload, faults, outages, two, lost_nodes } = self;
+        let Self { seed, workload, faults, outages, two, lost_nodes, deliveries, mut clock } = self;
         let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
-        let options =
-            sim::Options { seed, kinds: kinds(plugins), life: workload.life(lost_nodes), faults, ..Default::default() };
+        let mut kinds = kinds(plugins);
+        kinds.push(deliveries::kind());
+        let options = sim::Options { seed, kinds, life: workload.life(lost_nodes), faults, ..Default::default() };
         let (sim, tally) = (Sim::new(options), Tally::default());
         let _running = sim.start();
         let mut crashes = sim.crashes();
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
-        let invariants = Invariants::watching(&sim, life.clone());
+        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref());
         let config = workload.config.clone();
-        let program = Program { sim: sim.clone(), plugins: plugins.clone(), config, seed, two, tally: tally.clone() };
+        let program = Program {
+            sim: sim.clone(),
+            plugins: plugins.clone(),
+            config,
+            seed,
+            two,
+            delivers: deliveries.is_some(),
+            tally: tally.clone(),
+        };
+        if deliveries.is_some() {
+            let metadata = json!({ "name": deliveries::NAMESPACE });
+            sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+        }
         let mut hosts = Hosts::start(program);
         let user = tokio::spawn(workload.clone().play(sim.clone(), tally.clone()));
         let mut outages: Vec<_> = outages.into_iter().map(|outage| tokio::spawn(outage.happen(sim.clone()))).collect();
+        if let Some(deliveries) = deliveries.clone() {
+            let (sim, plugins, tally) = (sim.clone(), plugins.clone(), tally.clone());
+            outages.push(tokio::spawn(async move { deliveries.play(sim, &plugins, tally).await }));
+        }
         if two {
             outages.push(tokio::spawn(outages::freeze(sim.clone(), seed)));
         }
@@ -199,6 +238,9 @@ impl Course {
                 }
                 _ = poll.tick() => {
                     hosts.come_back();
+                    if let Some((_, step)) = clock.take_if(|(at, _)| sim.elapsed() > *at) {
+                        hosts.set_clocks_by(step);
+                    }
                     let calm = sim.elapsed() > faulty && outages.iter().all(JoinHandle::is_finished);
                     let is_over = workload.unfinished(&history).next().is_none();
                     if calm && user.is_finished() && is_over || Instant::now() > end {
@@ -223,6 +265,7 @@ impl Course {
         seen.extend(invariants.found());
         seen.extend(invariants.lost_successes(&sim));
         seen.extend(invariants.at_the_end(&sim));
+        seen.extend(deliveries.and_then(|deliveries| deliveries.unserved(&sim)));
         if faulty.is_zero() {
             seen.extend(workload.over_budget(&sim));
         }
@@ -230,8 +273,10 @@ impl Course {
         let line =
             |r: sim::RequestRecord| format!("{} {} {} {}/{} {}", r.at, r.actor, r.what(), r.namespace, r.name, r.code);
         let trace = of_hosts.map(line).collect();
-        let ends = workload.quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();
-        seen.extend(workload.wrong_outcomes(&history));
+        let unknown = invariants.unknown_successes(&sim);
+        let quiet = || workload.quiet().filter(|job| !unknown.contains(job.name()));
+        let ends = quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();
+        seen.extend(quiet().filter_map(|job| history.known(job).wrong_outcome(job)));
         let mut happened = tally.counts();
         happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
         let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));

@@ -109,13 +109,6 @@ impl Workload {
         self.jobs.iter().filter(|job| !history.is_over(job, job.namespace() == DOOMED))
     }
 
-    /// S3: what nobody interferes with ends as the exit codes of its pods say.
-    pub(super) fn wrong_outcomes(&self, history: &History) -> Vec<String> {
-        let ended = self.quiet().map(|job| (job, history.known(job))).filter(|(_, known)| known.has_ended());
-        let wrong = ended.filter(|(job, known)| known.status["troupe"]["finished"]["outcome"] != job.outcome);
-        wrong.map(|(job, known)| format!("S3: {} has not {}: {}", job.name(), job.outcome, known.status)).collect()
-    }
-
     /// S7: without faults, a job costs its creates, a status write a headline and folded counts, and its clean-up.
     pub(super) fn over_budget(&self, sim: &Sim) -> Vec<String> {
         let requests = sim.requests();

@@ -6,7 +6,7 @@ mod kinds;
 mod refused;
 
 use crate::{
-    campaign,
+    campaign::{self, another},
     clock::Clock,
     operator::{Operator, Options},
     plugin::{Plugins, source},
@@ -40,17 +40,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 fn built_in() -> Plugins {
     static LOADED: LazyLock<Arc<Plugins>> = LazyLock::new(|| campaign::plugins().unwrap());
     LOADED.fork()
-}
-
-/// The built-in component for this framework under another digest.
-fn another(framework: &str, mark: &str) -> Vec<u8> {
-    let mut wasm = Plugins::built_in(framework).unwrap().to_vec();
-    let name = b"mark";
-    let size = u8::try_from(1 + name.len() + mark.len()).unwrap();
-    wasm.extend([0, size, u8::try_from(name.len()).unwrap()]);
-    wasm.extend(name);
-    wasm.extend(mark.as_bytes());
-    wasm
 }
 
 /// What the plugin of a framework asks for.

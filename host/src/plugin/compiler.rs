@@ -5,8 +5,14 @@ use super::{
     compile::{self, LoadError},
     convert::Exports,
     limits::Limits,
+    source,
 };
-use std::path::PathBuf;
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tokio::sync::Semaphore;
 use tracing::warn;
 use wasmtime::Engine;
@@ -15,10 +21,12 @@ use wasmtime::Engine;
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Where components are compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Compiler {
     /// In this process: the same on every run. For the simulator and for tests.
     InProcess,
+    /// The same, but each component once: for campaigns, whose hosts load the same ones again and again.
+    Once(Compiled),
     /// In a child process: what a compiler takes for its work goes with it. For production.
     Child {
         /// A program that is this one.
@@ -26,6 +34,33 @@ pub enum Compiler {
         /// What each child may use up.
         bounds: Bounds,
     },
+}
+
+/// Components that were compiled for one engine, by digest; clones are the same.
+#[derive(Clone, Default)]
+pub struct Compiled(Arc<Mutex<HashMap<String, Exports>>>);
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Compiled")
+    }
+}
+
+impl Compiled {
+    fn once(
+        &self,
+        wasm: &[u8],
+        compile: impl FnOnce() -> Result<(Exports, String), LoadError>,
+    ) -> Result<(Exports, String), LoadError> {
+        let digest = source::digest(wasm);
+        let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(exports) = compiled.get(&digest) {
+            return Ok((exports.clone(), digest));
+        }
+        let (exports, digest) = compile()?;
+        compiled.insert(digest.clone(), exports.clone());
+        Ok((exports, digest))
+    }
 }
 
 impl Compiler {
@@ -47,6 +82,7 @@ impl Compiler {
     ) -> Result<(Exports, String), LoadError> {
         match self {
             Self::InProcess => compile::compile(engine, limits, wasm),
+            Self::Once(compiled) => compiled.once(wasm, || compile::compile(engine, limits, wasm)),
             Self::Child { program, bounds } => {
                 let _turn = TURN.acquire().await.expect("the semaphore is never closed");
                 child::compile(program, bounds, engine, limits, wasm).await

@@ -3,12 +3,13 @@
 use super::convert::JobInput;
 use crate::weight;
 use decide::{
+    ledger::HostPorts,
     plan::{Plan, Rejection},
-    snapshot::Job,
+    snapshot::Snapshot,
 };
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Weak},
+    sync::Arc,
 };
 
 /// What an entry takes beside its plan and what was shown: its places in the maps.
@@ -30,14 +31,23 @@ pub(super) struct Shown {
 /// The least recently used is forgotten when the bytes run out.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// By the job's uid: the version of the job that was shown last, which is not kept alive. Only of entries that are
-    /// remembered.
-    shown: HashMap<String, (Weak<Job>, Arc<str>, Shown)>,
+    /// By the job's uid: what was shown of it last. Only of entries that are remembered.
+    shown: HashMap<String, LastShown>,
     entries: HashMap<Key, Entry>,
     by_use: BTreeMap<u64, Key>,
     uses: u64,
     bytes: usize,
     limit: usize,
+}
+
+/// What was shown of a job, and of which version of it: the same uid and resource version mean the same object.
+#[derive(Debug)]
+struct LastShown {
+    resource_version: String,
+    /// Not from the job alone: the host believes those only that it gave.
+    host_ports: Option<HostPorts>,
+    digest: Arc<str>,
+    shown: Shown,
 }
 
 #[derive(Debug)]
@@ -64,16 +74,25 @@ impl Memo {
     }
 
     /// What the plugin with this digest was shown of this very version of the job.
-    pub(super) fn shown(&self, job: &Arc<Job>, digest: &str) -> Option<Shown> {
-        let (version, plugin, shown) = self.shown.get(&job.uid)?;
-        (version.as_ptr() == Arc::as_ptr(job) && **plugin == *digest).then(|| shown.clone())
+    pub(super) fn shown(&self, snapshot: &Snapshot, digest: &str) -> Option<Shown> {
+        let (job, ports) = (&snapshot.job, snapshot.ledger.host_ports);
+        let last = self.shown.get(&job.uid)?;
+        let same = last.resource_version == job.resource_version && last.host_ports == ports && *last.digest == *digest;
+        (same && !job.resource_version.is_empty()).then(|| last.shown.clone())
     }
 
     /// Notes what is shown of this version of the job, once its plan is remembered.
-    pub(super) fn show(&mut self, job: &Arc<Job>, digest: &Arc<str>, shown: &Shown) {
+    pub(super) fn show(&mut self, snapshot: &Snapshot, digest: &Arc<str>, shown: &Shown) {
+        let job = &snapshot.job;
         if let Some(entry) = self.entries.get_mut(&shown.key) {
             entry.uid.clone_from(&job.uid);
-            self.shown.insert(job.uid.clone(), (Arc::downgrade(job), Arc::clone(digest), shown.clone()));
+            let last = LastShown {
+                resource_version: job.resource_version.clone(),
+                host_ports: snapshot.ledger.host_ports,
+                digest: Arc::clone(digest),
+                shown: shown.clone(),
+            };
+            self.shown.insert(job.uid.clone(), last);
         }
     }
 
@@ -95,7 +114,7 @@ impl Memo {
         if let Some(entry) = self.entries.remove(key) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
-            if self.shown.get(&entry.uid).is_some_and(|(_, _, shown)| shown.key == *key) {
+            if self.shown.get(&entry.uid).is_some_and(|last| last.shown.key == *key) {
                 self.shown.remove(&entry.uid);
             }
         }
@@ -112,6 +131,7 @@ fn weight(planned: &Planned) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use decide::testkit;
 
     fn rejected(why: &str) -> Planned {
         Err(Rejection::Unsupported(why.to_owned()))
@@ -128,6 +148,31 @@ mod tests {
         assert_eq!((memo.get(&[1; 32]), memo.get(&[2; 32])), (Some(rejected("a")), None));
         memo.put([3; 32], rejected("d"), 0);
         assert_eq!((memo.get(&[3; 32]), memo.bytes, memo.by_use.len()), (Some(rejected("d")), 2 * one, 2));
+    }
+
+    // Stores make a new job each time one is observed.
+    #[test]
+    fn what_was_shown_is_known_again_by_the_version_of_the_job() {
+        let seen = |version: &str, ports: Option<u32>| {
+            let mut snapshot = testkit::snapshot(testkit::job("a", "uid"));
+            Arc::make_mut(&mut snapshot.job).resource_version = version.into();
+            snapshot.ledger.host_ports = ports.map(|first| HostPorts { first, count: 10 });
+            snapshot
+        };
+        let (mut memo, digest) = (Memo::new(10_000), Arc::from("one"));
+        let input = Arc::new(JobInput::new(&seen("1", None), "{}"));
+        let shown = Shown { key: input.key("one"), input };
+        memo.put(shown.key, rejected("a"), 0);
+        memo.show(&seen("1", None), &digest, &shown);
+        assert_eq!(memo.shown(&seen("1", None), "one").map(|shown| shown.key), Some(shown.key));
+        for (other, digest) in [
+            (seen("2", None), "one"),
+            (seen("1", Some(35_000)), "one"),
+            (seen("1", None), "two"),
+            (seen("", None), "one"),
+        ] {
+            assert!(memo.shown(&other, digest).is_none(), "{other:?} {digest}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     breaker::{BreakerState, Breakers, Case},
     call::{Asked, Caller, NoPlan, Said},
     compile::{LoadError, compile, reload},
-    compiler::Compiler,
+    compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description,
     limits::Limits,
@@ -377,7 +377,7 @@ impl Plugins {
         };
         let mut memo = self.memo();
         memo.put(shown.key, planned.clone(), shown.input.bytes());
-        memo.show(&snapshot.job, &plugin.digest, &shown);
+        memo.show(snapshot, &plugin.digest, &shown);
         Ok(planned?)
     }
 
@@ -400,13 +400,13 @@ impl Plugins {
     fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
         let mut memo = self.memo();
         let planned = memo.get(&shown.key)?;
-        memo.show(&snapshot.job, &plugin.digest, shown);
+        memo.show(snapshot, &plugin.digest, shown);
         Some(planned)
     }
 
     /// What the plugin is shown of the job: made anew only when the job has changed in any way.
     fn shown(&self, plugin: &Loaded, snapshot: &Snapshot) -> Shown {
-        if let Some(shown) = self.memo().shown(&snapshot.job, &plugin.digest) {
+        if let Some(shown) = self.memo().shown(snapshot, &plugin.digest) {
             return shown;
         }
         let input = JobInput::new(snapshot, &plugin.config);

@@ -153,8 +153,8 @@ impl World {
             Write::Require if self.objects.contains_key(&key) => Ok(Ok(())),
             Write::Require => Ok(Err(Waiting::Deleted { kind: key.0, name: key.1 })),
             Write::Patch(patch) | Write::PatchStatus(patch) => self.patch(&key, patch).map(Ok),
-            Write::Delete { uid } if self.uid().is_ok_and(|job| job == *uid) => self.delete_job(false).map(Ok),
-            Write::Delete { uid } => {
+            Write::Delete { uid, .. } if self.uid().is_ok_and(|job| job == *uid) => self.delete_job(false).map(Ok),
+            Write::Delete { uid, .. } => {
                 if self.objects.get(&key).is_some_and(|object| uid_of(object) == *uid) {
                     self.delete(&key);
                 }

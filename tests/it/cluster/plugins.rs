@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     operator::{self, Operator},
-    trust::{grants, marked, version},
+    trust::{grants, version},
 };
 use cluster::{Need, require::missing, until};
 use futures::future::join_all;
@@ -29,6 +29,7 @@ use std::{
 };
 use tokio::time::Instant;
 use troupe::{
+    campaign::marked,
     plugin::{Plugins, source},
     plugin_resource::{Plugin, PluginStatus},
 };

@@ -1,6 +1,6 @@
 //! The same plugins, asked where nothing that lives notices: by other hosts, by replays, about candidates.
 
-use super::{Loaded, Memo, Plugins, REMEMBERED};
+use super::{Compiled, Compiler, Loaded, Memo, Plugins, REMEMBERED};
 use decide::{Snapshot, plan::Answer, ports::NoPorts};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -23,6 +23,12 @@ impl Plugins {
             vet: self.vet,
             seat: self.seat.clone(),
         }
+    }
+
+    /// The same plugins; whoever forks them compiles each component once.
+    #[must_use]
+    pub(crate) fn compiled_once(self) -> Self {
+        Self { compiler: Compiler::Once(Compiled::default()), ..self }
     }
 
     /// The same plugins with memory, breakers and fuel of their own, called where no live job waits: what is tried there
