@@ -6,7 +6,7 @@ use super::{
     hosts::is_host,
 };
 use decide::status::step;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sim::{Delivery, Sim, View, Write};
 use std::{
@@ -26,10 +26,14 @@ pub(super) struct Invariants {
 /// A job that ended as a failure although its launcher's Job was complete.
 struct LostSuccess {
     job: String,
+    complete: Timestamp,
     /// When a host was first shown the complete Job.
     shown: Option<Timestamp>,
     ended: Timestamp,
 }
+
+/// No watch is silent for longer before another takes its place.
+const SILENCE: SignedDuration = SignedDuration::from_secs(100);
 
 /// What jobs have for children.
 const CHILDREN: [(&str, &str); 5] =
@@ -48,7 +52,7 @@ impl Invariants {
         let keep = found.clone();
         let lost: Arc<Mutex<Vec<LostSuccess>>> = Arc::default();
         let losses = lost.clone();
-        let mut launchers = BTreeSet::new();
+        let mut launchers = BTreeMap::new();
         let shown: Arc<Mutex<Shown>> = Arc::default();
         let note = shown.clone();
         sim.on_delivery(move |delivery| note.lock().unwrap_or_else(PoisonError::into_inner).note(delivery));
@@ -232,11 +236,25 @@ fn no_foreign_write(write: &Write) -> Option<String> {
 }
 
 impl LostSuccess {
-    /// A host was shown that the launcher had succeeded, and none crashed or was frozen before the job's end was written.
+    /// A host was shown that the launcher had succeeded, or could have been, and none crashed or was frozen before the
+    /// job's end was written.
     fn was_seen(&self, troubles: &BTreeMap<String, Vec<Timestamp>>) -> bool {
-        let Some(shown) = self.shown else { return false };
-        let crashes = troubles.iter().filter(|(what, _)| what.starts_with("crash")).flat_map(|(_, when)| when);
-        !troubles.contains_key("host frozen") && crashes.into_iter().all(|at| *at < shown || *at > self.ended)
+        if troubles.contains_key("host frozen") {
+            return false;
+        }
+        let happened = |since: Timestamp, blinds: fn(&str) -> bool| {
+            let of_kind = troubles.iter().filter(|(what, _)| blinds(what)).flat_map(|(_, when)| when);
+            of_kind.into_iter().any(|at| *at >= since && *at <= self.ended)
+        };
+        let crashes = |what: &str| what.starts_with("crash");
+        match self.shown {
+            Some(shown) => !happened(shown, crashes),
+            // A watch that breaks goes on from where it was; one that is silent, or too old, does not.
+            None => {
+                let blinds = |what: &str| what.starts_with("crash") || what.ends_with("410") || what == "watch silent";
+                !happened(self.complete - SILENCE, blinds)
+            }
+        }
     }
 }
 
@@ -245,17 +263,18 @@ fn is_complete(job: &Value) -> bool {
     conditions.any(|of| of["type"] == "Complete" && of["status"] == "True")
 }
 
-fn success_is_lost(write: &Write, launchers: &mut BTreeSet<String>, shown: &Shown) -> Option<LostSuccess> {
+fn success_is_lost(write: &Write, launchers: &mut BTreeMap<String, Timestamp>, shown: &Shown) -> Option<LostSuccess> {
     let after = write.after.as_ref()?;
     if write.kind == "Job" && is_complete(after) {
-        launchers.insert(controller(after)?.to_owned());
+        launchers.entry(controller(after)?.to_owned()).or_insert(write.at);
         return None;
     }
     let end = |object: &Value| object["status"]["troupe"]["finished"]["outcome"].clone();
     let ends = !after["spec"]["mpiReplicaSpecs"].is_null() && write.before.as_deref().map(end) != Some(end(after));
-    let uid = after["metadata"]["uid"].as_str().filter(|uid| launchers.contains(*uid))?;
+    let uid = after["metadata"]["uid"].as_str()?;
+    let complete = *launchers.get(uid)?;
     let shown = shown.complete.get(uid).copied();
-    (ends && end(after) == "failed").then(|| LostSuccess { job: write.name.clone(), shown, ended: write.at })
+    (ends && end(after) == "failed").then(|| LostSuccess { job: write.name.clone(), complete, shown, ended: write.at })
 }
 
 /// No pod whose success the ledger lacks is deleted while its job goes on.

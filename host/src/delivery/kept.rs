@@ -6,6 +6,7 @@
 use super::{
     fetch::{FetchError, Sources},
     mark::Mark,
+    watched::watching,
 };
 use crate::{
     plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
@@ -238,7 +239,7 @@ impl Kept {
     pub(super) fn watched(&self) -> (Shelf, impl Stream<Item = ()> + Send + use<>) {
         let (store, writer) = reflector::store();
         let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.sources.client.clone(), &self.namespace);
-        let config = watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+        let config = watching().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let changes = watcher::watcher(maps, config).default_backoff().reflect(writer);
         let changes = changes.filter_map(async |event| match event {
             Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(()),

@@ -21,6 +21,9 @@ use std::{
 };
 use tracing::debug;
 
+/// How long a watch lives, in seconds.
+const LIFE: u32 = 60;
+
 /// Something happened to a Plugin, or to a ConfigMap of a namespace that has sources.
 pub(super) enum Happened {
     Plugin(Box<Seen>),
@@ -115,10 +118,16 @@ impl Versions {
     }
 }
 
+/// How delivery watches: kube-runtime's watches do not ask for a sign of life, so a connection that has died in silence is
+/// noticed when the watch was to end. The next one goes on where it ended, without a list.
+pub(super) fn watching() -> watcher::Config {
+    watcher::Config::default().timeout(LIFE)
+}
+
 impl Delivery {
     /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
     pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
-        let plugins = watcher(seen::plugins(&self.client), watcher::Config::default());
+        let plugins = watcher(seen::plugins(&self.client), watching());
         let plugins = plugins.default_backoff().filter_map(async |event| match event {
             Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin.into()))),
             Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
@@ -134,7 +143,7 @@ impl Delivery {
             self.sources.namespace.iter().chain(&self.sources.allowed).cloned().collect();
         let maps = namespaces.into_iter().map(|namespace| {
             let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), &namespace);
-            let changes = watcher(maps, watcher::Config::default()).default_backoff();
+            let changes = watcher(maps, watching()).default_backoff();
             changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
         });
         let sources = select(plugins, select_all(maps));
