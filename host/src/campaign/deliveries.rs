@@ -199,12 +199,15 @@ impl Deliveries {
     /// L2: once everything is quiet, what was offered last serves; after a candidate that is refused, one that was offered
     /// before it, as far as there was time to look at it.
     pub(super) fn unserved(&self, sim: &Sim) -> Option<String> {
-        let mut may_serve = BTreeSet::from([None]);
+        // A Plugin that has accepted nothing yet has nobody serve, or what comes with the host.
+        let built_in = source::digest(Plugins::built_in(self.framework).expect("it comes with the host"));
+        let nothing = BTreeSet::from([None, Some(built_in)]);
+        let mut may_serve = nothing.clone();
         for (_, step) in &self.steps {
             match step {
                 Step::Offer(mark, _) => drop(may_serve.insert(Some(source::digest(&another(self.framework, mark))))),
                 // A new Plugin does not have what the one before it had accepted.
-                Step::Delete => may_serve = BTreeSet::from([None]),
+                Step::Delete => may_serve = nothing.clone(),
                 Step::Settle | Step::OfferBad(_) => {}
             }
         }
