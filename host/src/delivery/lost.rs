@@ -77,6 +77,7 @@ impl Delivery {
     pub(super) async fn seek(&mut self, digest: &str) {
         let layout = self.context.stores.layout();
         if layout.descriptor(digest).is_some() || !layout.is_accepted(digest) {
+            self.sought.remove(digest);
             return;
         }
         let began = Instant::now();
