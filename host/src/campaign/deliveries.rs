@@ -1,7 +1,12 @@
 //! What a platform team does to a plugin while jobs run: upgrades of each kind, rollbacks, candidates that are refused,
 //! deletions.
 
-use super::{draw::Draw, hosts::is_host, jobs::Config, tally::Tally};
+use super::{
+    draw::Draw,
+    hosts::is_host,
+    jobs::{Config, PLUGINS},
+    tally::Tally,
+};
 use crate::{
     delivery,
     plugin::{Plugins, source},
@@ -87,13 +92,10 @@ enum Bad {
 /// The marks of the components that are delivered.
 const MARKS: [&str; 3] = ["one", "two", "three"];
 
-/// Frameworks with a plugin.
-const FRAMEWORKS: [&str; 3] = ["paddle", "mpi", "rhino"];
-
 impl Deliveries {
     /// The deliveries of a seed, which are over after this long.
     pub(super) fn drawn(draw: &mut Draw, config: &Config, longest: Duration) -> Self {
-        let framework = *draw.of(&FRAMEWORKS);
+        let framework = *draw.of(&PLUGINS);
         let migrates = draw.one_in(4);
         let mut steps = vec![(draw.ms(0, 5000), Step::Offer(MARKS[0], Trial::None))];
         for mark in &MARKS[1..] {
@@ -169,7 +171,7 @@ impl Deliveries {
             }
             Step::OfferBad(bad) => {
                 self.has_plugin(sim);
-                let other = FRAMEWORKS.iter().find(|other| **other != self.framework).expect("there are several");
+                let other = PLUGINS.iter().find(|other| **other != self.framework).expect("there are several");
                 match bad {
                     Bad::Garbage => self.put(sim, b"no component"),
                     Bad::AnotherPlugin => self.put(sim, &another(other, "elsewhere")),
@@ -234,7 +236,6 @@ impl Step {
 }
 
 fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {
-    let plugins = plugins.fork();
     let frameworks = plugins.frameworks();
     let (descriptor, _) = frameworks.iter().find(|(of, _)| of.name == framework).expect("it comes with the host");
     Grants::wanted_by(descriptor).with(&Grants::by_settings(&descriptor.config_schema, config))

@@ -82,11 +82,12 @@ impl Hosts {
         self.note(over);
     }
 
-    /// Starts those that are not there.
-    pub(super) fn come_back(&mut self) {
+    /// Starts those that are not there; returns how many had lost their lease.
+    pub(super) fn come_back(&mut self) -> u32 {
         let (over, running) = std::mem::take(&mut self.running).into_iter().partition(|host| host.task.is_finished());
         self.running = running;
-        self.program.tally.add("lease lost", Vec::len(&over) as u64);
+        let lost = Vec::len(&over);
+        self.program.tally.add("lease lost", lost as u64);
         self.note(over);
         let count = if self.program.two { 2 } else { 1 };
         for actor in ACTORS.iter().take(count) {
@@ -94,6 +95,7 @@ impl Hosts {
                 self.begin(actor);
             }
         }
+        u32::try_from(lost).unwrap_or(u32::MAX)
     }
 
     /// Each of them has listed all that it watches.

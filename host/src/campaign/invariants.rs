@@ -166,7 +166,9 @@ impl Succeeded {
         let (was, is) = (write.before.as_deref().and_then(owner), write.after.as_deref().and_then(owner));
         let Some(uid) = was.as_ref().or(is.as_ref()) else { return };
         let key = (uid.clone(), write.name.clone());
-        if is.is_none() && !is_host(&write.actor) {
+        // Users who edit the spec may have asked for fewer pods, and later for more.
+        let fewer = || view.by_uid(uid).is_some_and(|job| job["metadata"]["generation"] != 1);
+        if is.is_none() && (!is_host(&write.actor) || fewer()) {
             let noted = view.by_uid(uid).is_some_and(|job| !job["status"]["troupe"]["succeeded"].is_null());
             if !noted {
                 self.known.remove(&key);

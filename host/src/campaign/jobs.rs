@@ -52,6 +52,9 @@ impl Config {
     }
 }
 
+/// The names of the plugins that come with the host.
+pub(super) const PLUGINS: [&str; 3] = ["paddle", "mpi", "rhino"];
+
 /// What users change in a spec.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
