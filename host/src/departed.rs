@@ -53,8 +53,63 @@ impl Departed {
         owned.map(|object| &object.held)
     }
 
-    /// Forgets those of a job; says whether there were any.
-    pub(crate) fn forget(&mut self, key: &JobKey) -> bool {
-        self.0.remove(key).is_some()
+    /// How many of a job are kept.
+    pub(crate) fn count(&self, key: &JobKey) -> usize {
+        self.0.get(key).map_or(0, Vec::len)
+    }
+
+    /// Forgets the first so many of a job; says whether there were any.
+    pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
+        let Some(kept) = self.0.get_mut(key) else { return false };
+        let count = count.min(kept.len());
+        kept.drain(..count);
+        if kept.is_empty() {
+            self.forget(key);
+        }
+        count > 0
+    }
+
+    /// Forgets those of a job.
+    pub(crate) fn forget(&mut self, key: &JobKey) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        layout::{Purpose, WatchSpec},
+        resource::Resource,
+    };
+
+    fn object(name: &str) -> Object {
+        let text = serde_json::json!({
+            "apiVersion": "v1", "kind": "Pod", "status": { "phase": "Succeeded" },
+            "metadata": {
+                "namespace": "ns", "name": name, "uid": name, "resourceVersion": "1",
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
+            },
+        });
+        let resource = Resource::new("v1", "Pod", "pods");
+        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods, optional: false };
+        crate::wire::object(&text.to_string(), &spec).unwrap()
+    }
+
+    // Seed 51607 of the campaign: a launcher succeeded and went while a pass waited for an answer, whose end forgot it.
+    #[test]
+    fn what_went_while_a_pass_was_under_way_is_still_known_after_it() {
+        let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };
+        let mut departed = Departed::default();
+        let note = |departed: &mut Departed, name: &str| {
+            departed.note(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
+        };
+        note(&mut departed, "seen");
+        let count = departed.count(&key);
+        note(&mut departed, "later");
+        assert!(departed.forget_first(&key, count));
+        let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
+        assert_eq!(departed.owned_by(&key, "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        assert!(!departed.forget_first(&key, 0) && departed.forget_first(&key, 1) && departed.count(&key) == 0);
     }
 }

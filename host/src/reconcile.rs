@@ -86,6 +86,8 @@ pub struct Context {
 impl Context {
     /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
+        // What goes while the pass is under way is not in its snapshot, and so not in what it writes down.
+        let departed = self.stores.count_departed(key);
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
@@ -136,7 +138,7 @@ impl Context {
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));
         match failed {
             Some(failed) => Err(failed),
-            None if noted && self.stores.forget_departed(key) => Ok(Some(Wake::At(self.clock.now()))),
+            None if noted && self.stores.forget_departed(key, departed) => Ok(Some(Wake::At(self.clock.now()))),
             None => Ok(Some(said.wake.min(decision.wake))),
         }
     }

@@ -321,10 +321,15 @@ impl Stores {
         }
     }
 
-    /// How the job's children ended is in its status: those that are gone need not be remembered. Says whether there
-    /// were any; then the job is to be decided again without them.
-    pub(crate) fn forget_departed(&self, key: &JobKey) -> bool {
-        self.lock().departed.forget(key)
+    /// How many children of the job are remembered that are gone.
+    pub(crate) fn count_departed(&self, key: &JobKey) -> usize {
+        self.lock().departed.count(key)
+    }
+
+    /// How the first so many of the job's children that are gone ended is in its status: they need not be remembered. Says
+    /// whether there were any; then the job is to be decided again without them.
+    pub(crate) fn forget_departed(&self, key: &JobKey, count: usize) -> bool {
+        self.lock().departed.forget_first(key, count)
     }
 
     /// Sets ports of the nodes aside for the job, or tells again which it has.
