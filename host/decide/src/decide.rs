@@ -101,7 +101,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     let wake = match no_ports(snapshot, plan) {
         Some(Waiting::StatusPruned { .. }) => Wake::At(later(snapshot, status::PRUNED_AGAIN)),
         Some(_) => Wake::At(later(snapshot, TAKEN_AGAIN)),
-        None if ports::are_written_down(snapshot) => Wake::At(snapshot.now),
+        None if verdict.outcome == Outcome::Open && ports::are_written_down(snapshot) => Wake::At(snapshot.now),
         None if taken => Wake::At(later(snapshot, TAKEN_AGAIN)),
         None => Wake::OnChange,
     };

@@ -165,6 +165,8 @@ mod tests {
             snapshot
         };
         assert_eq!(decided(&written(PORTS), plan(1), Outcome::Open).wake, Wake::At(given.now));
+        // A job that is over gives its ports back: looking again would go on for ever.
+        assert_eq!(decided(&written(PORTS), plan(1), Outcome::Succeeded).wake, Wake::OnChange);
         let others = written(HostPorts { first: 200, ..PORTS });
         assert_eq!(decided(&others, plan(1), Outcome::Open).wake, Wake::OnChange);
     }
