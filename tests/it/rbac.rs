@@ -10,8 +10,8 @@ use troupe::{
 };
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
-/// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang scheduling those
-/// of PodGroups, RhinoJobs their status, and owner references that block deletion the last.
+/// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang
+/// scheduling those of PodGroups, RhinoJobs their status, and owner references that block deletion the last.
 const UNUSED: [&str; 13] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     delivery,
-    plugin::{Plugins, source},
+    plugin::{Plugins, source, wanted},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use decide::grants::Grants;
@@ -238,7 +238,7 @@ impl Step {
 fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {
     let frameworks = plugins.frameworks();
     let (descriptor, _) = frameworks.iter().find(|(of, _)| of.name == framework).expect("it comes with the host");
-    Grants::wanted_by(descriptor).with(&Grants::by_settings(&descriptor.config_schema, config))
+    wanted(descriptor, config)
 }
 
 /// P2: whatever is tried or refused, a Plugin that serves goes on to serve, by digests that a host has accepted.
