@@ -2,14 +2,14 @@
 //! where a promise does not hold. `tests/fuzz` has the fuzzers and their corpus.
 
 use crate::{
-    layout::{Purpose, WatchSpec},
-    oci,
-    plugin::{Options, Plugins, Seam, source},
+    api::resource::Resource,
+    observe::{
+        layout::{Purpose, WatchSpec},
+        watch,
+        wire::{self, Held},
+    },
     plugin_resource::PluginSpec,
-    replay,
-    resource::Resource,
-    watch,
-    wire::{self, Held},
+    record::replay,
 };
 use decide::{
     Triage, decide,
@@ -21,6 +21,7 @@ use decide::{
     vet::vet,
 };
 use futures::executor::block_on;
+use sandbox::{Options, Plugins, Seam, source};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -137,10 +138,10 @@ pub fn recording(bytes: &[u8]) {
 /// A Plugin, the manifest of an artifact, a reference to one, and compressed bytes are read or refused.
 pub fn artifact(bytes: &[u8]) {
     drop(serde_json::from_slice::<PluginSpec>(bytes));
-    drop(oci::component_of(bytes, MOST_BYTES as u64));
+    drop(registry::component_of(bytes, MOST_BYTES as u64));
     if let Ok(text) = std::str::from_utf8(bytes) {
-        drop(oci::Reference::parse(text));
-        drop(oci::DockerConfig::parse(bytes));
+        drop(registry::Reference::parse(text));
+        drop(registry::DockerConfig::parse(bytes));
     }
     drop(source::decompress(bytes, MOST_BYTES));
 }

@@ -44,7 +44,7 @@ pub struct PluginSpec {
     pub config: Option<Value>,
     /// What its calls may use up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<PluginLimits>,
+    pub limits: Option<sandbox::PluginLimits>,
     /// What its plans may contain beyond what a job's user asks for. Nothing unless it stands here.
     #[serde(default)]
     pub grants: Grants,
@@ -102,40 +102,6 @@ pub struct OciSource {
 /// The plugin that comes with the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BuiltInSource {}
-
-/// What a plugin may use up; what does not stand here has the host's own limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PluginLimits {
-    /// Fuel of one function, about one unit for each WebAssembly instruction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 9_007_199_254_740_991_u64))]
-    pub fuel: Option<u64>,
-    /// Fuel of all of its calls in a minute. While it is used up the plugin is not asked, and its jobs say so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 9_007_199_254_740_991_u64))]
-    pub fuel_per_minute: Option<u64>,
-    /// Wall clock of one function, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub wall_milliseconds: Option<u32>,
-    /// Linear memory of an instance, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub memory_bytes: Option<u32>,
-    /// A whole answer, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub answer_bytes: Option<u32>,
-    /// Lines of log in one pass.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub log_lines: Option<u32>,
-    /// Calls under way at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub concurrency: Option<u32>,
-}
 
 /// How a new digest comes to serve.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,12 +5,10 @@
 //! same cores. The campaign asserts the same ratio in virtual time, where nothing but queues can cost anything.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on says so by its panic")]
 
+use lab::campaign::{self, Seen};
 use mimalloc::MiMalloc;
+use sandbox::{Plugins, Seam};
 use std::{sync::Arc, time::Duration};
-use troupe::{
-    campaign::{self, Seen},
-    plugin::{Plugins, Seam},
-};
 
 /// As in the host.
 #[global_allocator]

@@ -6,6 +6,8 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::{Client, client::Body};
+use lab::campaign::{self, HOST};
+use sandbox::{Plugins, Seam};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -18,10 +20,8 @@ use std::{
     time::Duration,
 };
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::{Plugins, Seam},
+    control::operator::{Operator, Options},
 };
 
 const NAME: &str = "wide-and-deep";

@@ -6,9 +6,9 @@ use decide::{
     snapshot::{ContainerState, ContainerStatus, Job, Pod, PodPhase},
     testkit,
 };
+use sandbox::Plugins;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use troupe::plugin::Plugins;
 
 /// The job's uid.
 const UID: &str = "9d0a3c3e-1111-4111-8111-000000000001";

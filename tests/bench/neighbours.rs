@@ -15,6 +15,7 @@ use decide::{Outlook, Snapshot, plan::Answer};
 use handmade::Handmade;
 use jiff::SignedDuration;
 use mimalloc::MiMalloc;
+use sandbox::{Plugins, Seam};
 use serde_json::json;
 use std::{
     sync::{
@@ -24,7 +25,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::runtime::Runtime;
-use troupe::plugin::{Plugins, Seam};
 
 /// As in the host.
 #[global_allocator]

@@ -12,8 +12,8 @@ use decide::{
 use divan::Bencher;
 use futures::executor::block_on;
 use mimalloc::MiMalloc;
+use sandbox::{Plugins, Seam};
 use std::sync::{Arc, LazyLock};
-use troupe::plugin::{Plugins, Seam};
 
 /// As in the host.
 #[global_allocator]

@@ -11,6 +11,7 @@ mod fleet;
 use clap::Parser;
 use fleet::{Fleet, PODS, judged};
 use mimalloc::MiMalloc;
+use sandbox::{Compiler, Plugins, Seam};
 use std::{
     env, fs,
     process::{Command, ExitCode},
@@ -18,12 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 use troupe::{
-    args::Args,
-    cli,
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::{self, Compiler, Plugins, Seam},
+    control::operator::{Operator, Options},
 };
+use troupe_cli::args::Args;
 
 /// As in the host.
 #[global_allocator]
@@ -40,7 +39,7 @@ const REST: Duration = Duration::from_secs(2);
 fn main() -> ExitCode {
     if env::args().nth(1).as_deref() == Some("compile") {
         // As the host compiles its plugins.
-        return cli::run(Args::parse()).unwrap();
+        return troupe_cli::run(Args::parse()).unwrap();
     }
     if let Ok(pods) = env::var(OF_PODS) {
         row(pods.parse().unwrap());
@@ -61,7 +60,7 @@ fn row(pods: usize) {
     let (began, spent) = (Instant::now(), processor_time());
     let (ready, looked) = runtime.block_on(async {
         let compiler = Compiler::of_this_program();
-        let options = plugin::Options { compiler, ..plugin::Options::new(Seam::blocking()) };
+        let options = sandbox::Options { compiler, ..sandbox::Options::new(Seam::blocking()) };
         let plugins = Arc::new(Plugins::builtin_with(options).await.unwrap());
         let options = Options::alone(Clock::system(), [1; 32]);
         let mut operator = Operator::new(fleet.client(), Arc::clone(&plugins), options);

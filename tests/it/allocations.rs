@@ -4,6 +4,7 @@
 use allocation_counter::{AllocationInfo, measure};
 use decide::{Outlook, Snapshot, Write, build, decide, decision::Action, plan::Answer, snapshot::Child};
 use futures::executor::block_on;
+use sandbox::{Plugins, Seam};
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -11,10 +12,11 @@ use std::{
     time::Duration,
 };
 use troupe::{
-    apply::{Ground, Writer},
-    plugin::{Plugins, Seam},
-    stores::JobKey,
-    warnings::FieldValidation,
+    job_key::JobKey,
+    write::{
+        apply::{Ground, Writer},
+        warnings::FieldValidation,
+    },
 };
 
 #[path = "../bench/job.rs"]

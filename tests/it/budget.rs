@@ -1,13 +1,13 @@
 //! What a job costs the API server on the success path, counted by the simulator.
 
+use lab::campaign::{self, HOST};
+use sandbox::{Plugins, Seam};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::{Plugins, Seam},
+    control::operator::{Operator, Options},
 };
 
 /// Runs a job to its end on fast pods, then rests, and counts the host's requests after the first lists by what they are.

@@ -1,12 +1,12 @@
 //! The whole host on the simulator: what users do by hand while the API server refuses and pods take their time.
 
+use lab::campaign::{self, HOST};
 use serde_json::{Value, json};
 use sim::{ApiError, Kind, Life, Matching, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    operator::{Ended, Operator, Options},
+    control::operator::{Ended, Operator, Options},
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");

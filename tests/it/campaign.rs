@@ -1,7 +1,7 @@
 //! The whole host on the simulator, under seeded faults.
 
+use lab::campaign;
 use std::collections::BTreeMap;
-use troupe::campaign;
 
 /// How many seeds run in every test run; `troupe sim --seeds N` runs more.
 const SEEDS: u64 = 1000;

@@ -1,7 +1,7 @@
 //! The files in `crds/` are what the types generate.
 
 use std::path::PathBuf;
-use troupe::crds;
+use troupe::install::crds;
 
 /// The most that one CRD file may have; the originals' run to megabytes.
 const MOST_BYTES: usize = 200 * 1024;

@@ -1,15 +1,15 @@
 //! Ports of the nodes: jobs of one namespace leave some to others, and a ledger is believed only as far as it hurts nobody.
 
+use lab::campaign::{self, HOST};
+use sandbox::{Plugins, source};
 use serde_json::{Value, json};
 use sim::{Life, Running, Sim};
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    host_ports::Limits,
-    operator::{Ended, Operator, Options},
-    plugin::{Plugins, source},
+    control::operator::{Ended, Operator, Options},
+    observe::host_ports::Limits,
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");

@@ -14,6 +14,7 @@ use decide::{
     snapshot::Job,
     testkit,
 };
+use sandbox::{Limits, NoPlan, Options, Plugins, Seam};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -23,7 +24,6 @@ use std::{
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
-use troupe::plugin::{Limits, NoPlan, Options, Plugins, Seam};
 
 /// The component of `tests/hostile` with a feature, built once per test run.
 pub(crate) fn guest(feature: &str) -> Vec<u8> {

@@ -1,15 +1,17 @@
 //! Several hosts on the simulator: one serves, the next takes over, and nobody writes without the lease.
 
+use lab::campaign;
+use sandbox::Plugins;
 use serde_json::json;
 use sim::{Life, Sim};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::JoinHandle};
 use troupe::{
-    campaign,
     clock::Clock,
-    lease::{Election, Gate, LeaseName},
-    operator::{Ended, Operator, Options},
-    plugin::Plugins,
+    control::{
+        lease::{Election, Gate, LeaseName},
+        operator::{Ended, Operator, Options},
+    },
 };
 
 struct World {

@@ -1,14 +1,14 @@
 //! Mistakes in users' pod templates are told on the job, on the simulator: fields that nobody knows, values of another type.
 
+use lab::campaign::{self, HOST};
+use sandbox::{Plugins, Seam};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::{Plugins, Seam},
-    warnings::FieldValidation,
+    control::operator::{Operator, Options},
+    write::warnings::FieldValidation,
 };
 
 /// What there is some time after a job with this container was made.

@@ -2,12 +2,10 @@
 
 use crate::cluster::deploy;
 use decide::{grants::Grants, plan::JobKind};
+use lab::campaign;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use troupe::{
-    campaign,
-    rbac::{self, Plugin},
-};
+use troupe::install::rbac::{self, Plugin};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang

@@ -2,6 +2,8 @@
 
 pub(crate) mod commands;
 
+use lab::campaign::{self, HOST};
+use sandbox::{Plugins, Seam};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -12,15 +14,13 @@ use std::{
     time::Duration,
 };
 use troupe::{
-    admin::{self, Access},
-    campaign::{self, HOST},
+    admin::{self, Access, metrics::Metrics},
     clock::Clock,
-    metrics::Metrics,
-    operator::{Operator, Options},
-    passes::Pass,
-    plugin::{Plugins, Seam},
-    reconcile::Context,
-    replay,
+    control::{
+        operator::{Operator, Options},
+        reconcile::Context,
+    },
+    record::{passes::Pass, replay},
 };
 
 /// A host that has served a job of two pods from submit to its end, with these settings of its plugin.

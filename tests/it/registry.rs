@@ -10,8 +10,8 @@ mod signatures;
 mod stock;
 mod tls;
 
+use registry::{PullError, PullOptions, Pulled, Reference, RegistryError};
 use std::time::Duration;
-use troupe::oci::{PullError, PullOptions, Pulled, Reference, RegistryError};
 
 /// By plain HTTP, as it is spoken on this machine, and not for long.
 fn options() -> PullOptions {
@@ -21,7 +21,7 @@ fn options() -> PullOptions {
 /// In a task of its own, as the host does.
 async fn pull_with(reference: &str, options: &PullOptions) -> Result<Pulled, PullError> {
     let (reference, options) = (Reference::parse(reference).unwrap(), options.clone());
-    tokio::spawn(async move { troupe::oci::pull(&reference, &options).await }).await.unwrap()
+    tokio::spawn(async move { registry::pull(&reference, &options).await }).await.unwrap()
 }
 
 /// What the registry did wrong.

@@ -2,11 +2,11 @@
 
 use crate::fleet::{Fleet, PODS, judged};
 use allocation_counter::measure;
+use sandbox::{Plugins, Seam};
 use std::{sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::{Plugins, Seam},
+    control::operator::{Operator, Options},
 };
 
 /// Bytes that a host holds after it has looked at so many running jobs.

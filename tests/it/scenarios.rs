@@ -6,11 +6,9 @@
 
 mod plugin_test;
 
+use lab::scenario::{self, Outcome, Shorthand};
+use sandbox::{Plugins, Seam};
 use std::path::{Path, PathBuf};
-use troupe::{
-    plugin::{Plugins, Seam},
-    scenario::{self, Outcome, Shorthand},
-};
 
 /// The folder of all scenario files.
 pub(crate) fn folder() -> PathBuf {

@@ -3,6 +3,8 @@
 
 use decide::grants::Grants;
 use k8s_openapi::ByteString;
+use lab::campaign::{self, marked};
+use sandbox::{Plugins, source};
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Kind, Life, Matching, Sim};
 use std::{
@@ -11,11 +13,9 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 use troupe::{
-    campaign::{self, marked},
     clock::Clock,
+    control::operator::{Ended, Operator, Options},
     delivery,
-    operator::{Ended, Operator, Options},
-    plugin::{Plugins, source},
 };
 
 /// The host's own namespace.

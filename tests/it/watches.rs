@@ -2,14 +2,14 @@
 //! again, objects that cannot be read, clocks that are set.
 
 use jiff::SignedDuration;
+use lab::campaign::{self, HOST};
+use sandbox::Plugins;
 use serde_json::{Value, json};
 use sim::{ApiError, Faults, Life, Matching, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
-    campaign::{self, HOST},
     clock::Clock,
-    operator::{Operator, Options},
-    plugin::Plugins,
+    control::operator::{Operator, Options},
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");

@@ -34,6 +34,7 @@ pub mod testkit;
 mod ttl;
 pub mod vet;
 pub mod waiting;
+pub mod weight;
 
 pub use decide::{decide, is_at_rest};
 pub use decision::{Action, Applied, Decision, Report, Wake, Write};

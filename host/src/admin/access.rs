@@ -2,7 +2,7 @@
 //! (SubjectAccessReview), as it does for the ports of Kubernetes' own components.
 
 use super::tls::Tls;
-use crate::{apply::DEADLINE, watch::chain};
+use crate::{api::DEADLINE, error::chain};
 use axum::{
     http::{
         HeaderMap, HeaderValue, StatusCode,

@@ -5,13 +5,15 @@
 
 mod access;
 mod connections;
+pub mod metrics;
 mod redact;
+pub mod telemetry;
 mod tls;
 
 pub use access::{Access, Reviewer};
 pub use tls::{Tls, TlsError};
 
-use crate::{metrics::Metrics, passes::Pass, reconcile::Context, stores::JobKey};
+use crate::{admin::metrics::Metrics, control::reconcile::Context, job_key::JobKey, record::passes::Pass};
 use access::{Denied, Right};
 use axum::{
     Json, Router,

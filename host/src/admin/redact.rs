@@ -1,6 +1,6 @@
 //! Leaves values of environment variables and of HTTP headers out of passes: users keep secrets in them.
 
-use crate::passes::Pass;
+use crate::record::passes::Pass;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 

@@ -7,17 +7,14 @@ use super::{
     report::{Stage, Trouble},
     short, trial,
 };
-use crate::{
-    plugin::{ConfigError, Plugins, Prepared, Settings, wanted},
-    plugin_resource::Comparison,
-    stores::Observed,
-};
+use crate::{observe::stores::Observed, plugin_resource::Comparison};
 use decide::{
     Snapshot,
     difference::differences,
     grants::{self, Grants},
     plan::{Answer, Descriptor, Fault},
 };
+use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Passes that candidates are shown: after their writes, by a task of its own, so that a slow candidate delays nobody.
 //! What there is no time for is dropped and counted.
 
-use crate::{passes::Noted, reconcile::Context};
+use crate::{control::reconcile::Context, record::passes::Noted};
 use decide::{Decision, Report, difference::differences, plan::Answer};
 use std::{
     collections::VecDeque,

@@ -1,18 +1,15 @@
 //! From a Plugin's source to bytes.
 
-use crate::{
-    oci::{
-        self, CredentialsError, DockerConfig, KeyError, PublicKey, PullError, PullOptions, Pulled, Reference,
-        ReferenceError,
-    },
-    plugin::{
-        Plugins,
-        source::{self, COMPRESSED_KEY, Inflated, KEY},
-    },
-    plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source},
-};
+use crate::plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
+use registry::{
+    CredentialsError, DockerConfig, KeyError, PublicKey, PullError, PullOptions, Pulled, Reference, ReferenceError,
+};
+use sandbox::{
+    Plugins,
+    source::{self, COMPRESSED_KEY, Inflated, KEY},
+};
 use std::collections::BTreeSet;
 
 /// Bytes of a source.
@@ -56,7 +53,7 @@ pub(super) enum FetchError {
     NoKey { name: String, wanted: String, has: String },
     #[error("configmap/{0}: the component is not acceptable")]
     Inflate(String, #[source] Inflated),
-    #[error("failed to read {name}: {}", crate::watch::said(.source))]
+    #[error("failed to read {name}: {}", crate::error::said(.source))]
     Api { name: String, source: kube::Error },
 }
 
@@ -127,7 +124,7 @@ impl Sources {
             limit: self.limit,
             ..PullOptions::default()
         };
-        let Pulled { wasm, digest, resolved } = oci::pull(&reference, &options).await?;
+        let Pulled { wasm, digest, resolved } = registry::pull(&reference, &options).await?;
         Ok(Fetched { wasm, digest, artifact: Some(OciSource { reference: resolved, ..from.clone() }) })
     }
 

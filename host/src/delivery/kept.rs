@@ -8,11 +8,7 @@ use super::{
     mark::Mark,
     watched::watching,
 };
-use crate::{
-    plugin::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
-    plugin_resource::OciSource,
-    watch::chain,
-};
+use crate::{error::chain, plugin_resource::OciSource};
 use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -25,6 +21,7 @@ use kube::{
         watcher::{self, Event},
     },
 };
+use sandbox::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -81,7 +78,7 @@ pub(super) enum KeptError {
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
     /// The API server or the way to it.
-    #[error("failed to {attempt} configmap/{name}: {}", crate::watch::said(.source))]
+    #[error("failed to {attempt} configmap/{name}: {}", crate::error::said(.source))]
     Api {
         /// What was tried.
         attempt: &'static str,
@@ -365,7 +362,7 @@ fn name(digest: &str, number: usize) -> String {
 }
 
 /// The first twelve digits.
-pub(crate) fn short(digest: &str) -> &str {
+pub fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }
 

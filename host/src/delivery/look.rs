@@ -13,12 +13,12 @@ use super::{
     upgrade::{Found, Step, step},
 };
 use crate::{
-    plugin::{Prepared, Settings, wanted},
+    control::reconcile::Context,
+    error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
-    reconcile::Context,
-    watch::chain,
 };
 use futures::FutureExt;
+use sandbox::{Prepared, Settings, wanted};
 use std::{
     collections::{BTreeMap, BTreeSet},
     panic::AssertUnwindSafe,

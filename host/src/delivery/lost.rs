@@ -9,10 +9,8 @@ use super::{
     mark::Mark,
     settings, short,
 };
-use crate::{
-    plugin::{Prepared, Settings},
-    watch::chain,
-};
+use crate::error::chain;
+use sandbox::{Prepared, Settings};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -144,7 +142,7 @@ impl Delivery {
         self.sought.remove(digest);
         self.context.stores.change(|layout| layout.add(&prepared.descriptor, digest));
         if self.is_active(digest) && self.active(name).is_none() {
-            self.route(name, &crate::layout::Route::to(digest));
+            self.route(name, &crate::observe::layout::Route::to(digest));
         }
         self.wake_pinned(digest);
     }

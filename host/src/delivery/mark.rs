@@ -1,11 +1,9 @@
 //! The host's mark on a plugin that it keeps: it may plan jobs of these kinds, with these settings. A digest without one
 //! plans nothing, whatever a job says.
 
-use crate::{
-    plugin::{Prepared, Settings},
-    plugin_resource::PluginLimits,
-};
 use decide::{grants::Grants, plan::JobKind};
+use sandbox::PluginLimits;
+use sandbox::{Prepared, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,8 +17,6 @@ mod seen;
 mod serve;
 mod startup;
 mod statuses;
-#[cfg(test)]
-mod tests;
 mod trial;
 mod trials;
 mod upgrade;
@@ -26,15 +24,14 @@ mod wanted;
 mod watched;
 
 pub(crate) use comparisons::Comparisons;
-pub(crate) use kept::short;
+pub use kept::short;
 pub(crate) use trials::Trials;
 pub(crate) use wanted::Wanted;
 
 use crate::{
-    plugin::Settings,
+    control::reconcile::Context,
+    error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
-    reconcile::Context,
-    watch::chain,
 };
 use fetch::Sources;
 use futures::StreamExt;
@@ -45,6 +42,7 @@ use lost::Again;
 use mark::Mark;
 use refusals::Refusal;
 use report::{Stage, Trouble};
+use sandbox::Settings;
 use seen::Seen;
 use startup::Unkept;
 use std::{

@@ -1,6 +1,6 @@
 //! Whether the API server calls the kinds of a plugin what the plugin calls them. Those of Kubernetes are known without it.
 
-use crate::watch::chain;
+use crate::error::chain;
 use decide::{plan::Descriptor, vet::is_kubernetes};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;

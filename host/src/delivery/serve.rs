@@ -10,10 +10,10 @@ use super::{
     upgrade::Step,
 };
 use crate::{
-    layout::{Route, Served},
-    plugin::{Prepared, Settings},
+    observe::layout::{Route, Served},
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus, Strategy},
 };
+use sandbox::{Prepared, Settings};
 use tracing::{info, warn};
 
 impl Delivery {

@@ -9,13 +9,9 @@ use super::{
     mark::Mark,
     seen, short,
 };
-use crate::{
-    layout::Route,
-    plugin::{Limits, Plugins},
-    reconcile::Context,
-    watch::chain,
-};
+use crate::{control::reconcile::Context, error::chain, observe::layout::Route};
 use kube::{Client, api::ListParams};
+use sandbox::{Limits, Plugins};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

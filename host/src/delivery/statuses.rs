@@ -2,13 +2,13 @@
 
 use super::{Delivery, report, seen, short};
 use crate::{
-    layout::Route,
-    plugin::{BreakerState, Position},
+    error::chain,
+    observe::layout::Route,
     plugin_resource::{CandidateState, PluginStatus},
-    watch::chain,
 };
 use decide::status::merge_patch;
 use kube::api::{Patch, PatchParams};
+use sandbox::{BreakerState, Position};
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
@@ -71,7 +71,7 @@ impl Delivery {
         if patch.as_object().is_none_or(serde_json::Map::is_empty) {
             return;
         }
-        let params = PatchParams { field_manager: Some(crate::apply::FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params = PatchParams { field_manager: Some(crate::api::FIELD_MANAGER.into()), ..PatchParams::default() };
         let patch: Value = json!({ "status": patch });
         match seen::plugins(&self.client).patch_status(name, &params, &Patch::Merge(patch)).await {
             Ok(stored) => known.seen.status = seen::Seen::from(stored).status,

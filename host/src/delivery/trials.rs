@@ -36,7 +36,7 @@ impl Trials {
     }
 
     /// What is known of a trial.
-    pub(super) fn read(&self, plugin: &str) -> Option<Trial> {
+    pub(crate) fn read(&self, plugin: &str) -> Option<Trial> {
         self.lock().get(plugin).cloned()
     }
 

@@ -1,6 +1,6 @@
 //! Digests that jobs need and that are not loaded: asked for by passes, sought by the delivery.
 
-use crate::stores::JobKey;
+use crate::job_key::JobKey;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},

@@ -1,7 +1,7 @@
 //! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches tell it.
 
 use super::{Delivery, Seen, seen};
-use crate::{plugin_resource::PluginSpec, watch::chain};
+use crate::{error::chain, plugin_resource::PluginSpec};
 use futures::{
     Stream, StreamExt,
     stream::{select, select_all},

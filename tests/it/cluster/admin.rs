@@ -36,7 +36,7 @@ async fn the_admin_port_shows_each_what_the_api_server_lets_him_read() {
     if missing(Need::Cluster) {
         return;
     }
-    let options = Options::default().fake_nodes(1).actor(HOST).limited(HOST).crds(troupe::crds::all());
+    let options = Options::default().fake_nodes(1).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let options = options.actor("reader").limited("reader").actor("scraper").limited("scraper");
     let plane = ControlPlane::start(options).await.unwrap();
     deploy::give_rights(&plane.client("admin").await.unwrap()).await;

@@ -19,6 +19,8 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use lab::campaign::marked;
+use sandbox::{Plugins, source};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -28,11 +30,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use troupe::{
-    campaign::marked,
-    plugin::{Plugins, source},
-    plugin_resource::{Plugin, PluginStatus},
-};
+use troupe::plugin_resource::{Plugin, PluginStatus};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 

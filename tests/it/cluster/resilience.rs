@@ -214,7 +214,7 @@ async fn five_minutes_of_trouble_lose_no_job_and_run_nothing_twice() {
     if missing(Need::Resilience) {
         return;
     }
-    let options = Options::default().fake_nodes(20).crds(troupe::crds::all()).audits_answers();
+    let options = Options::default().fake_nodes(20).crds(troupe::install::crds::all()).audits_answers();
     let mut plane = ControlPlane::start(options).await.unwrap();
     let namespace = Arc::new(Namespace::create_in(plane.client("user").await.unwrap(), NAMESPACE).await);
     let overload = Overload::start(&plane.kubeconfig("troupe").unwrap(), REFUSED_PERCENT, SEED).await.unwrap();

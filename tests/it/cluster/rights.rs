@@ -227,7 +227,7 @@ async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_
     if missing(Need::Cluster) {
         return;
     }
-    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(troupe::crds::all());
+    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::give_rights(&admin).await;
@@ -277,7 +277,7 @@ async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
     if missing(Need::Cluster) {
         return;
     }
-    let options = Options::default().actor("intern").limited("intern").crds(troupe::crds::all());
+    let options = Options::default().actor("intern").limited("intern").crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::apply(&admin, "authors.yaml").await;
@@ -329,7 +329,7 @@ async fn nobody_but_the_host_writes_what_it_remembers_of_a_job() {
     if missing(Need::Cluster) {
         return;
     }
-    let options = Options::default().actor(HOST).limited(HOST).crds(troupe::crds::all());
+    let options = Options::default().actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::give_rights(&admin).await;

@@ -1,7 +1,7 @@
 //! Files that are no plugin: refused when they are loaded, with words that say why.
 
 use super::{guest, handmade::component};
-use troupe::plugin::{
+use sandbox::{
     Limits, LoadError, Options, Plugins, Seam,
     source::{Inflated, Ratio, compress, decompress},
 };

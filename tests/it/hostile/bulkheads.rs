@@ -9,12 +9,10 @@ use decide::{
 };
 use futures::executor::block_on;
 use jiff::SignedDuration;
+use sandbox::PluginLimits;
+use sandbox::{Limits, NoPlan, Options, Plugins, Position, Seam, Settings};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
-use troupe::{
-    plugin::{Limits, NoPlan, Options, Plugins, Position, Seam, Settings},
-    plugin_resource::PluginLimits,
-};
 
 /// A job of the hostile plugin with a uid of its own; what it does stands in its spec.
 fn job(plugins: &Plugins, uid: &str, spec: serde_json::Value) -> Snapshot {

@@ -8,13 +8,13 @@ use super::{
 use crate::operator::binary;
 use cluster::until;
 use decide::plan::Answer;
+use sandbox::{Bounds, Compiler, LoadError, Options, Plugins, Seam};
 use std::{
     fs,
     path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
-use troupe::plugin::{Bounds, Compiler, LoadError, Options, Plugins, Seam};
 
 async fn loaded(program: PathBuf, bounds: Bounds, wasm: &[u8]) -> Result<(Plugins, String), LoadError> {
     let compiler = Compiler::Child { program, bounds };

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::operator::binary;
 use decide::plan::Answer;
+use sandbox::{Bounds, Compiler, Limits, LoadError, Options, Plugins, Seam};
 use serde_json::json;
 use std::error::Error;
-use troupe::plugin::{Bounds, Compiler, Limits, LoadError, Options, Plugins, Seam};
 
 /// What becomes of a bad plugin.
 #[derive(Debug, Clone, Copy)]

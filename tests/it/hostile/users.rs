@@ -7,12 +7,10 @@ use decide::{
     plan::{Answer, Fault, Rejection, Scope},
     snapshot::Job,
 };
+use sandbox::PluginLimits;
+use sandbox::{Limits, NoPlan, Plugins, Position, Seam, Settings};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use troupe::{
-    plugin::{Limits, NoPlan, Plugins, Position, Seam, Settings},
-    plugin_resource::PluginLimits,
-};
 
 fn role(replicas: u32) -> Value {
     let container = json!({ "name": "main", "image": "i", "env": [{ "name": "A", "value": "1" }], "args": ["x"] });

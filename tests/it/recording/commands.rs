@@ -13,6 +13,7 @@ use decide::{
     testkit,
 };
 use futures::executor::block_on;
+use sandbox::{Asked, Options, Plugins, Seam, source};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -20,10 +21,7 @@ use std::{
     process::Command,
     sync::Arc,
 };
-use troupe::{
-    passes::Pass,
-    plugin::{Asked, Options, Plugins, Seam, source},
-};
+use troupe::record::passes::Pass;
 
 /// Exit code 0, and what was printed; or what was told on standard error after it.
 pub(crate) fn troupe(arguments: &[&str]) -> (bool, String) {
@@ -64,7 +62,7 @@ fn a_plugin_that_answers_as_it_did_passes_its_test_and_another_answer_fails_it_b
     let (well, text) = troupe(&["plugin", "test", "paddle", "--recording", &file("same.jsonl", &recorded)]);
     assert!(well && text.trim_end().ends_with("over 1 job: no difference"), "{text}");
 
-    let mut passes = troupe::replay::read(&recorded).unwrap();
+    let mut passes = troupe::record::replay::read(&recorded).unwrap();
     let last = passes.last_mut().unwrap();
     let Answer::Judged { verdict, .. } = &mut last.answer else { panic!("{:?}", last.answer) };
     verdict.headline = "Somehow".to_owned();

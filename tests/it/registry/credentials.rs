@@ -6,9 +6,9 @@ use super::{
     stock::Stock,
     told,
 };
+use registry::{DockerConfig, PullOptions, RegistryError};
 use serde_json::json;
 use std::net::SocketAddr;
-use troupe::oci::{DockerConfig, PullOptions, RegistryError};
 
 /// `alice:wonderland`.
 const BASIC: &str = "Basic YWxpY2U6d29uZGVybGFuZA==";

@@ -6,9 +6,9 @@ use super::{
     stock::{INDEX, Stock, digest},
     told,
 };
+use registry::{PullError, PullOptions, RegistryError};
 use serde_json::json;
 use std::time::Duration;
-use troupe::oci::{PullError, PullOptions, RegistryError};
 
 async fn serve(stock: Stock) -> Server {
     Server::start(move |asked| stock.answer(asked)).await

@@ -5,12 +5,10 @@ use super::{
     failure, options, pull_with, told,
 };
 use cluster::{Guests, Need, Registry, USER, require::missing};
+use registry::{Digest, RegistryError};
+use sandbox::Plugins;
 use serde_json::{Value, json};
 use std::fs;
-use troupe::{
-    oci::{Digest, RegistryError},
-    plugin::Plugins,
-};
 
 #[tokio::test]
 async fn a_plugin_that_is_pushed_comes_back_byte_for_byte_whatever_becomes_of_its_tag() {

@@ -6,7 +6,7 @@ use super::{
     stock::Stock,
     told,
 };
-use troupe::oci::RegistryError;
+use registry::RegistryError;
 
 /// A registry whose blob is somewhere else.
 async fn sending_to(location: String) -> Server {

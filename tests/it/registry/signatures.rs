@@ -11,8 +11,8 @@ use p256::{
     ecdsa::{Signature, SigningKey, signature::Signer},
     pkcs8::{EncodePublicKey, LineEnding},
 };
+use registry::{PublicKey, PullError, PullOptions, SignatureError};
 use serde_json::{Value, json};
-use troupe::oci::{PublicKey, PullError, PullOptions, SignatureError};
 
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";

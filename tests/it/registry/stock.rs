@@ -1,8 +1,8 @@
 //! What a registry has in stock: an artifact as it should be, to be spoiled in one way.
 
 use super::server::{Asked, Reply};
+use registry::Digest;
 use serde_json::{Value, json};
-use troupe::oci::Digest;
 
 pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(super) const INDEX: &str = "application/vnd.oci.image.index.v1+json";

@@ -2,12 +2,12 @@
 
 use super::{files, folder};
 use crate::recording::{self, commands};
+use sandbox::Plugins;
 use serde_json::json;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-use troupe::plugin::Plugins;
 
 const SHORTHAND: (&str, &str) = ("shorthand.json", r#"{"paddle": {"roles": {"worker": "worker"}}}"#);
 const RIGHT: (&str, &str) = ("right.txt", "# before any job\n> show objects\nnone\n");

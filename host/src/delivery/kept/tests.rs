@@ -1,13 +1,14 @@
 //! What is kept of a component: in the ConfigMaps of a simulated cluster, and in a registry on this machine.
 
 use super::*;
-use crate::{delivery::fetch::Fetched, oci::Digest, plugin_resource::PluginSpec, watch::chain};
+use crate::{delivery::fetch::Fetched, error::chain, plugin_resource::PluginSpec};
 use axum::{
     Router,
     http::{StatusCode, Uri, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use k8s_openapi::api::core::v1::Secret;
+use registry::Digest;
 use serde_json::Value;
 use sim::Sim;
 use std::{

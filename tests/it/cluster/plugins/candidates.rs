@@ -10,11 +10,9 @@ use crate::{
 };
 use cluster::{Need, require::missing};
 use futures::future::join_all;
+use sandbox::source;
 use serde_json::{Value, json};
-use troupe::{
-    plugin::source,
-    plugin_resource::{CandidateState, PluginStatus},
-};
+use troupe::plugin_resource::{CandidateState, PluginStatus};
 
 impl Stage {
     /// Why the component was stopped, which was a canary when these jobs were submitted.

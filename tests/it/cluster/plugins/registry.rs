@@ -4,8 +4,9 @@ use super::{Stage, condition, version};
 use crate::cluster::objects::{PADDLE_JOBS, at, text};
 use cluster::{Guests, Need, Registry, require::missing};
 use kube::api::ListParams;
+use sandbox::source;
 use serde_json::{Value, json};
-use troupe::{plugin::source, plugin_resource::PluginStatus};
+use troupe::plugin_resource::PluginStatus;
 
 /// Somebody's public key, who has signed nothing.
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\

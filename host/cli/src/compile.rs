@@ -1,0 +1,15 @@
+//! `troupe compile`: what the host starts for each component that others made. Not for people.
+
+use crate::args::CompileArgs;
+use sandbox::compile_as_child;
+use std::process::ExitCode;
+
+pub(super) fn compile(args: &CompileArgs) -> ExitCode {
+    match compile_as_child(args.cpu_seconds, args.memory_bytes) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

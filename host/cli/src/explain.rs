@@ -1,0 +1,52 @@
+//! `troupe explain`: a pass from the admin port, decided again offline, and asked again of a plugin if one is named.
+
+use super::{input, plugin::candidate};
+use crate::args::ExplainArgs;
+use anyhow::{Context, ensure};
+use decide::{Triage, decide, difference::differences, triage};
+use std::{path::Path, process::ExitCode};
+use troupe::record::passes::Pass;
+
+pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let text = input::text(&args.pass)?;
+    let pass: Pass = serde_json::from_str(&text)
+        .context("this is no pass from the admin port; `curl http://localhost:8080/jobs` lists the paths of passes")?;
+    let decision = match triage(&pass.snapshot) {
+        Triage::Settled(decision) => decision,
+        Triage::NeedsPlan => decide(&pass.snapshot, &pass.answer),
+    };
+    let job = &pass.snapshot.job;
+    println!("{} {}/{} at {}", pass.snapshot.kind.kind, job.namespace, job.name, pass.snapshot.now);
+    println!("seen: {} pods, {} other children", pass.snapshot.pods.len(), pass.snapshot.children.len());
+    println!("answered by: plugin {}, digest {}", pass.plugin, pass.snapshot.digest);
+    for action in &decision.actions {
+        println!("{action}");
+    }
+    for waiting in &decision.waiting {
+        println!("waiting: {waiting}");
+    }
+    match &decision.report {
+        decide::Report::Unchanged => println!("status: unchanged"),
+        decide::Report::Verdict { headline, .. } => println!("status: {headline}"),
+        decide::Report::Trouble(trouble) => println!("{}: {}: {}", trouble.condition, trouble.reason, trouble.message),
+    }
+    ensure!(decision == pass.decision, "this version decides otherwise than the host that made the pass");
+    args.plugin.as_deref().map_or(Ok(ExitCode::SUCCESS), |file| ask_again(&pass, file))
+}
+
+/// Says in what the answer of the plugin in this file differs from the recorded one; success if in nothing.
+fn ask_again(pass: &Pass, file: &Path) -> anyhow::Result<ExitCode> {
+    let mut plugin = candidate(file)?;
+    let (name, kind) = (file.display(), &pass.snapshot.kind.kind);
+    ensure!(plugin.serves(pass), "the plugin in {name} does not serve {kind}; name one that does");
+    let differences = differences(&pass.snapshot, &pass.answer, &plugin.answer(pass)?);
+    println!("asked again: plugin {}, digest {}", plugin.descriptor().name, plugin.digest());
+    for difference in &differences {
+        println!("  {difference}");
+    }
+    if differences.is_empty() {
+        println!("  it answers the same");
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}

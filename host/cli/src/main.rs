@@ -1,0 +1,25 @@
+//! The `troupe` binary: installs the TLS provider, reads the command line, runs the command.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use mimalloc::MiMalloc;
+use std::process::ExitCode;
+use troupe_cli::{args::Args, run};
+
+/// Objects, JSON and what plugins are shown are many small pieces, which the system's allocator is slow with.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        eprintln!("troupe: another TLS provider is installed already");
+        return ExitCode::FAILURE;
+    }
+    match run(Args::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("troupe: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

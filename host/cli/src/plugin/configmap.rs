@@ -1,0 +1,43 @@
+//! `troupe plugin configmap`: a component's file as an immutable ConfigMap with the digest in its name.
+
+use crate::{args::ConfigmapArgs, input};
+use anyhow::{Context, ensure};
+use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use sandbox::source;
+use std::{collections::BTreeMap, process::ExitCode};
+
+/// The API server refuses larger objects; what is not the component takes some of it.
+pub(super) const ROOM: usize = (1 << 20) - 4096;
+
+pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
+    let file = args.file.display();
+    let wasm = input::component(&args.file)?;
+    let digest = source::digest(&wasm);
+    let (key, bytes) = if args.compress || wasm.len() > ROOM {
+        (source::COMPRESSED_KEY, source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?)
+    } else {
+        (source::KEY, wasm)
+    };
+    ensure!(
+        bytes.len() <= ROOM,
+        "{file} has {} bytes when compressed, and a ConfigMap has room for {ROOM}: build it with opt-level \"s\", LTO and \
+         strip, or take it to a registry with `troupe plugin push`",
+        bytes.len()
+    );
+    let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().replace('_', "-")).unwrap_or_default();
+    let name = args.name.clone().unwrap_or_else(|| format!("{stem}-{}", &digest[..12]));
+    let map = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(args.namespace.clone()),
+            annotations: Some(BTreeMap::from([(source::DIGEST_ANNOTATION.to_owned(), digest)])),
+            ..ObjectMeta::default()
+        },
+        binary_data: Some(BTreeMap::from([(key.to_owned(), ByteString(bytes))])),
+        // One whose name is given is there to be changed.
+        immutable: args.name.is_none().then_some(true),
+        ..ConfigMap::default()
+    };
+    print!("{}", serde_norway::to_string(&map)?);
+    Ok(ExitCode::SUCCESS)
+}

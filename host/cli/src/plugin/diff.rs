@@ -1,0 +1,53 @@
+//! `troupe plugin diff`: what a new version of a plugin would change for the jobs of a recording.
+
+use super::{
+    changes::Changes,
+    recording::{candidate, passes},
+};
+use crate::args::DiffArgs;
+use anyhow::{Context, bail};
+use decide::difference::differences;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use troupe::record::replay::Candidate;
+
+pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let (mut old, mut new) = (candidate(&args.old)?, candidate(&args.new)?);
+    let (recorded, others) = passes(&args.recording, &old)?;
+    if let Some(lost) = recorded.iter().find(|pass| !new.serves(pass)) {
+        let (file, kind) = (args.new.display(), &lost.snapshot.kind.kind);
+        bail!(
+            "{file} does not serve {kind}, which {} does: jobs of that kind would have no plugin",
+            args.old.display()
+        );
+    }
+    let mut changes = Changes::default();
+    for pass in &recorded {
+        let (was, is) = (old.answer(pass)?, new.answer(pass)?);
+        changes.note(pass, differences(&pass.snapshot, &was, &is));
+    }
+    if args.json {
+        let mut report = serde_json::to_value(&changes).context("the report as JSON")?;
+        report["old"] = identity(&old);
+        report["new"] = identity(&new);
+        report["dangerous"] = json!(changes.is_dangerous());
+        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+    } else {
+        println!("old: {}\nnew: {}", line(&old), line(&new));
+        if others > 0 {
+            println!("{others} passes over jobs of other kinds are left out");
+        }
+        println!("{changes}");
+    }
+    Ok(if changes.is_dangerous() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn identity(plugin: &Candidate) -> Value {
+    let said = plugin.descriptor();
+    json!({ "name": said.name, "version": said.version, "digest": plugin.digest() })
+}
+
+fn line(plugin: &Candidate) -> String {
+    let said = plugin.descriptor();
+    format!("{} {}, digest {}", said.name, said.version, plugin.digest())
+}

@@ -1,0 +1,117 @@
+//! `troupe plugin inspect`: what a component's file says of itself and what it would take to run it.
+
+use super::{configmap::ROOM, recording::candidate};
+use crate::{args::InspectArgs, input};
+use anyhow::Context;
+use decide::{
+    grants::Grants,
+    plan::{ChildKind, JobKind},
+};
+use sandbox::{source, surface::Surface};
+use serde::Serialize;
+use std::{fmt, process::ExitCode};
+use troupe::record::replay::Candidate;
+
+/// All there is to know of a component without a cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Facts {
+    name: String,
+    version: String,
+    digest: String,
+    /// The version of the contract that it was built against.
+    contract: Option<String>,
+    /// In bytes.
+    size: usize,
+    /// With zstd, in bytes.
+    compressed: usize,
+    /// It fits into a ConfigMap, compressed if it has to be.
+    fits_config_map: bool,
+    kinds: Vec<JobKind>,
+    children: Vec<ChildKind>,
+    asks_for: Grants,
+    /// The names of its settings.
+    settings: Vec<String>,
+    event_source: String,
+    imports: Vec<String>,
+    fuel_of_describe: u64,
+}
+
+pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
+    let wasm = input::component(&args.file)?;
+    let surface = Surface::of(&wasm).with_context(|| format!("{} is broken; build it again", args.file.display()))?;
+    let plugin = candidate(&args.file)?;
+    let compressed = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
+    let facts = facts(&plugin, surface, wasm.len(), compressed);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
+    } else {
+        println!("{facts}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn facts(plugin: &Candidate, surface: Surface, size: usize, compressed: usize) -> Facts {
+    let said = plugin.descriptor().clone();
+    let settings = said.config_schema["properties"].as_object();
+    Facts {
+        digest: plugin.digest().to_owned(),
+        contract: surface.contract().map(str::to_owned),
+        size,
+        compressed,
+        fits_config_map: size.min(compressed) <= ROOM,
+        asks_for: Grants::wanted_by(&said),
+        settings: settings.map(|all| all.keys().cloned().collect()).unwrap_or_default(),
+        imports: surface.imports,
+        fuel_of_describe: plugin.fuel_of_describe(),
+        name: said.name,
+        version: said.version,
+        kinds: said.kinds,
+        children: said.children,
+        event_source: said.event_source,
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, text: &str| writeln!(f, "{name:<10} {text}");
+        line("plugin", &format!("{} {}", self.name, self.version))?;
+        line("digest", &self.digest)?;
+        line("contract", self.contract.as_deref().unwrap_or("none"))?;
+        let fits = if self.fits_config_map { "fits into a ConfigMap" } else { "too large for a ConfigMap" };
+        line("size", &format!("{} bytes, {} with zstd: {fits}", self.size, self.compressed))?;
+        for kind in &self.kinds {
+            line("serves", &serves(kind))?;
+            line("roles", &roles(kind))?;
+        }
+        for child in &self.children {
+            line("owns", &owns(child))?;
+        }
+        let listed = |names: &mut dyn Iterator<Item = &String>| {
+            let names: Vec<_> = names.map(String::as_str).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        line("asks for", &serde_json::to_string(&self.asks_for).unwrap_or_default())?;
+        line("settings", &listed(&mut self.settings.iter()))?;
+        line("events as", &self.event_source)?;
+        line("imports", &listed(&mut self.imports.iter()))?;
+        write!(f, "{:<10} {} units of fuel", "describe", self.fuel_of_describe)
+    }
+}
+
+fn serves(kind: &JobKind) -> String {
+    let switch = |name: &str, at: &Option<String>| at.as_ref().map(|at| format!("; {name} at spec{at}"));
+    let suspend = switch("suspend", &kind.suspend).unwrap_or_default();
+    let managed = switch("managed-by", &kind.managed_by).unwrap_or_default();
+    format!("{} ({}, {}){suspend}{managed}", kind.kind, kind.api_version(), kind.plural)
+}
+
+fn roles(kind: &JobKind) -> String {
+    if kind.roles.is_empty() { "as the job's user names them".to_owned() } else { kind.roles.join(", ") }
+}
+
+fn owns(child: &ChildKind) -> String {
+    let selector = child.selector.as_ref().map(|labels| format!(" with {labels}")).unwrap_or_default();
+    let optional = if child.optional { ", where the cluster has it" } else { "" };
+    format!("{} ({}, {}){selector}{optional}", child.kind, child.api_version, child.plural)
+}

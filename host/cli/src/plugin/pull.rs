@@ -1,0 +1,23 @@
+//! `troupe plugin pull`: a component from a registry, as the host would fetch it.
+
+use super::registry::{credentials, run};
+use crate::args::PullArgs;
+use anyhow::Context;
+use registry::{self, PublicKey, PullOptions};
+use std::{path::PathBuf, process::ExitCode};
+
+pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
+    let public_key = args.public_key.as_ref().map(|file| {
+        let pem = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        PublicKey::parse(&pem).with_context(|| file.display().to_string())
+    });
+    let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
+    let options = PullOptions { credentials, insecure, public_key: public_key.transpose()?, ..PullOptions::default() };
+    let pulled = run(registry::pull(&args.reference, &options))??;
+
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));
+    std::fs::write(&output, &pulled.wasm).with_context(|| format!("{} cannot be written", output.display()))?;
+    eprintln!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display());
+    println!("{}", pulled.resolved);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,26 @@
+//! `troupe plugin push`: a component's file into a registry.
+
+use super::registry::{credentials, run};
+use crate::args::PushArgs;
+use anyhow::{Context, bail};
+use registry::{self, PushOptions};
+use sandbox::{Options, Plugins, Seam};
+use std::process::ExitCode;
+
+pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
+    let file = args.file.display().to_string();
+    let wasm = std::fs::read(&args.file).with_context(|| format!("{file} cannot be read"))?;
+    // What no host would serve is not published.
+    let plugins = Plugins::empty(Options::new(Seam::Inline))?;
+    let digest =
+        plugins.load(&file, &wasm).with_context(|| format!("{file} is no plugin that the host would serve"))?;
+    let frameworks = plugins.frameworks();
+    let [(description, _)] = frameworks.as_slice() else { bail!("{file} does not say what it is") };
+
+    let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
+    let options = PushOptions { credentials, insecure, ..PushOptions::default() };
+    let resolved = run(registry::push(&args.reference, &wasm, description, &options))??;
+    eprintln!("pushed {} {}, digest {digest}, as {}", description.name, description.version, args.reference);
+    println!("{resolved}");
+    Ok(ExitCode::SUCCESS)
+}

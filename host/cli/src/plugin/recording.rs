@@ -1,0 +1,42 @@
+//! What the commands that replay start from: a component's file and a recording that concerns it.
+
+use crate::input;
+use anyhow::{Context, ensure};
+use std::path::Path;
+use troupe::record::{
+    passes::Pass,
+    replay::{self, Candidate},
+};
+
+/// The plugin in a file, loaded as the host does.
+pub(crate) fn candidate(file: &Path) -> anyhow::Result<Candidate> {
+    let wasm = input::component(file)?;
+    let label = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    Candidate::load(&label, &wasm).with_context(|| {
+        format!(
+            "the host would refuse {}; plugins/README.md says what a plugin may import and must export",
+            file.display()
+        )
+    })
+}
+
+/// The passes of a recording whose jobs are of kinds that the plugin serves, and how many others there are.
+pub(super) fn passes(file: &Path, plugin: &Candidate) -> anyhow::Result<(Vec<Pass>, usize)> {
+    let text = input::text(file)?;
+    let name = file.display();
+    let all = replay::read(&text).with_context(|| {
+        format!(
+            "{name} is no recording; take one from a host's admin port: curl http://localhost:8080/recording > {name}"
+        )
+    })?;
+    let count = all.len();
+    let (served, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|pass| plugin.serves(pass));
+    let kinds: Vec<_> = plugin.descriptor().kinds.iter().map(|kind| kind.kind.as_str()).collect();
+    let kinds = kinds.join(", ");
+    ensure!(
+        !served.is_empty(),
+        "none of the {count} passes in {name} is over a job that the plugin serves ({kinds}); let the host run such a job, \
+         then record again"
+    );
+    Ok((served, others.len()))
+}

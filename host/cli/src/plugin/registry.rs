@@ -1,0 +1,29 @@
+//! What `troupe plugin push` and `pull` have in common: credentials, and something to run on.
+
+use crate::args::RegistryArgs;
+use anyhow::Context;
+use registry::DockerConfig;
+use std::{future::Future, io::ErrorKind, path::PathBuf};
+
+/// The credentials that the flag names, else those of `docker login`, else none.
+pub(super) fn credentials(args: &RegistryArgs) -> anyhow::Result<DockerConfig> {
+    let Some(file) = args.docker_config.clone().or_else(of_docker) else { return Ok(DockerConfig::default()) };
+    match std::fs::read(&file) {
+        Ok(json) => DockerConfig::parse(&json).with_context(|| format!("{} holds no credentials", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound && args.docker_config.is_none() => {
+            Ok(DockerConfig::default())
+        }
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", file.display())),
+    }
+}
+
+/// What the work comes to.
+pub(super) fn run<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.context("failed to start the runtime")?.block_on(work))
+}
+
+fn of_docker() -> Option<PathBuf> {
+    let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    Some(folder.or_else(|| Some(std::env::home_dir()?.join(".docker")))?.join("config.json"))
+}

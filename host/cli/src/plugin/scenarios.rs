@@ -1,0 +1,40 @@
+//! `troupe plugin test --scenarios`: a folder of scenarios, replayed with this plugin and no other.
+
+use anyhow::ensure;
+use lab::scenario::{self, Outcome, Shorthand};
+use std::path::Path;
+use troupe::record::replay::Candidate;
+
+/// Prints how each scenario goes. Returns whether all go as they say, or do now that they are rewritten.
+pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyhow::Result<bool> {
+    let files = scenario::files(folder)?;
+    ensure!(
+        !files.is_empty(),
+        "no scenario in {}: looked for *.txt there and in the folders in it; plugins/README.md says how to write one",
+        folder.display()
+    );
+    let shorthand = Shorthand::of_folder(folder)?;
+    let (mut well, mut rewritten, mut otherwise) = (0, 0, 0);
+    for file in &files {
+        let name = file.strip_prefix(folder).unwrap_or(file).display();
+        match scenario::check(file, plugin.plugins(), &shorthand, update) {
+            Outcome::AsItSays => {
+                println!("ok {name}");
+                well += 1;
+            }
+            Outcome::Rewritten => {
+                println!("rewritten {name}");
+                rewritten += 1;
+            }
+            Outcome::Otherwise(difference) => {
+                print!("FAILED {name}\n{difference}");
+                otherwise += 1;
+            }
+            Outcome::Stuck(error) => println!("FAILED {name}\n  {error:#}"),
+        }
+    }
+    let rewriting = if rewritten > 0 { format!(", {rewritten} rewritten") } else { String::new() };
+    let hint = if otherwise > 0 { "; --update rewrites what the others print" } else { "" };
+    println!("{well} of {} scenarios went as they say{rewriting}{hint}", files.len());
+    Ok(well + rewritten == files.len())
+}

@@ -1,0 +1,43 @@
+//! `troupe plugin test`: recorded passes asked of a plugin again, and scenarios replayed with it. Its answers should be
+//! those of the recording, and what happens what the scenarios say.
+
+use super::{
+    changes::Changes,
+    recording::{candidate, passes},
+};
+use crate::args::TestArgs;
+use decide::difference::differences;
+use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use troupe::record::replay::Candidate;
+
+pub(super) fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
+    let mut plugin = candidate(&args.file)?;
+    let said = plugin.descriptor();
+    println!("{} {}, digest {}", said.name, said.version, plugin.digest());
+    let mut well = true;
+    if let Some(file) = &args.by.recording {
+        well &= answers_as_recorded(&mut plugin, file)?;
+    }
+    #[cfg(feature = "lab")]
+    if let Some(folder) = &args.by.scenarios {
+        well &= super::scenarios::scenarios(&plugin, folder, args.update)?;
+    }
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints in what its answers differ from the recorded ones. Returns whether in nothing.
+fn answers_as_recorded(plugin: &mut Candidate, file: &Path) -> anyhow::Result<bool> {
+    let (recorded, others) = passes(file, plugin)?;
+    let mut changes = Changes::default();
+    for pass in &recorded {
+        let answer = plugin.answer(pass)?;
+        changes.note(pass, differences(&pass.snapshot, &pass.answer, &answer));
+    }
+    let by: BTreeSet<&str> = recorded.iter().map(|pass| pass.snapshot.digest.as_str()).collect();
+    println!("answered then by digest {}", by.into_iter().collect::<Vec<_>>().join(", "));
+    if others > 0 {
+        println!("{others} passes over jobs of other kinds are left out");
+    }
+    println!("{changes}");
+    Ok(changes.is_empty())
+}

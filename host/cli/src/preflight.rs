@@ -1,0 +1,32 @@
+//! `troupe preflight`: what stands in the way of Troupe in a cluster.
+
+use super::serve;
+use crate::args::PreflightArgs;
+use anyhow::Context;
+use sandbox::Limits;
+use std::{process::ExitCode, sync::Arc};
+use troupe::{
+    admin::{metrics::Metrics, telemetry},
+    install::preflight::{self, Options},
+};
+
+pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
+    telemetry::start(false, "error");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(look(args))
+}
+
+async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
+    let PreflightArgs { namespace, service_account, plugin_config, json } = args;
+    let client = serve::client(&Metrics::default(), None).await?;
+    client.apiserver_version().await.context("the API server does not answer")?;
+    let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
+    let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
+    let report = preflight::report(&facts);
+    if json {
+        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+    } else {
+        println!("{report}");
+    }
+    Ok(if report.is_clear() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,117 @@
+//! `troupe rbac`: the least rights for the plugins in use, and the parameters of the fence.
+
+use super::serve;
+use crate::args::RbacArgs;
+use anyhow::{Context, ensure};
+use decide::grants::Grants;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt};
+use sandbox::{Options, Plugins, Seam, source, wanted};
+use std::{path::Path, process::ExitCode};
+use troupe::{
+    admin::{metrics::Metrics, telemetry},
+    install::rbac::{self, Plugin},
+    plugin_resource::{self, ConfigMapSource, PluginSpec},
+};
+
+/// A component has no more bytes than this.
+const LARGEST: usize = 64 << 20;
+
+pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
+    telemetry::start(false, "error");
+    let mut plugins = built_in()?;
+    for file in &args.plugin {
+        let wasm = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let descriptor = describe(&wasm).with_context(|| file.display().to_string())?;
+        put(&mut plugins, Plugin { grants: Grants::wanted_by(&descriptor), descriptor });
+    }
+    if args.cluster {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+        runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
+    }
+    let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
+    let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
+    print!("{}", rbac::yaml(&documents).context("the rights as YAML")?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plugins that come with the host, which are granted what they ask for.
+fn built_in() -> anyhow::Result<Vec<Plugin>> {
+    let plugins = Plugins::builtin(Seam::Inline).context("a built-in plugin does not load")?;
+    let frameworks = plugins.frameworks().into_iter();
+    Ok(frameworks
+        .map(|(descriptor, _)| Plugin { grants: Grants::wanted_by(&descriptor), descriptor: (*descriptor).clone() })
+        .collect())
+}
+
+/// What users' own jobs may have: YAML as in `spec.grants`.
+fn users(file: &Path) -> anyhow::Result<Grants> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let said = serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+    Grants::asked(&said).map_err(anyhow::Error::msg).with_context(|| file.display().to_string())
+}
+
+/// One that is there already under the name is replaced.
+fn put(plugins: &mut Vec<Plugin>, plugin: Plugin) {
+    plugins.retain(|there| there.descriptor.name != plugin.descriptor.name);
+    plugins.push(plugin);
+}
+
+/// The plugins that the cluster's Plugin resources name, each with what is granted to it there. One whose bytes cannot be
+/// had here keeps the rights of the built-in one, and is told.
+async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> {
+    let client = serve::client(&Metrics::default(), None).await?;
+    let resources = Api::<plugin_resource::Plugin>::all(client.clone());
+    let all =
+        resources.list(&kube::api::ListParams::default()).await.context("the Plugin resources cannot be listed")?;
+    for resource in all {
+        let name = resource.name_any();
+        let there =
+            plugins.iter().find(|plugin| plugin.descriptor.name == name).map(|plugin| plugin.descriptor.clone());
+        let descriptor = match (component(&client, &resource.spec, own).await, there) {
+            (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
+            (Ok(None), Some(there)) => there,
+            (Ok(None), None) => {
+                eprintln!("plugin {name} is in a registry: give its file with --plugin, or its rights are left out");
+                continue;
+            }
+            (Err(error), _) => {
+                eprintln!("plugin {name} is left as it is: {error:#}");
+                continue;
+            }
+        };
+        let PluginSpec { source, config, grants, .. } = resource.spec;
+        // What comes with the host is trusted as the host is.
+        let grants = match source.built_in {
+            Some(_) => wanted(&descriptor, &config.unwrap_or_default()),
+            None => grants,
+        };
+        put(plugins, Plugin { descriptor, grants });
+    }
+    Ok(())
+}
+
+/// The bytes that a ConfigMap has; None where they are elsewhere.
+async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Result<Option<Vec<u8>>> {
+    let Some(ConfigMapSource { name, namespace, key }) = &spec.source.config_map else { return Ok(None) };
+    let namespace = namespace.as_deref().unwrap_or(own);
+    let place = format!("configmap {namespace}/{name}");
+    let map = Api::<ConfigMap>::namespaced(client.clone(), namespace).get(name).await.with_context(|| place.clone())?;
+    let mut data = map.binary_data.unwrap_or_default();
+    let keys = key.as_deref().map_or_else(|| vec![source::KEY, source::COMPRESSED_KEY], |key| vec![key]);
+    let found = keys.iter().find_map(|key| Some((*key, data.remove(*key)?)));
+    let (key, bytes) = found.with_context(|| format!("{place} has no binaryData {}", keys.join(" or ")))?;
+    match key.ends_with(".zst") {
+        true => Ok(Some(source::decompress(&bytes.0, LARGEST).with_context(|| place)?)),
+        false => Ok(Some(bytes.0)),
+    }
+}
+
+/// What a component says of itself, asked in an engine of its own.
+fn describe(wasm: &[u8]) -> anyhow::Result<decide::plan::Descriptor> {
+    ensure!(source::is_component(wasm), "it is no WebAssembly component");
+    let plugins = Plugins::empty(Options::new(Seam::Inline))?;
+    plugins.load("it", wasm)?;
+    let (descriptor, _) = plugins.frameworks().into_iter().next().context("it describes nothing")?;
+    Ok((*descriptor).clone())
+}

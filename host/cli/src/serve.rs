@@ -1,0 +1,159 @@
+//! `troupe operator`: one host against a real API server.
+
+use crate::args::{OperatorArgs, PluginConfig};
+use anyhow::Context;
+use kube::{Client, Config, client::ClientBuilder};
+use sandbox::{Compiler, Limits, Plugins, Seam};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    process::ExitCode,
+    sync::Arc,
+};
+use tokio::{net::TcpListener, signal::unix};
+use tower::util::option_layer;
+use tracing::{error, info};
+use troupe::{
+    admin::{self, Access, Reviewer, Tls, metrics::Metrics, telemetry},
+    clock::Clock,
+    control::{
+        lease::{Election, Gate, LeaseName},
+        operator::{Ended, Operator, Options},
+    },
+    delivery,
+    install::crds,
+    observe::host_ports,
+};
+
+pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
+    telemetry::start(args.log_json, "troupe=info,warn");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(operate(args))
+}
+
+async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
+    let metrics = Metrics::default();
+    let gate = args.leader_elect.then(Gate::closed);
+    let client = client(&metrics, gate.clone()).await?;
+    let (listener, access) = admin_port(&args, &metrics).await?;
+    let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
+    if args.install_crds {
+        // Before any lease: whoever starts first with this flag applies them.
+        crds::install(&self::client(&metrics, None).await?).await?;
+    }
+    let plugins =
+        Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() }).await?);
+    for (framework, digest) in plugins.frameworks() {
+        info!(plugin = framework.name, version = framework.version, digest, "serving");
+    }
+    let clock = Clock::system();
+    let election = lease.map(|(name, gate)| Election::new(client.clone(), name, clock.clone(), gate));
+    let options = Options {
+        namespace: args.namespace,
+        clock,
+        seed: seed()?,
+        host_ports: host_ports::Limits::new(args.host_port_range, args.host_ports_per_namespace),
+        field_validation: args.field_validation,
+        election,
+        delivery: Some(delivery::Options {
+            namespace: args.plugin_namespace.or_else(own_namespace),
+            source_namespaces: args.plugin_source_namespace.into_iter().collect(),
+        }),
+    };
+    let mut operator = Operator::new(client, plugins, options);
+    let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics, access));
+    let ended = operator.run(asked_to_stop()?).await;
+    admin.abort();
+    Ok(match ended {
+        Ended::AsAsked => ExitCode::SUCCESS,
+        // Whoever started the host starts it again, and it waits for its turn.
+        Ended::LeaseLost => ExitCode::FAILURE,
+    })
+}
+
+/// The admin port, and who may read it: everybody on this machine, or whom the API server lets.
+async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(TcpListener, Access)> {
+    let addresses = match args.admin_address {
+        Some(address) => vec![address],
+        // A machine without IPv6 has no `::`.
+        None if own_namespace().is_some() => {
+            vec![(Ipv6Addr::UNSPECIFIED, 8443).into(), (Ipv4Addr::UNSPECIFIED, 8443).into()]
+        }
+        None => vec![(Ipv4Addr::LOCALHOST, 8080).into()],
+    };
+    let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
+        let address = addresses.last().map(ToString::to_string).unwrap_or_default();
+        format!("the admin port {address} cannot be opened; choose another with --admin-address")
+    })?;
+    if listener.local_addr().context("the admin port has no address")?.ip().is_loopback() {
+        return Ok((listener, Access::Loopback));
+    }
+    let tls = match (&args.admin_tls_certificate, &args.admin_tls_key) {
+        (Some(certificate), Some(key)) => Tls::of_files(certificate.clone(), key.clone()),
+        _ => Tls::self_signed(),
+    };
+    // Reviews are asked for by a host that stands by, too.
+    let reviewer = Reviewer::new(client(metrics, None).await?);
+    Ok((listener, Access::Reviewed(Box::new(reviewer), tls.context("the admin port has no certificate")?)))
+}
+
+/// The Lease of all hosts of a cluster, asked for under a name that no other process has.
+fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
+    let namespace =
+        namespace.or_else(own_namespace).context("outside a cluster --leader-elect needs --lease-namespace")?;
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "troupe".to_owned());
+    let unique: String = seed()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let identity = format!("{host}_{unique}");
+    Ok(LeaseName { namespace, name: "troupe".to_owned(), identity })
+}
+
+/// The namespace of this process, when it runs in a cluster.
+fn own_namespace() -> Option<String> {
+    let file = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+    file.ok().map(|namespace| namespace.trim().to_owned())
+}
+
+/// The built-in plugins with their settings.
+pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
+    let compiler = Compiler::of_this_program();
+    let options = sandbox::Options { compiler, limits, ..sandbox::Options::new(Seam::blocking()) };
+    let plugins = Plugins::builtin_with(options).await.context("a built-in plugin does not load")?;
+    for PluginConfig { plugin, file } in configs {
+        let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let config: serde_json::Value =
+            serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+        plugins.configure(plugin, &config).with_context(|| file.display().to_string())?;
+    }
+    Ok(plugins)
+}
+
+/// A client without hidden retries, whose requests are counted.
+pub(super) async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
+    let mut config =
+        Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
+    config.default_retry = false;
+    config.read_timeout = None;
+    config.connect_timeout = Some(troupe::api::DEADLINE);
+    let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
+    Ok(builder.with_layer(&option_layer(gate)).with_layer(&metrics.layer()).build())
+}
+
+/// SIGTERM or SIGINT.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = unix::signal(unix::SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
+    let mut interrupt = unix::signal(unix::SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
+    Ok(async move {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Real randomness for real keys.
+fn seed() -> anyhow::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    let mut source = std::fs::File::open("/dev/urandom").context("no randomness")?;
+    std::io::Read::read_exact(&mut source, &mut seed).inspect_err(|error| error!(%error, "no randomness"))?;
+    Ok(seed)
+}

@@ -1,0 +1,41 @@
+//! `troupe sim`: jobs under seeded faults.
+
+use crate::args::SimArgs;
+use lab::campaign;
+use std::{collections::BTreeMap, process::ExitCode};
+
+pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    let plugins = campaign::plugins()?;
+    let mut violations = 0;
+    let mut happened: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in args.first..args.first + args.seeds {
+        let run = campaign::run(seed, &plugins)?;
+        if args.trace && seed + 1 == args.first + args.seeds {
+            for line in &run.trace {
+                println!("{line}");
+            }
+        }
+        for (what, times) in &run.happened {
+            *happened.entry(what.clone()).or_default() += times;
+        }
+        for violation in &run.violations {
+            println!("seed {seed}: {violation}");
+        }
+        if !run.violations.is_empty() {
+            violations += 1;
+            println!("replay: troupe sim --seeds 1 --first {seed} --trace");
+        }
+        if (seed + 1 - args.first).is_multiple_of(100) || seed + 1 == args.first + args.seeds {
+            let done = seed + 1 - args.first;
+            println!(
+                "{done} of {} seeds, {violations} with violations, last log hash {:016x}",
+                args.seeds, run.log_hash
+            );
+        }
+    }
+    println!("what happened, and how often:");
+    for (what, times) in &happened {
+        println!("{times:>9}  {what}");
+    }
+    Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

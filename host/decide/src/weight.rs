@@ -1,0 +1,143 @@
+//! About how much memory values take, for what is bounded by bytes. Cheap, and rather too much than too little.
+
+use crate::{
+    Snapshot,
+    plan::{Answer, Backing, Body, EnvEntry, Event, Gate, Object, Piece, Plan, Role, Text, Upkeep},
+    snapshot::{Child, Job, Pod},
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Of a string, beside its bytes.
+const TEXT: usize = size_of::<String>();
+
+/// Of a JSON document.
+pub fn json(value: &Value) -> usize {
+    const NODE: usize = size_of::<Value>();
+    // A node of a map has eleven places, of which six or more are taken once there are two nodes.
+    const PLACES: usize = 11;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(json).sum::<usize>(),
+        Value::Object(fields) => {
+            let nodes = fields.len().div_ceil(PLACES / 2 + 1) * PLACES * (TEXT + NODE);
+            NODE + nodes + fields.iter().map(|(key, value)| key.len() + json(value) - NODE).sum::<usize>()
+        }
+    }
+}
+
+/// Of a plan, all of it.
+pub fn plan(plan: &Plan) -> usize {
+    let roles = plan.roles.iter().map(role).sum::<usize>();
+    let objects = plan.objects.iter().map(object).sum::<usize>();
+    let secrets = plan.secrets.iter().map(|secret| 512 + text(&secret.name) + texts(&secret.labels)).sum::<usize>();
+    size_of::<Plan>() + roles + objects + secrets + events(&plan.warnings)
+}
+
+fn role(role: &Role) -> usize {
+    let backing = match &role.backing {
+        Backing::Pods => 0,
+        Backing::Job(body) => json(body),
+    };
+    let env = role
+        .env
+        .iter()
+        .map(|entry| size_of::<EnvEntry>() + entry.container.len() + entry.name.len() + text(&entry.value));
+    let names = role.hostname.iter().chain(&role.subdomain).chain([&role.pod_name]).map(text).sum::<usize>();
+    let (labels, fill) = (filled(&role.labels), filled(&role.fill));
+    size_of::<Role>() + backing + json(&role.template) + env.sum::<usize>() + names + labels + fill + gates(&role.after)
+}
+
+fn object(object: &Object) -> usize {
+    let body = match &object.body {
+        Body::Fixed(body, fill) => json(body) + filled(fill),
+        Body::Bound => 0,
+    };
+    let upkeep = match &object.upkeep {
+        Upkeep::Follow(pointers) => pointers.iter().map(|at| TEXT + at.len()).sum(),
+        Upkeep::CreateOnly => 0,
+    };
+    size_of::<Object>() + 128 + body + upkeep + text(&object.name) + gates(&object.after)
+}
+
+fn gates(gates: &[Gate]) -> usize {
+    let one = |gate: &Gate| match gate {
+        Gate::Pods { role, .. } => role.len(),
+        Gate::Field { key, at, one_of } => {
+            key.len() + at.len() + one_of.iter().map(|text| TEXT + text.len()).sum::<usize>()
+        }
+    };
+    gates.iter().map(|gate| size_of::<Gate>() + one(gate)).sum()
+}
+
+fn filled(texts: &[(String, Text)]) -> usize {
+    texts.iter().map(|(at, value)| 2 * TEXT + at.len() + text(value)).sum()
+}
+
+fn text(text: &Text) -> usize {
+    let one = |piece: &Piece| match piece {
+        Piece::Fixed(part) | Piece::PeerIp(part, _) => part.len(),
+        Piece::Index(_) | Piece::JobName | Piece::PodName => 0,
+    };
+    text.0.iter().map(|piece| size_of::<Piece>() + one(piece)).sum()
+}
+
+fn events(events: &[Event]) -> usize {
+    events.iter().map(|event| 64 + event.reason.len() + event.message.len()).sum()
+}
+
+/// Of a snapshot, as if nothing of it were shared.
+pub fn snapshot(snapshot: &Snapshot) -> usize {
+    let pods = snapshot.pods.iter().map(|one| pod(one)).sum::<usize>();
+    let children = snapshot.children.iter().map(|one| child(one)).sum::<usize>();
+    1024 + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
+}
+
+/// Of an answer, its plan included.
+pub fn answer(answer: &Answer) -> usize {
+    match answer {
+        Answer::Judged { plan: planned, bodies, verdict } => {
+            let bodies = bodies.values().map(json).sum::<usize>();
+            plan(planned) + bodies + json(&verdict.status) + events(&verdict.events)
+        }
+        Answer::Rejected(rejection) => 512 + rejection.to_string().len(),
+        Answer::Faulted(fault) => 512 + fault.to_string().len(),
+    }
+}
+
+fn job(job: &Job) -> usize {
+    1024 + texts(&job.labels) + texts(&job.annotations) + json(&job.spec) + json(&job.status)
+}
+
+fn pod(pod: &Pod) -> usize {
+    512 + pod.message.len() + pod.containers.len() * 256
+}
+
+fn child(child: &Child) -> usize {
+    512 + child.fields.iter().map(|(at, value)| 64 + at.len() + json(value)).sum::<usize>()
+}
+
+fn texts(map: &BTreeMap<String, String>) -> usize {
+    map.iter().map(|(name, value)| 64 + name.len() + value.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+    use serde_json::json;
+
+    fn plan_of(env: usize) -> Plan {
+        let entry = EnvEntry { container: String::new(), name: "x".repeat(1_000), value: testkit::text(&["JOB", "y"]) };
+        let role = testkit::role("worker", 1, testkit::text(&["JOB"]), json!({}));
+        testkit::plan(vec![Role { env: vec![entry; env], ..role }])
+    }
+
+    // A plugin may say as much there as in a template.
+    #[test]
+    fn a_plan_weighs_what_its_variables_have() {
+        assert!(plan(&plan_of(1_000)) >= 1_000_000);
+        assert!(plan(&plan_of(1)) < 4_000);
+    }
+}

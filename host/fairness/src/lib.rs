@@ -1,0 +1,7 @@
+//! Turns by namespace: what waits is served from the namespace that has the least under way.
+
+mod lanes;
+mod turns;
+
+pub use lanes::{Lanes, Shares};
+pub use turns::{Rank, Turn, Turns};

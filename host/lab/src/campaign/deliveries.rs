@@ -1,0 +1,267 @@
+//! What a platform team does to a plugin while jobs run: upgrades of each kind, rollbacks, candidates that are refused,
+//! deletions.
+
+use super::{
+    draw::Draw,
+    hosts::is_host,
+    jobs::{Config, PLUGINS},
+    tally::Tally,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use decide::grants::Grants;
+use sandbox::{Plugins, source, wanted};
+use serde_json::{Value, json};
+use sim::{Kind, Sim, Write};
+use std::{collections::BTreeSet, time::Duration};
+use tokio::time::{Instant, sleep_until};
+use troupe::delivery;
+
+/// The namespace of the hosts.
+pub(super) const NAMESPACE: &str = "troupe-system";
+
+const API: &str = "troupe.dev/v1alpha1";
+
+/// The same component under another digest: with one more custom section.
+///
+/// # Panics
+/// The mark has more than 100 bytes.
+#[must_use]
+pub fn marked(wasm: &[u8], mark: &str) -> Vec<u8> {
+    let mut wasm = wasm.to_vec();
+    let name = b"mark";
+    let size = |bytes: usize| u8::try_from(bytes).ok().filter(|bytes| *bytes <= 105).expect("marks are short");
+    wasm.extend([0, size(1 + name.len() + mark.len()), size(name.len())]);
+    wasm.extend(name);
+    wasm.extend(mark.as_bytes());
+    wasm
+}
+
+/// The built-in component for this framework under another digest.
+///
+/// # Panics
+/// None comes with the host.
+#[must_use]
+pub fn another(framework: &str, mark: &str) -> Vec<u8> {
+    marked(Plugins::built_in(framework).expect("it comes with the host"), mark)
+}
+
+/// The kind of the resource that delivers plugins.
+pub(super) fn kind() -> Kind {
+    Kind::new(API, "Plugin", "plugins", false, true)
+}
+
+/// The deliveries of a plugin in a run.
+#[derive(Debug, Clone)]
+pub(super) struct Deliveries {
+    framework: &'static str,
+    spec: Value,
+    steps: Vec<(Duration, Step)>,
+    /// Running jobs may move to another digest.
+    pub(super) migrates: bool,
+}
+
+/// One thing the platform team does.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The component with this mark shall serve, as a shadow or a canary at first.
+    Offer(&'static str, Trial),
+    /// Whatever is tried serves.
+    Settle,
+    /// Bytes that no host accepts.
+    OfferBad(Bad),
+    /// The Plugin goes.
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Trial {
+    None,
+    Shadow,
+    Canary,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bad {
+    /// No component.
+    Garbage,
+    /// The plugin of another framework.
+    AnotherPlugin,
+}
+
+/// The marks of the components that are delivered.
+const MARKS: [&str; 3] = ["one", "two", "three"];
+
+impl Deliveries {
+    /// The deliveries of a seed, which are over after this long.
+    pub(super) fn drawn(draw: &mut Draw, config: &Config, longest: Duration) -> Self {
+        let framework = *draw.of(&PLUGINS);
+        let migrates = draw.one_in(4);
+        let mut steps = vec![(draw.ms(0, 5000), Step::Offer(MARKS[0], Trial::None))];
+        for mark in &MARKS[1..] {
+            let at = steps.last().map(|(at, _)| *at).unwrap_or_default() + draw.ms(1000, 10_000);
+            steps.push((at, Self::step(draw, mark)));
+        }
+        let settled = longest.max(steps.last().map(|(at, _)| *at).unwrap_or_default());
+        if !matches!(steps.last(), Some((_, Step::Delete | Step::OfferBad(_)))) {
+            steps.push((settled, Step::Settle));
+        }
+        let config = config.of_plugins().into_iter().find(|(name, _)| *name == framework).map(|(_, config)| config);
+        let strategy = if migrates { "Migrate" } else { "NewJobs" };
+        let mut spec = json!({
+            "source": { "configMap": { "name": framework } },
+            "upgrade": { "strategy": strategy },
+        });
+        if let Some(config) = config {
+            spec["config"] = config;
+        }
+        Self { framework, spec, steps, migrates }
+    }
+
+    fn step(draw: &mut Draw, mark: &'static str) -> Step {
+        match draw.below(7) {
+            0 => Step::OfferBad(Bad::Garbage),
+            1 => Step::OfferBad(Bad::AnotherPlugin),
+            2 => Step::Delete,
+            3 => Step::Offer(mark, Trial::Shadow),
+            4 => Step::Offer(mark, Trial::Canary),
+            5 => Step::Offer(MARKS[0], Trial::None),
+            _ => Step::Offer(mark, Trial::None),
+        }
+    }
+
+    /// What a host is told of it.
+    pub(super) fn options() -> delivery::Options {
+        delivery::Options { namespace: Some(NAMESPACE.into()), ..delivery::Options::default() }
+    }
+
+    /// Digests that jobs may be planned by.
+    pub(super) fn digests(&self) -> BTreeSet<String> {
+        let offered = MARKS.map(|mark| source::digest(&another(self.framework, mark)));
+        Plugins::built_in_digests().chain(offered).collect()
+    }
+
+    /// Does all of it, each at its time.
+    pub(super) async fn play(mut self, sim: Sim, plugins: &Plugins, tally: Tally) {
+        self.spec["grants"] = json!(grants(plugins, self.framework, &self.spec["config"]));
+        let start = Instant::now();
+        for (at, step) in std::mem::take(&mut self.steps) {
+            sleep_until(start + at).await;
+            tally.count(&step.what());
+            self.done(&sim, &step);
+        }
+    }
+
+    fn done(&self, sim: &Sim, step: &Step) {
+        let upgrade = |upgrade: Value| json!({ "spec": { "upgrade": upgrade } });
+        match step {
+            Step::Offer(mark, trial) => {
+                let trial = match trial {
+                    Trial::None => json!({}),
+                    Trial::Shadow => json!({ "shadow": true }),
+                    Trial::Canary => json!({ "canary": { "percent": 50 } }),
+                };
+                self.has_plugin(sim);
+                let _ = sim.patch(API, "Plugin", "", self.framework, upgrade(trial));
+                self.put(sim, &another(self.framework, mark));
+            }
+            Step::Settle => {
+                let _ =
+                    sim.patch(API, "Plugin", "", self.framework, upgrade(json!({ "shadow": null, "canary": null })));
+            }
+            Step::OfferBad(bad) => {
+                self.has_plugin(sim);
+                let other = PLUGINS.iter().find(|other| **other != self.framework).expect("there are several");
+                match bad {
+                    Bad::Garbage => self.put(sim, b"no component"),
+                    Bad::AnotherPlugin => self.put(sim, &another(other, "elsewhere")),
+                }
+            }
+            Step::Delete => drop(sim.delete(API, "Plugin", "", self.framework)),
+        }
+    }
+
+    /// Creates the Plugin, if it is not there.
+    fn has_plugin(&self, sim: &Sim) {
+        let metadata = json!({ "name": self.framework });
+        let plugin = json!({ "apiVersion": API, "kind": "Plugin", "metadata": metadata, "spec": self.spec });
+        let _ = sim.try_create(plugin);
+    }
+
+    /// Has the source contain these bytes.
+    fn put(&self, sim: &Sim, wasm: &[u8]) {
+        let data = json!({ source::KEY: STANDARD.encode(wasm) });
+        let metadata = json!({ "name": self.framework, "namespace": NAMESPACE });
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data });
+        if sim.try_create(map).is_err() {
+            let _ = sim.patch("v1", "ConfigMap", NAMESPACE, self.framework, json!({ "binaryData": data }));
+        }
+    }
+
+    /// L2: once everything is quiet, what was offered last serves; after a candidate that is refused, one that was offered
+    /// before it, as far as there was time to look at it.
+    pub(super) fn unserved(&self, sim: &Sim) -> Option<String> {
+        // A Plugin that has accepted nothing yet has nobody serve, or what comes with the host.
+        let built_in = source::digest(Plugins::built_in(self.framework).expect("it comes with the host"));
+        let nothing = BTreeSet::from([None, Some(built_in)]);
+        let mut may_serve = nothing.clone();
+        for (_, step) in &self.steps {
+            match step {
+                Step::Offer(mark, _) => drop(may_serve.insert(Some(source::digest(&another(self.framework, mark))))),
+                // A new Plugin does not have what the one before it had accepted.
+                Step::Delete => may_serve = nothing.clone(),
+                Step::Settle | Step::OfferBad(_) => {}
+            }
+        }
+        let last = self.steps.iter().rev().find(|(_, step)| !matches!(step, Step::Settle));
+        if let Some((_, Step::Offer(mark, _))) = last {
+            may_serve = BTreeSet::from([Some(source::digest(&another(self.framework, mark)))]);
+        }
+        let plugin = sim.get(API, "Plugin", "", self.framework)?;
+        let serves = plugin["status"]["digest"].as_str().map(str::to_owned);
+        let may = may_serve.contains(&serves);
+        (!may).then(|| format!("L2: {serves:?} serves, not one of {may_serve:?}: {}", plugin["status"]))
+    }
+}
+
+impl Step {
+    fn what(&self) -> String {
+        match self {
+            Self::Offer(_, trial) => format!("delivery: a digest is offered ({trial:?})"),
+            Self::Settle => "delivery: what is tried serves".into(),
+            Self::OfferBad(bad) => format!("delivery: refused ({bad:?})"),
+            Self::Delete => "delivery: the Plugin is deleted".into(),
+        }
+    }
+}
+
+fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {
+    let frameworks = plugins.frameworks();
+    let (descriptor, _) = frameworks.iter().find(|(of, _)| of.name == framework).expect("it comes with the host");
+    wanted(descriptor, config)
+}
+
+/// P2: whatever is tried or refused, a Plugin that serves goes on to serve, by digests that a host has accepted.
+pub(super) fn plugin_serves(write: &Write, digests: &BTreeSet<String>) -> Option<String> {
+    let after = write.after.as_ref().filter(|_| write.kind == "Plugin" && is_host(&write.actor))?;
+    let digest = |plugin: &Value| plugin["status"]["digest"].as_str().map(str::to_owned);
+    let (before, after) = (write.before.as_deref().and_then(digest), digest(after));
+    let stays = match &after {
+        None => before.is_none(),
+        Some(after) => digests.contains(after),
+    };
+    (!stays).then(|| format!("P2: {} served {before:?}, and now {after:?}", write.name))
+}
+
+/// P1: a job is planned by digests that a host has accepted, and by the one that it began with unless running jobs may move.
+pub(super) fn planner_is_sound(write: &Write, digests: &BTreeSet<String>, migrates: bool) -> Option<String> {
+    let after = write.after.as_ref().filter(|_| is_host(&write.actor))?;
+    let ledger = |object: &Value| object["status"]["troupe"].clone();
+    let (before, after) = (write.before.as_deref().map(ledger).unwrap_or_default(), ledger(after));
+    let digest = after["digest"].as_str().filter(|digest| !digest.is_empty())?;
+    if !digests.contains(digest) {
+        return Some(format!("P1: {} is planned by {digest}, which nobody has accepted", write.name));
+    }
+    let moves = before["uid"] == after["uid"]
+        && before["digest"].as_str().is_some_and(|before| !["", digest].contains(&before));
+    (moves && !migrates).then(|| format!("P1: {} goes from {} to {digest}", write.name, before["digest"]))
+}

@@ -1,0 +1,165 @@
+//! The hosts of a campaign: one, or two that take turns by a lease. A host lives until it is dropped, as a process that
+//! crashes does, and comes back.
+
+use super::{deliveries::Deliveries, jobs::Config, tally::Tally};
+use jiff::SignedDuration;
+use sandbox::Plugins;
+use sim::{Crash, RequestRecord, Sim};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use troupe::{
+    clock::Clock,
+    control::{
+        lease::{Election, Gate, LeaseName},
+        operator::{Ended, Operator, Options},
+        reconcile::Context,
+    },
+    record::passes::Latest,
+};
+
+/// Who writes as a host.
+pub(super) const ACTORS: [&str; 2] = [super::HOST, "troupe-2"];
+
+/// The writes are a host's.
+pub(super) fn is_host(actor: &str) -> bool {
+    ACTORS.contains(&actor)
+}
+
+/// The writes of all hosts so far, but what they say of the lease.
+pub(super) fn writes(sim: &Sim) -> usize {
+    let of_jobs =
+        |request: &&RequestRecord| is_host(&request.actor) && request.is_write() && request.resource != "leases";
+    sim.requests().iter().filter(of_jobs).count()
+}
+
+/// What every life of a host begins with.
+#[derive(Clone)]
+pub(super) struct Program {
+    pub(super) sim: Sim,
+    pub(super) plugins: Arc<Plugins>,
+    pub(super) config: Config,
+    pub(super) seed: u64,
+    /// Two take turns.
+    pub(super) two: bool,
+    /// Plugins are delivered to them.
+    pub(super) delivers: bool,
+    pub(super) tally: Tally,
+}
+
+/// The hosts of a run.
+pub(super) struct Hosts {
+    program: Program,
+    running: Vec<Host>,
+    lives: u64,
+    /// What went wrong in those that are over.
+    found: Vec<String>,
+    passes: Vec<Latest>,
+}
+
+struct Host {
+    actor: &'static str,
+    task: JoinHandle<Ended>,
+    context: Arc<Context>,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Hosts {
+    /// Starts as many as there are.
+    pub(super) fn start(program: Program) -> Self {
+        let mut hosts = Self { program, running: vec![], lives: 0, found: vec![], passes: vec![] };
+        let count = if hosts.program.two { 2 } else { 1 };
+        ACTORS.iter().take(count).for_each(|actor| hosts.begin(actor));
+        hosts
+    }
+
+    /// One process is no more; nothing but what it wrote is left of it.
+    pub(super) fn crashed(&mut self, crash: &Crash) {
+        let (over, running) = std::mem::take(&mut self.running).into_iter().partition(|host| host.actor == crash.actor);
+        self.running = running;
+        self.note(over);
+    }
+
+    /// Starts those that are not there; returns how many had lost their lease.
+    pub(super) fn come_back(&mut self) -> u32 {
+        let (over, running) = std::mem::take(&mut self.running).into_iter().partition(|host| host.task.is_finished());
+        self.running = running;
+        let lost = Vec::len(&over);
+        self.program.tally.add("lease lost", lost as u64);
+        self.note(over);
+        let count = if self.program.two { 2 } else { 1 };
+        for actor in ACTORS.iter().take(count) {
+            if self.running.iter().all(|host| host.actor != *actor) {
+                self.begin(actor);
+            }
+        }
+        u32::try_from(lost).unwrap_or(u32::MAX)
+    }
+
+    /// Each of them has listed all that it watches.
+    pub(super) fn are_ready(&self) -> bool {
+        self.running.iter().all(|host| host.context.is_ready())
+    }
+
+    /// Sets their clocks forward, or back. The clock of one that starts later is right.
+    pub(super) fn set_clocks_by(&self, step: SignedDuration) {
+        self.program.tally.add("clock set", self.running.len() as u64);
+        self.running.iter().for_each(|host| host.context.clock().set_by(step));
+    }
+
+    /// What they found wrong with themselves, and their latest passes.
+    pub(super) fn end(mut self) -> (Vec<String>, Vec<Latest>) {
+        let running = std::mem::take(&mut self.running);
+        self.note(running);
+        (self.found, self.passes)
+    }
+
+    fn note(&mut self, over: Vec<Host>) {
+        for host in over {
+            let restarts: u64 = host.context.restarts().read().iter().map(|(_, restarts)| restarts).sum();
+            let panics = u64::from(host.context.panics()) + restarts;
+            if panics > 0 {
+                self.found.push(format!("S8: the host panicked {panics} times"));
+            }
+            self.passes.push(host.context.passes().latest(None));
+        }
+    }
+
+    fn begin(&mut self, actor: &'static str) {
+        let host = self.program.start(actor, self.lives);
+        self.running.push(host);
+        self.lives += 1;
+    }
+}
+
+impl Program {
+    /// A host as its process starts: nothing is left of an earlier life.
+    fn start(&self, actor: &'static str, life: u64) -> Host {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&(self.seed + life).to_le_bytes());
+        let clock = Clock::starting_at(self.sim.now());
+        let gate = Gate::closed();
+        let client = if self.two { self.sim.client_through(actor, &gate) } else { self.sim.client(actor) };
+        let election = self.two.then(|| {
+            let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: actor.into() };
+            Election::new(client.clone(), lease, clock.clone(), gate)
+        });
+        let delivery = self.delivers.then(Deliveries::options);
+        let options = Options { election, delivery, ..Options::alone(clock, bytes) };
+        let mut operator = Operator::new(client, self.plugins(), options);
+        let context = operator.context();
+        Host { actor, task: tokio::spawn(async move { operator.run(std::future::pending()).await }), context }
+    }
+
+    fn plugins(&self) -> Arc<Plugins> {
+        let plugins = self.plugins.fork();
+        for (name, config) in self.config.of_plugins() {
+            plugins.configure(name, &config).expect("it comes with the host, and the config is of its schema");
+        }
+        Arc::new(plugins)
+    }
+}

@@ -1,0 +1,283 @@
+//! Seeded campaigns: the real host and the real plugins on the simulator, under faults and crashes, with invariants
+//! checked after every write. The same seed gives the same log.
+
+mod crowd;
+mod deeds;
+mod deliveries;
+mod draw;
+mod ends;
+mod history;
+mod hosts;
+mod invariants;
+mod jobs;
+mod neighbours;
+mod outages;
+mod tally;
+mod workload;
+
+pub use crowd::{Seen, crowd};
+use deliveries::Deliveries;
+pub use deliveries::{another, marked};
+use draw::Draw;
+use ends::End;
+use history::History;
+use hosts::{Hosts, Program, is_host};
+use invariants::Invariants;
+use jiff::SignedDuration;
+use outages::Outage;
+use sandbox::{LoadError, Plugins, Seam};
+use serde_json::json;
+use sim::{Faults, Kind, Sim};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+use tally::Tally;
+use tokio::{task::JoinHandle, time::Instant};
+use troupe::record::passes::Latest;
+use workload::Workload;
+
+/// The actor that the host writes as.
+pub const HOST: &str = "troupe";
+
+/// Faults stop after this much virtual time; then every job has to come to its end.
+const FAULTY: Duration = Duration::from_secs(60);
+
+/// Virtual time by which every job must have ended.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Virtual time after the end of the last job in which everything else comes to its end: clean-up, folded counts, and
+/// times to live but the longest. A watch that falls silent is given up after 90 s.
+const CLEAN_UP: Duration = Duration::from_secs(100);
+
+/// Virtual time in which a host at rest must not write.
+const REST: Duration = Duration::from_secs(120);
+
+/// A host that crashed comes back after this.
+const COMES_BACK: Duration = Duration::from_millis(500);
+
+/// What a seed led to.
+#[derive(Debug)]
+pub struct Run {
+    /// Invariants that did not hold, in words.
+    pub violations: Vec<String>,
+    /// A hash over every request, answer and change; the same for the same seed.
+    pub log_hash: u64,
+    /// Every request of the host, a line each.
+    pub trace: Vec<String>,
+    /// How often a host crashed or lost its lease.
+    pub crashes: u32,
+    /// Writes of the host.
+    pub writes: usize,
+    /// How often each fault, outage and deed of a user really happened.
+    pub happened: BTreeMap<String, u64>,
+    /// The latest passes of each host.
+    pub passes: Vec<Latest>,
+}
+
+/// The built-in plugins, called inline, so that a run is deterministic.
+///
+/// # Errors
+/// When one does not load.
+pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
+    Ok(Arc::new(Plugins::builtin(Seam::Inline)?.compiled_once()))
+}
+
+/// The kinds of job that these plugins serve, for a simulator.
+#[must_use]
+pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
+    let frameworks = plugins.frameworks();
+    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+    kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect()
+}
+
+/// Runs one seed in virtual time, and in every second ten of seeds what nobody disturbs once more, alone and without faults.
+///
+/// # Errors
+/// When the runtime cannot be made.
+pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
+    let course = Course::drawn(seed);
+    let alone = Course { workload: course.workload.alone(), ..Course::calm(seed) };
+    let (mut run, ends) = in_virtual_time(course.played(plugins))?;
+    if !(seed / 10).is_multiple_of(2) {
+        return Ok(run);
+    }
+    let (reference, calm) = in_virtual_time(alone.played(plugins))?;
+    run.violations.extend(reference.violations.into_iter().map(|violation| format!("alone: {violation}")));
+    for (name, end) in &ends {
+        let Some((_, calm)) = calm.iter().find(|(job, _)| job == name) else { continue };
+        run.violations.extend(end.differs_from(calm).into_iter().map(|how| format!("D1: {name} {how}")));
+    }
+    Ok(run)
+}
+
+fn in_virtual_time<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// Every tenth seed runs without faults, and must stay within the write budget.
+fn faults(seed: u64) -> Faults {
+    match seed % 10 {
+        0 => Faults::none(),
+        1 => Faults::light(seed).silent().until(FAULTY),
+        2 => Faults::light(seed).lagging(Duration::from_secs(10)).until(FAULTY),
+        3..=5 => Faults::light(seed).until(FAULTY),
+        _ => Faults::heavy(seed).until(FAULTY),
+    }
+}
+
+/// Everything that is to happen in a run.
+struct Course {
+    seed: u64,
+    workload: Workload,
+    faults: Faults,
+    outages: Vec<Outage>,
+    /// Two hosts take turns.
+    two: bool,
+    /// Nodes are lost, so that pods do not end when they are deleted.
+    lost_nodes: bool,
+    /// A plugin is delivered while jobs run.
+    deliveries: Option<Deliveries>,
+    /// What the clocks of the hosts are set back by, and when.
+    clock: Option<(Duration, SignedDuration)>,
+}
+
+impl Course {
+    /// Jobs alone, in which every pod does well.
+    fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            workload: Workload::drawn(seed, true),
+            faults: Faults::none(),
+            outages: vec![],
+            two: false,
+            lost_nodes: false,
+            deliveries: None,
+            clock: None,
+        }
+    }
+
+    /// The course of a seed.
+    fn drawn(seed: u64) -> Self {
+        let calm = Self::calm(seed);
+        let faults = faults(seed);
+        if faults == Faults::none() {
+            return calm;
+        }
+        let outages = Outage::drawn(&mut Draw::new(seed, "outages"), FAULTY);
+        let two = Draw::new(seed, "hosts").one_in(6);
+        let lost_nodes = Draw::new(seed, "nodes").one_in(6);
+        let workload = Workload::drawn(seed, false);
+        let mut draw = Draw::new(seed, "deliveries");
+        let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
+        let mut draw = Draw::new(seed, "clock");
+        let clock = draw.one_in(6).then(|| {
+            let step = draw.ms(1000, 3_600_000);
+            (draw.ms(1000, 30_000), -SignedDuration::try_from(step).unwrap_or_default())
+        });
+        Self { workload, faults, outages, two, lost_nodes, deliveries, clock, ..calm }
+    }
+
+    /// What it led to, and how the jobs ended that nobody interfered with.
+    async fn played(self, plugins: &Arc<Plugins>) -> (Run, Vec<(String, End)>) {
+        let Self { seed, workload, faults, outages, two, lost_nodes, deliveries, mut clock } = self;
+        let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
+        let clock_is_set = clock.is_some();
+        let mut kinds = kinds(plugins);
+        kinds.push(deliveries::kind());
+        let options = sim::Options { seed, kinds, life: workload.life(lost_nodes), faults, ..Default::default() };
+        let (sim, tally) = (Sim::new(options), Tally::default());
+        let _running = sim.start();
+        let mut crashes = sim.crashes();
+        let life = Arc::new(AtomicU32::new(0));
+        let history = History::of(&sim, &workload.jobs);
+        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref());
+        let config = workload.config.clone();
+        let program = Program {
+            sim: sim.clone(),
+            plugins: plugins.clone(),
+            config,
+            seed,
+            two,
+            delivers: deliveries.is_some(),
+            tally: tally.clone(),
+        };
+        if deliveries.is_some() {
+            let metadata = json!({ "name": deliveries::NAMESPACE });
+            sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+        }
+        let mut hosts = Hosts::start(program);
+        let user = tokio::spawn(workload.clone().play(sim.clone(), tally.clone()));
+        let mut outages: Vec<_> = outages.into_iter().map(|outage| tokio::spawn(outage.happen(sim.clone()))).collect();
+        if let Some(deliveries) = deliveries.clone() {
+            let (sim, plugins, tally) = (sim.clone(), plugins.clone(), tally.clone());
+            outages.push(tokio::spawn(async move { deliveries.play(sim, &plugins, tally).await }));
+        }
+        if two {
+            outages.push(tokio::spawn(outages::freeze(sim.clone(), seed)));
+        }
+        let _rescues = lost_nodes.then(|| tokio::spawn(outages::rescues(sim.clone(), tally.clone())));
+        let end = Instant::now() + DEADLINE;
+        let mut poll = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                biased;
+                Some(crash) = crashes.recv() => {
+                    life.fetch_add(1, Ordering::Relaxed);
+                    hosts.crashed(&crash);
+                    tokio::time::sleep(COMES_BACK).await;
+                    life.fetch_add(hosts.come_back(), Ordering::Relaxed);
+                }
+                _ = poll.tick() => {
+                    life.fetch_add(hosts.come_back(), Ordering::Relaxed);
+                    if let Some((_, step)) = clock.take_if(|(at, _)| sim.elapsed() > *at) {
+                        hosts.set_clocks_by(step);
+                    }
+                    let calm = sim.elapsed() > faulty && outages.iter().all(JoinHandle::is_finished);
+                    let is_over = workload.unfinished(&history).next().is_none();
+                    if calm && user.is_finished() && is_over || Instant::now() > end {
+                        break;
+                    }
+                }
+            }
+        }
+        let late = workload.unfinished(&history);
+        let mut seen: Vec<_> =
+            late.map(|job| format!("L1: has not ended in time: {}", history.shown(&sim, job))).collect();
+        // What follows the end of the last job: clean-up, folded counts, times to live.
+        // The time of a clock that was set back goes a tenth slower.
+        tokio::time::sleep(if clock_is_set { CLEAN_UP * 2 } else { CLEAN_UP }).await;
+        let before = hosts::writes(&sim);
+        tokio::time::sleep(REST).await;
+        let writes = hosts::writes(&sim);
+        if writes != before {
+            seen.push(format!("S7: {} writes of the host at rest", writes - before));
+        }
+        let (found, passes) = hosts.end();
+        seen.extend(found);
+        seen.extend(invariants.found());
+        seen.extend(invariants.lost_successes(&sim));
+        seen.extend(invariants.at_the_end(&sim));
+        seen.extend(deliveries.and_then(|deliveries| deliveries.unserved(&sim)));
+        if faulty.is_zero() {
+            seen.extend(workload.over_budget(&sim));
+        }
+        let of_hosts = sim.requests().into_iter().filter(|request| is_host(&request.actor));
+        let line =
+            |r: sim::RequestRecord| format!("{} {} {} {}/{} {}", r.at, r.actor, r.what(), r.namespace, r.name, r.code);
+        let trace = of_hosts.map(line).collect();
+        let unknown = invariants.unknown_successes(&sim);
+        let quiet = || workload.quiet().filter(|job| !unknown.contains(job.name()));
+        let ends = quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();
+        seen.extend(quiet().filter_map(|job| history.known(job).wrong_outcome(job)));
+        let mut happened = tally.counts();
+        happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
+        let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));
+        (Run { violations: seen, log_hash, trace, crashes, writes, happened, passes }, ends)
+    }
+}

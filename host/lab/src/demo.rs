@@ -1,0 +1,302 @@
+//! `troupe demo`: jobs from submit to their end on an embedded cluster, with the real host, plugins and client.
+
+mod manifest;
+mod timeline;
+
+use crate::campaign;
+use anyhow::{Context, bail};
+use decide::{Snapshot, decide};
+use sandbox::{Plugins, Seam};
+use serde_json::Value;
+use sim::{RequestRecord, Sim};
+use std::path::PathBuf;
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
+use timeline::{HOST, Timeline, USER, phase};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use troupe::{
+    admin::telemetry,
+    clock::Clock,
+    control::{
+        operator::{Operator, Options},
+        reconcile::Context as HostContext,
+    },
+    job_key::JobKey,
+};
+
+/// What runs when no manifest is named.
+const EXAMPLES: [(&str, &str); 2] = [
+    ("deploy/examples/paddlejob.yaml", include_str!("../../../deploy/examples/paddlejob.yaml")),
+    ("deploy/examples/mpijob.yaml", include_str!("../../../deploy/examples/mpijob.yaml")),
+];
+
+/// How often lines are printed.
+const TICK: Duration = Duration::from_millis(40);
+
+/// The demo ends when nothing was asked of the API for this long after the last job ended.
+const REST: Duration = Duration::from_millis(400);
+
+/// What is shown.
+#[derive(Debug)]
+pub struct Demo {
+    /// Files with manifests of jobs; without any, an example of each built-in framework.
+    pub manifests: Vec<PathBuf>,
+    /// Print what pods are given.
+    pub explain: bool,
+    /// How long to wait for the end of all jobs.
+    pub patience: Duration,
+}
+
+/// Runs jobs from submit to their end and prints what happens. Success if every job has ended well.
+///
+/// # Errors
+/// A manifest cannot be read, or the embedded API server refuses it.
+pub fn demo(args: &Demo) -> anyhow::Result<ExitCode> {
+    telemetry::start(false, "error");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(show(args))
+}
+
+struct Shown {
+    sim: Sim,
+    host: Arc<HostContext>,
+    jobs: Vec<Value>,
+    timeline: Timeline,
+    waiting: BTreeMap<JobKey, String>,
+}
+
+async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
+    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?);
+    let kinds = campaign::kinds(&plugins);
+    let life =
+        sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
+    let base = Clock::system().now();
+    let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
+    let _running = sim.start();
+    let options = Options::alone(Clock::starting_at(base), [7; 32]);
+    let mut operator = Operator::new(sim.client(HOST), plugins, options);
+    let host = operator.context();
+    let jobs = read(args, &host)?;
+    let names: Vec<_> = host.stores().layout().kinds().iter().map(|served| served.kind.kind.clone()).collect();
+    let timeline = Timeline::of(&sim, &names);
+    tokio::spawn(async move { operator.run(std::future::pending()).await });
+
+    let mut shown = Shown { sim, host, jobs, timeline, waiting: BTreeMap::new() };
+    shown.submit().await?;
+    let ended = shown.follow(args.patience).await;
+    if args.explain {
+        shown.explain();
+    }
+    shown.summary();
+    Ok(shown.verdict(ended))
+}
+
+fn read(args: &Demo, host: &HostContext) -> anyhow::Result<Vec<Value>> {
+    let layout = host.stores().layout();
+    let served = layout.kinds();
+    let read = if args.manifests.is_empty() {
+        EXAMPLES.iter().map(|(file, text)| manifest::parse(file, text, served)).collect::<Result<Vec<_>, _>>()
+    } else {
+        args.manifests.iter().map(|path| manifest::read(path, served)).collect()
+    };
+    Ok(read?.into_iter().flatten().collect())
+}
+
+impl Shown {
+    async fn submit(&self) -> anyhow::Result<()> {
+        let client = self.sim.client(USER);
+        for job in &self.jobs {
+            let Some(key) = self.key(job) else { continue };
+            let layout = self.host.stores().layout();
+            let Some(served) = layout.kinds().get(key.kind) else { continue };
+            let resource = troupe::api::resource::Resource::from(&*served.kind);
+            let body = serde_json::to_vec(job).context("a job as JSON")?;
+            let request = resource.requests(Some(&key.namespace)).create(&kube::api::PostParams::default(), body)?;
+            let submitted: Result<Value, _> = client.request(request).await;
+            if let Err(error) = submitted {
+                bail!("{}/{}: {error}", served.kind.plural, key.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints until every job has ended and everything is at rest; false when patience ran out first.
+    async fn follow(&mut self, patience: Duration) -> bool {
+        let start = Instant::now();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked = (0, Instant::now());
+        loop {
+            tick.tick().await;
+            self.note_waiting();
+            self.timeline.print();
+            if self.sim.asked(HOST) != asked.0 {
+                asked = (self.sim.asked(HOST), Instant::now());
+            }
+            if self.jobs.iter().all(|job| self.end_of(job).is_some()) && asked.1.elapsed() > REST {
+                return true;
+            }
+            if start.elapsed() > patience {
+                return false;
+            }
+        }
+    }
+
+    fn note_waiting(&mut self) {
+        let passes = self.host.passes().fresh();
+        // A later pass over the same job takes the place of the one before.
+        let last: BTreeMap<_, _> =
+            passes.iter().filter_map(|pass| Some((self.key_of(&pass.snapshot)?, pass))).collect();
+        for (key, pass) in last {
+            let decision = decide(&pass.snapshot, &pass.answer);
+            let waiting = decision.waiting.first().map(ToString::to_string).unwrap_or_default();
+            if self.waiting.insert(key.clone(), waiting.clone()).as_ref() != Some(&waiting) && !waiting.is_empty() {
+                self.timeline.note(self.sim.now(), "waiting", format!("{}: {waiting}", key.name));
+            }
+        }
+    }
+
+    fn key(&self, job: &Value) -> Option<JobKey> {
+        let kind =
+            self.host.stores().layout().kinds().iter().position(|served| job["kind"] == served.kind.kind.as_str())?;
+        let text = |field: &str| Some(job["metadata"][field].as_str()?.to_owned());
+        Some(JobKey { kind, namespace: text("namespace")?, name: text("name")? })
+    }
+
+    fn key_of(&self, snapshot: &Snapshot) -> Option<JobKey> {
+        let layout = self.host.stores().layout();
+        let kind = layout.kinds().iter().position(|served| served.kind.is_same(&snapshot.kind))?;
+        Some(JobKey { kind, namespace: snapshot.job.namespace.clone(), name: snapshot.job.name.clone() })
+    }
+
+    fn status(&self, job: &Value) -> Value {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text(&job["apiVersion"]), text(&job["kind"]));
+        let (namespace, name) = (text(&job["metadata"]["namespace"]), text(&job["metadata"]["name"]));
+        self.sim.get(&api_version, &kind, &namespace, &name).map(|mut job| job["status"].take()).unwrap_or_default()
+    }
+
+    /// How a job ended: None while it goes on, else why it failed if it did.
+    fn end_of(&self, job: &Value) -> Option<Result<(), String>> {
+        let status = self.status(job);
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let trouble = conditions.iter().find(|c| c["type"] == "Rejected" || c["type"] == "PluginFaulted");
+        if let Some(trouble) = trouble {
+            return Some(Err(trouble["message"].as_str().unwrap_or_default().to_owned()));
+        }
+        match status["troupe"]["finished"]["outcome"].as_str()? {
+            "succeeded" => Some(Ok(())),
+            _ => {
+                let why = conditions.iter().rfind(|c| c["status"] == "True").and_then(|c| c["message"].as_str());
+                Some(Err(why.map_or_else(|| self.failed_pod(job), ToOwned::to_owned)))
+            }
+        }
+    }
+
+    fn failed_pod(&self, job: &Value) -> String {
+        let namespace = job["metadata"]["namespace"].as_str().unwrap_or_default();
+        let failed = self.sim.list("v1", "Pod", namespace).into_iter().find(|pod| pod["status"]["phase"] == "Failed");
+        let Some(pod) = failed else { return "a pod failed".into() };
+        let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+        format!(
+            "pod {} failed with exit code {}",
+            pod["metadata"]["name"].as_str().unwrap_or_default(),
+            ended["exitCode"]
+        )
+    }
+
+    fn verdict(&self, ended: bool) -> ExitCode {
+        let mut code = ExitCode::SUCCESS;
+        for job in &self.jobs {
+            let name = job["metadata"]["name"].as_str().unwrap_or_default();
+            match self.end_of(job) {
+                Some(Ok(())) => continue,
+                Some(Err(why)) => eprintln!("{name} failed: {why}"),
+                None if ended => continue,
+                None => {
+                    let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned()).unwrap_or_default();
+                    eprintln!("{name} has not ended: {}; waiting for {waiting:?}", phase(&self.status(job)));
+                }
+            }
+            code = ExitCode::FAILURE;
+        }
+        code
+    }
+
+    /// What pods were given: the environment of first containers, ConfigMaps.
+    fn explain(&self) {
+        for job in &self.jobs {
+            let Some(key) = self.key(job) else { continue };
+            println!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name);
+            let last =
+                self.host.passes().latest(None).filter(|pass| self.key_of(&pass.snapshot).as_ref() == Some(&key));
+            for request in last.last().iter().flat_map(|pass| plan_of(&pass.answer)) {
+                println!("{request}");
+            }
+            for map in self.sim.list("v1", "ConfigMap", &key.namespace) {
+                let name = map["metadata"]["name"].as_str().unwrap_or_default();
+                if !name.starts_with(&key.name) {
+                    continue;
+                }
+                println!("  configmap/{name}");
+                for (entry, text) in map["data"].as_object().into_iter().flatten() {
+                    for (number, line) in text.as_str().unwrap_or_default().lines().enumerate() {
+                        println!("    {}{line}", if number == 0 { format!("{entry}=") } else { "  ".into() });
+                    }
+                }
+            }
+        }
+    }
+
+    fn summary(&self) {
+        let requests = self.sim.requests_of(HOST);
+        println!(
+            "\n{:<16}{:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
+            "JOB", "KIND", "PHASE", "PODS", "CREATE", "STATUS", "PATCH", "DELETE", "EVENT"
+        );
+        for job in &self.jobs {
+            let (name, kind) =
+                (job["metadata"]["name"].as_str().unwrap_or_default(), job["kind"].as_str().unwrap_or_default());
+            let mine: Vec<_> =
+                requests.iter().filter(|request| request.name.starts_with(name) && request.is_write()).collect();
+            let count = |is: &dyn Fn(&RequestRecord) -> bool| mine.iter().filter(|request| is(request)).count();
+            println!(
+                "{name:<16}{kind:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
+                phase(&self.status(job)),
+                count(&|r| r.verb == "create" && r.resource == "pods"),
+                count(&|r| r.verb == "create" && r.resource != "events"),
+                count(&|r| r.subresource == "status"),
+                count(&|r| r.verb == "patch" && r.subresource.is_empty()),
+                count(&|r| r.verb == "delete"),
+                count(&|r| r.resource == "events"),
+            );
+        }
+        println!("\n{:<12}{:<12}{:>8}{:>12}", "PLUGIN", "FUNCTION", "CALLS", "MEDIAN");
+        for (plugin, function, stats) in self.host.plugins().calls() {
+            println!("{plugin:<12}{function:<12}{:>8}{:>9} us", stats.count, stats.median().as_micros());
+        }
+        let reads = requests.iter().filter(|request| !request.is_write() && request.verb == "get").count();
+        println!("\nreads after the first lists: {reads}");
+    }
+}
+
+fn plan_of(answer: &decide::plan::Answer) -> Vec<String> {
+    let decide::plan::Answer::Judged { plan, .. } = answer else { return vec![] };
+    let mut lines = Vec::new();
+    for role in &plan.roles {
+        lines.push(format!("  role {} x{}", role.name, role.replicas));
+        let first = role.template.pointer("/spec/containers/0");
+        for env in first.and_then(|first| first["env"].as_array()).into_iter().flatten() {
+            let name = env["name"].as_str().unwrap_or_default();
+            let per_replica = role.env.iter().find(|entry| entry.name == name);
+            let value = match (per_replica, env["value"].as_str()) {
+                (Some(entry), _) => {
+                    format!("{} (replica 0)", decide::names::expand(&entry.value, "", Some("its pod's name"), 0))
+                }
+                (None, Some(value)) => value.to_owned(),
+                (None, None) => env["valueFrom"].to_string(),
+            };
+            lines.push(format!("    {name}={value}"));
+        }
+    }
+    lines
+}

@@ -1,0 +1,47 @@
+//! Manifests of jobs: read, and what is wrong with one said by file, place and what would be right.
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::Path;
+use troupe::observe::layout::Served;
+
+/// The jobs in a file, each with the kind that serves it.
+pub(super) fn read(path: &Path, served: &[Served]) -> anyhow::Result<Vec<Value>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse(&path.display().to_string(), &text, served)
+}
+
+/// The jobs in a text; `file` is what it is called in errors.
+pub(super) fn parse(file: &str, text: &str, served: &[Served]) -> anyhow::Result<Vec<Value>> {
+    let mut jobs = Vec::new();
+    for (number, document) in serde_norway::Deserializer::from_str(text).enumerate() {
+        let document = Value::deserialize(document).with_context(|| file.to_owned())?;
+        if !document.is_null() {
+            jobs.push(job(document, served).with_context(|| format!("{file}: document {}", number + 1))?);
+        }
+    }
+    if jobs.is_empty() {
+        bail!("{file}: there is no job in it");
+    }
+    Ok(jobs)
+}
+
+fn job(mut document: Value, served: &[Served]) -> anyhow::Result<Value> {
+    let field = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (field("apiVersion"), field("kind"));
+    if !served.iter().any(|served| served.kind.kind == kind && served.kind.api_version() == api_version) {
+        let known: Vec<_> = served.iter().map(|s| format!("{} {}", s.kind.api_version(), s.kind.kind)).collect();
+        bail!(
+            "apiVersion {api_version:?} and kind {kind:?} are not served; one of these would be: {}",
+            known.join(", ")
+        );
+    }
+    if document["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+        bail!("metadata.name: is required");
+    }
+    if document["metadata"]["namespace"].is_null() {
+        document["metadata"]["namespace"] = json!("default");
+    }
+    Ok(document)
+}

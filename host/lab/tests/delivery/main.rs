@@ -1,0 +1,198 @@
+//! The delivery as a part of a whole host, on a simulated cluster in virtual time.
+
+mod candidates;
+mod failures;
+mod kinds;
+mod refused;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use decide::grants::Grants;
+use futures::{FutureExt, future::BoxFuture};
+use http::Request;
+use kube::client::Body;
+use lab::campaign::{self, another};
+use sandbox::{Plugins, source};
+use serde_json::{Value, json};
+use sim::{Kind, Running, Sim};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tower::layer::{layer_fn, util::Identity};
+use troupe::{
+    clock::Clock,
+    control::{
+        operator::{Operator, Options},
+        reconcile::Context,
+    },
+};
+
+const NAMESPACE: &str = "troupe-system";
+const API: &str = "troupe.dev/v1alpha1";
+const JOBS: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");
+
+/// Virtual time in which whatever a test waits for has to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The plugins that come with the host, compiled once.
+fn built_in() -> Plugins {
+    static LOADED: LazyLock<Arc<Plugins>> = LazyLock::new(|| campaign::plugins().unwrap());
+    LOADED.fork()
+}
+
+/// What the plugin of a framework asks for.
+fn grants(framework: &str) -> Grants {
+    let frameworks = built_in().frameworks();
+    let (descriptor, _) = frameworks.into_iter().find(|(descriptor, _)| descriptor.name == framework).unwrap();
+    Grants::wanted_by(&descriptor)
+}
+
+/// A Plugin that comes from the ConfigMap of its name.
+fn plugin(name: &str, grants: &Grants) -> Value {
+    let spec = json!({ "source": { "configMap": { "name": name } }, "grants": grants });
+    json!({ "apiVersion": API, "kind": "Plugin", "metadata": { "name": name }, "spec": spec })
+}
+
+fn map(name: &str, wasm: &[u8]) -> Value {
+    let metadata = json!({ "name": name, "namespace": NAMESPACE });
+    let data = json!({ source::KEY: STANDARD.encode(wasm) });
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data })
+}
+
+fn job(name: &str) -> Value {
+    let template = json!({ "spec": { "containers": [{ "name": "main", "image": "example.com/train:1" }] } });
+    json!({
+        "apiVersion": JOBS.0, "kind": JOBS.1,
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": { "worker": { "replicas": 1, "template": template } },
+    })
+}
+
+/// What comes before a request.
+type Meddling = BoxFuture<'static, ()>;
+
+/// A cluster and a host in it.
+struct Stage {
+    sim: Sim,
+    context: Arc<Context>,
+    host: JoinHandle<()>,
+    _running: Running,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.host.abort();
+    }
+}
+
+impl Stage {
+    /// The cluster has these objects before the host starts.
+    fn with(objects: Vec<Value>) -> Self {
+        Self::through(objects, &Identity::new())
+    }
+
+    /// The same; the host's requests pass `before`, which may panic or take its time.
+    fn meddled(
+        objects: Vec<Value>,
+        before: impl Fn(&Request<Body>) -> Meddling + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let meddle = layer_fn(move |server: sim::Server| {
+            let before = before.clone();
+            tower::service_fn(move |request: Request<Body>| {
+                let (first, mut server) = (before(&request), server.clone());
+                async move {
+                    first.await;
+                    tower::Service::call(&mut server, request).await
+                }
+            })
+        });
+        Self::through(objects, &meddle)
+    }
+
+    fn through<L, B>(objects: Vec<Value>, layer: &L) -> Self
+    where
+        L: tower::Layer<sim::Server>,
+        L::Service: tower::Service<Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<Body>>>::Future: Send,
+        <L::Service as tower::Service<Request<Body>>>::Error: Into<tower::BoxError>,
+        B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        let plugins = Arc::new(built_in());
+        let mut kinds = campaign::kinds(&plugins);
+        kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
+        kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
+        let sim = Sim::new(sim::Options { kinds, ..sim::Options::default() });
+        let running = sim.start();
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
+        std::iter::once(namespace).chain(objects).for_each(|object| drop(sim.create(object)));
+        let delivery =
+            troupe::delivery::Options { namespace: Some(NAMESPACE.to_owned()), ..troupe::delivery::Options::default() };
+        let options = Options { delivery: Some(delivery), ..Options::alone(Clock::starting_at(sim.now()), [7; 32]) };
+        let mut operator = Operator::new(sim.client_through("troupe", layer), plugins, options);
+        let context = operator.context();
+        let host = tokio::spawn(async move {
+            let _ended = operator.run(std::future::pending()).await;
+        });
+        Self { sim, context, host, _running: running }
+    }
+
+    /// What `seen` finds, once it finds something.
+    async fn until<T>(&self, what: &str, seen: impl Fn(&Self) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = seen(self) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "waited for {what}; Plugins: {:#?}", self.sim.list(API, "Plugin", ""));
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn plugin(&self, name: &str) -> Value {
+        self.sim.get(API, "Plugin", "", name).unwrap_or_default()
+    }
+
+    /// Waits until a condition of the Plugin has this reason.
+    async fn is(&self, plugin: &str, kind: &str, reason: &str) -> Value {
+        self.until(&format!("{kind} of {plugin} to be {reason}"), |stage| {
+            let plugin = stage.plugin(plugin);
+            let found = condition(&plugin, kind)?.1 == reason;
+            found.then_some(plugin)
+        })
+        .await
+    }
+
+    async fn serves(&self, plugin: &str, wasm: &[u8]) {
+        let digest = source::digest(wasm);
+        self.until(&format!("{plugin} to be served by {digest}"), |stage| {
+            (stage.plugin(plugin)["status"]["digest"] == digest.as_str()).then_some(())
+        })
+        .await;
+    }
+
+    /// The digest that plans the job and has it Running.
+    async fn planner(&self, job: &str) -> String {
+        self.until(&format!("{job} to run"), |stage| {
+            let job = stage.sim.get(JOBS.0, JOBS.1, "default", job)?;
+            (job["status"]["phase"] == "Running")
+                .then(|| job["status"]["troupe"]["digest"].as_str().map(str::to_owned))?
+        })
+        .await
+    }
+
+    fn restarts(&self) -> Vec<(&'static str, u64)> {
+        self.context.restarts().read()
+    }
+}
+
+/// Status and reason.
+fn condition(plugin: &Value, kind: &str) -> Option<(String, String)> {
+    let conditions = plugin["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|condition| condition["type"] == kind)?;
+    Some((found["status"].as_str()?.to_owned(), found["reason"].as_str()?.to_owned()))
+}

@@ -1,0 +1,50 @@
+//! What content of a registry is called by: its SHA-256.
+
+use sandbox::source;
+use std::fmt;
+
+/// A SHA-256, written `sha256:` and 64 hex digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(source::digest(bytes))
+    }
+
+    /// The digest that is written so; none if it is of another algorithm or no digest at all.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix("sha256:")?;
+        let sound = hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        sound.then(|| Self(hex.to_owned()))
+    }
+
+    /// Its 64 hex digits.
+    #[must_use]
+    pub fn hex(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_lower_case_sha256_is_a_digest() {
+        let digest = Digest::of(b"wasm");
+        assert_eq!(Digest::parse(&digest.to_string()), Some(digest.clone()));
+        for wrong in ["", "sha256:", &digest.to_string()[..70], &digest.to_string().to_uppercase(), "sha512:00"] {
+            assert_eq!(Digest::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The host's types to those that are generated from the contract, and in `convert/answer.rs` back. Nothing else names
+//! the generated ones.
+
+use super::{
+    guest::Guest,
+    limits::Limits,
+    observe::{self, Facts, Row},
+};
+use decide::{
+    Outlook, Snapshot, names,
+    plan::{self, Objection},
+    snapshot,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use wasmtime::{
+    Store,
+    component::{Component, InstancePre},
+};
+
+mod answer;
+
+/// What a plugin exports, as the package in `wit` names it.
+pub(super) const CONTRACT: &str = "troupe:framework/framework@0.1.0";
+
+/// Its name without a version.
+pub(super) const INTERFACE: &str = "troupe:framework/framework@";
+
+/// How the versions begin that this host can ask.
+pub(super) const TRACK: &str = "troupe:framework/framework@0.1.";
+
+mod bindings {
+    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+    wasmtime::component::bindgen!({ path: "../../wit", world: "plugin" });
+}
+
+use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
+
+/// Why a function gave no answer.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It did not return.
+    Trap(wasmtime::Error),
+    /// The user's mistake.
+    Rejected(plan::Rejection),
+    /// Its own fault, by its own words.
+    Internal(String),
+    /// What it returned cannot be used.
+    Unacceptable(String),
+    /// What it returned is larger than allowed.
+    TooLarge(String),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Self {
+        Self::Unacceptable(message)
+    }
+}
+
+impl From<Objection> for Stop {
+    fn from(objection: Objection) -> Self {
+        match objection {
+            Objection::Job(rejection) => Self::Rejected(rejection),
+            Objection::Plugin(message) => Self::Unacceptable(message),
+        }
+    }
+}
+
+/// The job as a plugin is shown it.
+#[derive(Debug)]
+pub(super) struct JobInput {
+    view: wit::JobView,
+}
+
+/// One instant as a plugin is shown it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    view: wit::Observation,
+    /// Of the whole plan, whether they have pods or not.
+    replicas: u64,
+}
+
+/// A component whose exports are those of the contract.
+#[derive(Clone)]
+pub(super) struct Exports(bindings::PluginPre<Guest>);
+
+/// An instance, for one pass.
+pub(super) struct Live(bindings::Plugin);
+
+impl JobInput {
+    pub(super) fn new(snapshot: &Snapshot, config: &str) -> Self {
+        let (kind, job) = (&snapshot.kind, &snapshot.job);
+        let pairs = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let view = wit::JobView {
+            kind: kind.kind.clone(),
+            namespace: job.namespace.clone(),
+            name: job.name.clone(),
+            uid: job.uid.clone(),
+            generation: u64::try_from(job.generation).unwrap_or_default(),
+            created: milliseconds(job.created),
+            labels: pairs(&job.labels),
+            annotations: pairs(&job.annotations),
+            spec: text(&job.spec),
+            config: config.to_owned(),
+            host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
+        };
+        Self { view }
+    }
+
+    /// The hash of exactly what the plugin with this digest is shown.
+    pub(super) fn key(&self, plugin: &str) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let mut part = |text: &str| {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        };
+        let job = &self.view;
+        for text in [plugin, &job.kind, &job.namespace, &job.name, &job.uid, &job.spec, &job.config] {
+            part(text);
+        }
+        part(&job.generation.to_string());
+        part(&job.created.to_string());
+        part(&job.host_ports.unwrap_or_default().to_string());
+        for pairs in [&job.labels, &job.annotations] {
+            part(&pairs.len().to_string());
+            for (name, value) in pairs {
+                part(name);
+                part(value);
+            }
+        }
+        hash.finalize().into()
+    }
+
+    /// Its spec as JSON, in bytes.
+    pub(super) fn spec_bytes(&self) -> usize {
+        self.view.spec.len()
+    }
+
+    /// About its size in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let view = &self.view;
+        let pairs = view.labels.iter().chain(&view.annotations).map(|(name, value)| name.len() + value.len());
+        512 + view.spec.len() + view.config.len() + pairs.sum::<usize>()
+    }
+
+    /// `namespace/name`, for the log.
+    pub(super) fn subject(&self) -> String {
+        format!("{}/{}", self.view.namespace, self.view.name)
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.view.namespace
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.view.uid
+    }
+
+    /// What a plan refers to. Read anew for each plan: kept, it would take many times as much as its text.
+    fn spec(&self) -> Value {
+        serde_json::from_str(&self.view.spec).expect("it was written from a value")
+    }
+}
+
+impl Seen {
+    pub(super) fn new(snapshot: &Snapshot, plan: &plan::Plan) -> Self {
+        let rows = observe::rows(snapshot, plan);
+        let child = |child: &snapshot::Child| wit::ChildView {
+            key: names::key_of_child(plan, &snapshot.job.name, child).map(str::to_owned),
+            kind: child.kind.clone(),
+            name: child.name.clone(),
+            uid: child.uid.clone(),
+            terminating: child.terminating,
+            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect(),
+        };
+        let view = wit::Observation {
+            now: milliseconds(snapshot.now),
+            pods: rows.iter().map(|row| pod(row, plan)).collect(),
+            children: snapshot.children.iter().map(|one| child(one)).collect(),
+            roles: observe::facts(snapshot, plan, &rows).map(role_facts).collect(),
+            previous_status: text(&observe::previous_status(&snapshot.job.status)),
+        };
+        Self { view, replicas: plan.roles.iter().map(|role| u64::from(role.replicas)).sum() }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.view.now
+    }
+
+    pub(super) fn pods(&self) -> u64 {
+        self.view.pods.len() as u64
+    }
+
+    /// About its size in memory; a replica that has no pod yet counts as much as a short one.
+    pub(super) fn bytes(&self) -> usize {
+        const OF_REPLICA: u64 = 64;
+        let words =
+            |pod: &wit::PodRow| pod.name.len() + pod.message.len() + pod.containers.iter().map(ended).sum::<usize>();
+        let pods = self.view.pods.iter().map(words).sum::<usize>();
+        let fields = self.view.children.iter().flat_map(|child| &child.fields).map(|(_, json)| json.len());
+        let replicas = usize::try_from(OF_REPLICA * self.replicas.max(self.pods())).unwrap_or(usize::MAX);
+        replicas.saturating_add(pods + fields.sum::<usize>() + self.view.previous_status.len())
+    }
+}
+
+/// How much a container has to say of its end.
+fn ended(container: &wit::ContainerRow) -> usize {
+    match &container.state {
+        wit::ContainerState::Terminated(ended) => ended.message.len(),
+        wit::ContainerState::Waiting((reason, message)) => reason.len() + message.len(),
+        wit::ContainerState::Running(_) | wit::ContainerState::Unknown => 0,
+    }
+}
+
+fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
+    wit::RoleFacts { role: facts.role.to_owned(), succeeded: facts.succeeded, lost: facts.lost }
+}
+
+fn pod(row: &Row<'_>, plan: &plan::Plan) -> wit::PodRow {
+    let pod = row.pod;
+    wit::PodRow {
+        role: plan.roles[row.role].name.clone(),
+        index: row.index,
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        phase: match pod.phase {
+            snapshot::PodPhase::Pending => wit::PodPhase::Pending,
+            snapshot::PodPhase::Running => wit::PodPhase::Running,
+            snapshot::PodPhase::Succeeded => wit::PodPhase::Succeeded,
+            snapshot::PodPhase::Failed => wit::PodPhase::Failed,
+            snapshot::PodPhase::Unknown => wit::PodPhase::Unknown,
+        },
+        reason: pod.reason.clone(),
+        message: pod.message.clone(),
+        ready: pod.ready,
+        terminating: pod.terminating,
+        ips: pod.ips.clone(),
+        node: pod.node.clone(),
+        created: milliseconds(pod.created),
+        containers: pod.containers.iter().map(container).collect(),
+    }
+}
+
+fn container(status: &snapshot::ContainerStatus) -> wit::ContainerRow {
+    let state = match &status.state {
+        snapshot::ContainerState::Unknown => wit::ContainerState::Unknown,
+        snapshot::ContainerState::Waiting { reason, message } => {
+            wit::ContainerState::Waiting((reason.clone(), message.clone()))
+        }
+        snapshot::ContainerState::Running { since } => wit::ContainerState::Running(milliseconds(*since)),
+        snapshot::ContainerState::Terminated { exit_code, reason, message, at } => {
+            wit::ContainerState::Terminated(wit::Ended {
+                exit_code: *exit_code,
+                reason: reason.clone(),
+                message: message.clone(),
+                at: milliseconds(*at),
+            })
+        }
+    };
+    wit::ContainerRow {
+        name: status.name.clone(),
+        init: status.init,
+        ready: status.ready,
+        restarts: status.restarts,
+        state,
+    }
+}
+
+/// JSON as text, without the detour by its `Display`.
+fn text(json: &Value) -> String {
+    serde_json::to_string(json).expect("its keys are text")
+}
+
+fn milliseconds(at: jiff::Timestamp) -> u64 {
+    u64::try_from(at.as_millisecond()).unwrap_or_default()
+}
+
+impl Exports {
+    /// # Errors
+    /// An export is missing or has another type than in the contract.
+    pub(super) fn new(component: InstancePre<Guest>) -> wasmtime::Result<Self> {
+        bindings::PluginPre::new(component).map(Self)
+    }
+
+    /// What was compiled.
+    pub(super) fn component(&self) -> &Component {
+        self.0.instance_pre().component()
+    }
+
+    pub(super) fn instantiate(&self, store: &mut Store<Guest>) -> Result<Live, Stop> {
+        self.0.instantiate(store).map(Live).map_err(Stop::Trap)
+    }
+}
+
+impl Live {
+    fn functions(&self) -> &Functions {
+        self.0.troupe_framework_framework()
+    }
+
+    pub(super) fn describe(&self, store: &mut Store<Guest>, limits: &Limits) -> Result<plan::Descriptor, Stop> {
+        let said = self.functions().call_describe(store).map_err(Stop::Trap)?;
+        answer::descriptor(said, limits)
+    }
+
+    pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
+        let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
+        answer::job_plan(said, &job.spec(), limits)
+    }
+
+    pub(super) fn bind(
+        &self,
+        store: &mut Store<Guest>,
+        limits: &Limits,
+        (job, seen): (&JobInput, &Seen),
+        wanted: &[String],
+    ) -> Result<BTreeMap<String, Value>, Stop> {
+        let said = self.functions().call_bind(store, &job.view, &seen.view, wanted);
+        answer::bodies(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
+    }
+
+    pub(super) fn judge(
+        &self,
+        store: &mut Store<Guest>,
+        limits: &Limits,
+        outlook: &Outlook,
+    ) -> Result<plan::Verdict, Stop> {
+        let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
+        let said = self.functions().call_judge(store, &outlook);
+        answer::verdict(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
+    }
+}

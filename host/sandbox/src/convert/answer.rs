@@ -1,0 +1,337 @@
+//! What a plugin answered, in the host's own types. None of it is trusted: JSON is parsed and measured, texts that people
+//! will read are cleaned. What the plan says is checked by `decide::vet`.
+
+use super::{Stop, wit};
+use crate::{limits::Limits, log::clean};
+use decide::{
+    grants::Grants,
+    plan,
+    template::{Edit, edited},
+    weight,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A text for people is cut after so many bytes: the limit of an event's message.
+const LONGEST_TEXT: usize = 1024;
+
+/// So many field errors and events are passed on.
+const MOST: usize = 64;
+
+/// What all templates of a plan may take up that stand in the job's spec, in bytes of memory: a role with one costs the
+/// plugin nothing, and the host a copy.
+const MOST_REFERRED: usize = 32 << 20;
+
+/// A result whose error names the field that is wrong and what is wrong with it.
+type Checked<T> = Result<T, Stop>;
+
+pub(super) fn refusal(said: wit::Refusal) -> Stop {
+    match said {
+        wit::Refusal::Invalid(errors) => {
+            let errors = errors.into_iter().take(MOST).map(|error| plan::FieldError {
+                path: clean(&error.path, LONGEST_TEXT),
+                message: clean(&error.message, LONGEST_TEXT),
+            });
+            Stop::Rejected(plan::Rejection::Invalid(errors.collect()))
+        }
+        wit::Refusal::Unsupported(what) => Stop::Rejected(plan::Rejection::Unsupported(clean(&what, LONGEST_TEXT))),
+        wit::Refusal::Internal(what) => Stop::Internal(clean(&what, LONGEST_TEXT)),
+    }
+}
+
+/// The value in the text, which may have so many bytes.
+fn json(what: &str, text: &str, most: usize) -> Checked<Value> {
+    if text.len() > most {
+        return Err(Stop::TooLarge(format!("{what}: {} bytes are more than {most}", text.len())));
+    }
+    serde_json::from_str(text).map_err(|error| format!("{what}: {error}").into())
+}
+
+fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
+    let value = json(what, text, most)?;
+    if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object").into()) }
+}
+
+fn pointer(what: &str, text: String) -> Checked<String> {
+    match text.starts_with('/') {
+        true => Ok(text),
+        false => Err(format!("{what}: {text:?} is no JSON pointer to a field").into()),
+    }
+}
+
+fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
+    texts.into_iter().map(|text| pointer(what, text)).collect()
+}
+
+pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan::Descriptor> {
+    let kinds = said.kinds.into_iter().map(|kind| {
+        let what = |switch: &str| format!("{switch} switch of {}", kind.kind);
+        Ok(plan::JobKind {
+            suspend: kind.switches.suspend.map(|at| pointer(&what("suspend"), at)).transpose()?,
+            managed_by: kind.switches.managed_by.map(|at| pointer(&what("managed-by"), at)).transpose()?,
+            group: kind.group,
+            version: kind.version,
+            kind: kind.kind,
+            plural: kind.plural,
+            own_manager: kind.own_manager,
+            retired_finalizers: kind.retired_finalizers,
+            roles: kind.roles,
+        })
+    });
+    let children = said.children.into_iter().map(|child| {
+        if child.kind == "Secret" {
+            return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned().into());
+        }
+        Ok(plan::ChildKind {
+            keep: pointers(&format!("keep of {}", child.kind), child.keep)?,
+            api_version: child.api_version,
+            kind: child.kind,
+            plural: child.plural,
+            selector: child.selector,
+            optional: child.optional,
+        })
+    });
+    Ok(plan::Descriptor {
+        kinds: kinds.collect::<Checked<_>>()?,
+        children: children.collect::<Checked<_>>()?,
+        config_schema: json_object("config-schema", &said.config_schema, limits.body)?,
+        name: said.name,
+        version: said.version,
+        event_source: said.event_source,
+        event_reasons: said.event_reasons.into_iter().collect(),
+        asks: Grants::asked(&json_object("grants", &said.grants, limits.body)?)?,
+    })
+}
+
+pub(super) fn job_plan(said: wit::JobPlan, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
+    let referred = said.roles.iter().filter_map(|role| match &role.template {
+        wit::Template::Edited((at, _)) => spec.pointer(at),
+        wit::Template::Whole(_) => None,
+    });
+    let referred: usize = referred.map(weight::json).sum();
+    if referred > MOST_REFERRED {
+        let message = format!("its roles refer to {referred} bytes of templates, more than {MOST_REFERRED}");
+        return Err(Stop::TooLarge(message));
+    }
+    Ok(plan::Plan {
+        roles: said.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
+        objects: said.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
+        secrets: said.secrets.into_iter().map(secret).collect(),
+        host_ports: said.host_ports,
+        policy: plan::Policy {
+            clean_on_success: clean_rule(said.policy.clean_on_success),
+            clean_on_failure: clean_rule(said.policy.clean_on_failure),
+            clean_on_suspend: clean_rule(said.policy.clean_on_suspend),
+            ttl: said.policy.ttl.map(|ttl| match ttl {
+                wit::Ttl::AfterFinished(seconds) => plan::Ttl::AfterFinished(seconds),
+                wit::Ttl::AfterCreation(seconds) => plan::Ttl::AfterCreation(seconds),
+            }),
+        },
+        warnings: events(said.warnings),
+    })
+}
+
+fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
+    let what = |field: &str| format!("{field} of role {}", said.name);
+    let backing = match &said.backing {
+        wit::Backing::Pods => plan::Backing::Pods,
+        wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits.body)?),
+    };
+    let env = |entry: wit::EnvEntry| plan::EnvEntry {
+        container: entry.container,
+        name: entry.name,
+        value: text(entry.value),
+    };
+    let (template, template_at) = template(&what("template"), said.template, spec, limits)?;
+    Ok(plan::Role {
+        backing,
+        template,
+        template_at,
+        replicas: said.replicas,
+        pod_name: text(said.pod_name),
+        hostname: said.hostname.map(text),
+        subdomain: said.subdomain.map(text),
+        env: said.env.into_iter().map(env).collect(),
+        labels: said.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
+        fill: fill(&what("fill"), said.fill)?,
+        success: match said.success {
+            wit::Success::Final => plan::Success::Final,
+            wit::Success::Momentary => plan::Success::Momentary,
+        },
+        after: gates(&what("gate"), said.after)?,
+        name: said.name,
+    })
+}
+
+/// The template, and where the user's stands that it was made of.
+fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
+    let (at, edits) = match said {
+        wit::Template::Whole(json) => return Ok((json_object(what, &json, limits.body)?, None)),
+        wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
+    };
+    let edits = edits.into_iter().map(|edit| match edit {
+        wit::Edit::Set((at, value)) => Ok(Edit::Set(pointer(what, at)?, json(what, &value, limits.body)?)),
+        wit::Edit::Append((at, items)) => match json(what, &items, limits.body)? {
+            Value::Array(items) => Ok(Edit::Append(pointer(what, at)?, items)),
+            _ => Err(format!("{what}: what is appended at {at} is not a JSON array").into()),
+        },
+    });
+    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| objection.about(what))?;
+    Ok((template, Some(at)))
+}
+
+fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
+    let what = |field: &str| format!("{field} of object {}", said.key);
+    let body = match said.body {
+        wit::Body::Bound => plan::Body::Bound,
+        wit::Body::Fixed((body, texts)) => {
+            plan::Body::Fixed(json_object(&what("body"), &body, limits.body)?, fill(&what("text"), texts)?)
+        }
+    };
+    let upkeep = match said.upkeep {
+        wit::Upkeep::CreateOnly => plan::Upkeep::CreateOnly,
+        wit::Upkeep::Follow(at) => plan::Upkeep::Follow(pointers(&what("upkeep"), at)?),
+    };
+    let moment = |moment: wit::Moment| match moment {
+        wit::Moment::Suspended => plan::Moment::Suspended,
+        wit::Moment::Finished => plan::Moment::Finished,
+        wit::Moment::Cleaned => plan::Moment::Cleaned,
+        wit::Moment::ReplicaGone => plan::Moment::ReplicaGone,
+    };
+    Ok(plan::Object {
+        after: gates(&what("gate"), said.after)?,
+        body,
+        upkeep,
+        key: said.key,
+        api_version: said.api_version,
+        kind: said.kind,
+        name: text(said.name),
+        per_pod_of: said.per_pod_of,
+        remove_when: said.remove_when.into_iter().map(moment).collect(),
+    })
+}
+
+fn secret(said: wit::SecretRecipe) -> plan::SecretRecipe {
+    plan::SecretRecipe {
+        key: said.key,
+        name: text(said.name),
+        secret_type: said.secret_type,
+        labels: said.labels.into_iter().collect(),
+        private_key: said.private_key,
+        public_key: said.public_key,
+        algorithm: match said.algorithm {
+            wit::Algorithm::EcdsaP521 => plan::Algorithm::EcdsaP521,
+        },
+    }
+}
+
+fn text(said: wit::Text) -> plan::Text {
+    let piece = |piece: wit::Piece| match piece {
+        wit::Piece::Text(text) => plan::Piece::Fixed(text),
+        wit::Piece::Index(offset) => plan::Piece::Index(offset),
+        wit::Piece::JobName => plan::Piece::JobName,
+        wit::Piece::PodName => plan::Piece::PodName,
+        wit::Piece::PeerIp((role, index)) => plan::Piece::PeerIp(role, index),
+    };
+    plan::Text(said.into_iter().map(piece).collect())
+}
+
+fn fill(what: &str, said: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
+    said.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
+}
+
+fn gates(what: &str, said: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
+    let gate = |gate: wit::Gate| match gate {
+        wit::Gate::Pods(gate) => Ok(plan::Gate::Pods {
+            role: gate.role,
+            reached: match gate.reached {
+                wit::Reached::Exists => plan::Reached::Exists,
+                wit::Reached::Ip => plan::Reached::Ip,
+                wit::Reached::Running => plan::Reached::Running,
+                wit::Reached::Ready => plan::Reached::Ready,
+            },
+        }),
+        wit::Gate::Field(gate) => {
+            Ok(plan::Gate::Field { key: gate.key, at: pointer(what, gate.at)?, one_of: gate.one_of })
+        }
+    };
+    said.into_iter().map(gate).collect()
+}
+
+fn clean_rule(said: wit::Clean) -> plan::Clean {
+    match said {
+        wit::Clean::Keep => plan::Clean::Keep,
+        wit::Clean::Active => plan::Clean::Active,
+        wit::Clean::All => plan::Clean::All,
+    }
+}
+
+fn events(said: Vec<wit::Event>) -> Vec<plan::Event> {
+    let event = |event: wit::Event| plan::Event {
+        warning: event.warning,
+        reason: clean(&event.reason, 128),
+        message: clean(&event.message, LONGEST_TEXT),
+    };
+    said.into_iter().take(MOST).map(event).collect()
+}
+
+pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<BTreeMap<String, Value>> {
+    let mut bodies = BTreeMap::new();
+    for (key, body) in said.bodies {
+        if !wanted.contains(&key) {
+            return Err(format!("body of object {key}: it was not asked for").into());
+        }
+        let body = json_object(&format!("body of object {key}"), &body, limits.answer)?;
+        if bodies.insert(key.clone(), body).is_some() {
+            return Err(format!("body of object {key}: it stands twice").into());
+        }
+    }
+    Ok(bodies)
+}
+
+pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
+    let status = json_object("status", &said.status, limits.answer)?;
+    if status.get("troupe").is_some() {
+        return Err("status: the field troupe is the host's".to_owned().into());
+    }
+    Ok(plan::Verdict {
+        status,
+        headline: clean(&said.headline, 256),
+        outcome: match said.outcome {
+            wit::Outcome::Open => plan::Outcome::Open,
+            wit::Outcome::Succeeded => plan::Outcome::Succeeded,
+            wit::Outcome::Failed => plan::Outcome::Failed,
+        },
+        events: events(said.events),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_that_would_watch_secrets_is_refused() {
+        let child = |kind: &str| wit::ChildKind {
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: kind.to_lowercase() + "s",
+            selector: None,
+            keep: vec!["/data".into()],
+            optional: true,
+        };
+        let said = |kind: &str| wit::Descriptor {
+            name: "tales".into(),
+            version: "1.0.0".into(),
+            kinds: vec![],
+            children: vec![child(kind)],
+            config_schema: "{}".into(),
+            grants: "{}".into(),
+            event_source: "tales".into(),
+            event_reasons: vec![],
+        };
+        let Err(Stop::Unacceptable(refused)) = descriptor(said("Secret"), &Limits::default()) else { panic!() };
+        assert_eq!(refused, "child Secret: the host reads no Secrets; plan one by a recipe instead");
+        assert_eq!(descriptor(said("ConfigMap"), &Limits::default()).unwrap().children[0].kind, "ConfigMap");
+    }
+}

@@ -1,0 +1,184 @@
+//! Plans remembered under the hash of exactly what the plugin was shown, and what that was.
+
+use super::convert::JobInput;
+use decide::weight;
+use decide::{
+    ledger::HostPorts,
+    plan::{Plan, Rejection},
+    snapshot::Snapshot,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+/// What an entry takes beside its plan and what was shown: its places in the maps.
+const ENTRY: usize = 512;
+
+/// What a plan is remembered under.
+pub(super) type Key = [u8; 32];
+
+/// What is remembered: the user's mistake too, since it is as much a function of the input. A fault never is.
+pub(super) type Planned = Result<Arc<Plan>, Rejection>;
+
+/// What a plugin is shown of a job, and the hash of it.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) input: Arc<JobInput>,
+    pub(super) key: Key,
+}
+
+/// The least recently used is forgotten when the bytes run out.
+#[derive(Debug)]
+pub(super) struct Memo {
+    /// By the job's uid: what was shown of it last. Only of entries that are remembered.
+    shown: HashMap<String, LastShown>,
+    entries: HashMap<Key, Entry>,
+    by_use: BTreeMap<u64, Key>,
+    uses: u64,
+    bytes: usize,
+    limit: usize,
+}
+
+/// What was shown of a job, and of which version of it: the same uid and resource version mean the same object.
+#[derive(Debug)]
+struct LastShown {
+    resource_version: String,
+    /// Not from the job alone: the host believes those only that it gave.
+    host_ports: Option<HostPorts>,
+    digest: Arc<str>,
+    shown: Shown,
+}
+
+#[derive(Debug)]
+struct Entry {
+    planned: Planned,
+    bytes: usize,
+    used: u64,
+    uid: String,
+}
+
+impl Memo {
+    /// An empty one that holds about so many bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { shown: HashMap::new(), entries: HashMap::new(), by_use: BTreeMap::new(), uses: 0, bytes: 0, limit }
+    }
+
+    pub(super) fn get(&mut self, key: &Key) -> Option<Planned> {
+        let entry = self.entries.get_mut(key)?;
+        self.uses += 1;
+        self.by_use.remove(&entry.used);
+        self.by_use.insert(self.uses, *key);
+        entry.used = self.uses;
+        Some(entry.planned.clone())
+    }
+
+    /// What the plugin with this digest was shown of this very version of the job.
+    pub(super) fn shown(&self, snapshot: &Snapshot, digest: &str) -> Option<Shown> {
+        let (job, ports) = (&snapshot.job, snapshot.ledger.host_ports);
+        let last = self.shown.get(&job.uid)?;
+        let same = last.resource_version == job.resource_version && last.host_ports == ports && *last.digest == *digest;
+        (same && !job.resource_version.is_empty()).then(|| last.shown.clone())
+    }
+
+    /// Notes what is shown of this version of the job, once its plan is remembered.
+    pub(super) fn show(&mut self, snapshot: &Snapshot, digest: &Arc<str>, shown: &Shown) {
+        let job = &snapshot.job;
+        if let Some(entry) = self.entries.get_mut(&shown.key) {
+            entry.uid.clone_from(&job.uid);
+            let last = LastShown {
+                resource_version: job.resource_version.clone(),
+                host_ports: snapshot.ledger.host_ports,
+                digest: Arc::clone(digest),
+                shown: shown.clone(),
+            };
+            self.shown.insert(job.uid.clone(), last);
+        }
+    }
+
+    /// Remembers what the plugin said. `input` is the size of what it was shown, which may be remembered with it.
+    pub(super) fn put(&mut self, key: Key, planned: Planned, input: usize) {
+        let bytes = ENTRY + weight(&planned) + input;
+        self.forget(&key);
+        self.uses += 1;
+        self.bytes += bytes;
+        self.by_use.insert(self.uses, key);
+        self.entries.insert(key, Entry { planned, bytes, used: self.uses, uid: String::new() });
+        while self.bytes > self.limit {
+            let Some((_, oldest)) = self.by_use.pop_first() else { break };
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.by_use.remove(&entry.used);
+            self.bytes -= entry.bytes;
+            if self.shown.get(&entry.uid).is_some_and(|last| last.shown.key == *key) {
+                self.shown.remove(&entry.uid);
+            }
+        }
+    }
+}
+
+fn weight(planned: &Planned) -> usize {
+    match planned {
+        Ok(plan) => weight::plan(plan),
+        Err(rejection) => 512 + rejection.to_string().len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::testkit;
+
+    fn rejected(why: &str) -> Planned {
+        Err(Rejection::Unsupported(why.to_owned()))
+    }
+
+    #[test]
+    fn the_least_recently_used_is_forgotten() {
+        let one = ENTRY + weight(&rejected("a"));
+        let mut memo = Memo::new(2 * one);
+        memo.put([1; 32], rejected("a"), 0);
+        memo.put([2; 32], rejected("b"), 0);
+        assert_eq!(memo.get(&[1; 32]), Some(rejected("a")));
+        memo.put([3; 32], rejected("c"), 0);
+        assert_eq!((memo.get(&[1; 32]), memo.get(&[2; 32])), (Some(rejected("a")), None));
+        memo.put([3; 32], rejected("d"), 0);
+        assert_eq!((memo.get(&[3; 32]), memo.bytes, memo.by_use.len()), (Some(rejected("d")), 2 * one, 2));
+    }
+
+    // Stores make a new job each time one is observed.
+    #[test]
+    fn what_was_shown_is_known_again_by_the_version_of_the_job() {
+        let seen = |version: &str, ports: Option<u32>| {
+            let mut snapshot = testkit::snapshot(testkit::job("a", "uid"));
+            Arc::make_mut(&mut snapshot.job).resource_version = version.into();
+            snapshot.ledger.host_ports = ports.map(|first| HostPorts { first, count: 10 });
+            snapshot
+        };
+        let (mut memo, digest) = (Memo::new(10_000), Arc::from("one"));
+        let input = Arc::new(JobInput::new(&seen("1", None), "{}"));
+        let shown = Shown { key: input.key("one"), input };
+        memo.put(shown.key, rejected("a"), 0);
+        memo.show(&seen("1", None), &digest, &shown);
+        assert_eq!(memo.shown(&seen("1", None), "one").map(|shown| shown.key), Some(shown.key));
+        for (other, digest) in [
+            (seen("2", None), "one"),
+            (seen("1", Some(35_000)), "one"),
+            (seen("1", None), "two"),
+            (seen("", None), "one"),
+        ] {
+            assert!(memo.shown(&other, digest).is_none(), "{other:?} {digest}");
+        }
+    }
+
+    #[test]
+    fn what_is_larger_than_all_is_not_kept() {
+        let mut memo = Memo::new(10);
+        memo.put([1; 32], rejected("a"), 0);
+        assert_eq!((memo.get(&[1; 32]), memo.bytes), (None, 0));
+    }
+}

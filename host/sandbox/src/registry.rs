@@ -1,0 +1,469 @@
+//! The plugins that are loaded, and the two questions that the loop has for them.
+
+mod apart;
+mod loaded;
+mod repeat;
+
+use super::{
+    allowance::Allowances,
+    breaker::{BreakerState, Breakers, Case},
+    call::{Asked, Caller, NoPlan, Said},
+    compile::{LoadError, compile, reload},
+    compiler::{Compiled, Compiler},
+    convert::{Exports, JobInput, Seen},
+    description,
+    limits::Limits,
+    memo::{Memo, Planned, Shown},
+    seam::{Seam, Seat},
+    settings::{ConfigError, Settings, allowed, wanted},
+    source,
+    stats::CallStats,
+};
+use decide::{
+    Outlook, Snapshot,
+    grants::Grants,
+    plan::{Answer, Descriptor, Fault, JobKind, Objection, Plan},
+    snapshot::Job,
+};
+use futures::future::join_all;
+use jiff::Timestamp;
+use loaded::Loaded;
+use serde_json::{Value, json};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+/// Plans are remembered up to so many bytes: those of some hundred jobs, since one that is asked for again costs little.
+const REMEMBERED: usize = 16 << 20;
+
+/// Which plans are refused, and why.
+pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
+
+/// How plugins are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where calls run.
+    pub seam: Seam,
+    /// What one call may use up.
+    pub limits: Limits,
+    /// Which plans are refused.
+    pub vet: Vet,
+    /// Where what others made is compiled.
+    pub compiler: Compiler,
+}
+
+impl Options {
+    /// The usual limits and the host's own rules.
+    #[must_use]
+    pub fn new(seam: Seam) -> Self {
+        Self { seam, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
+    }
+}
+
+/// A component that is compiled and has described itself. Nobody asks it yet.
+#[derive(Clone)]
+pub struct Prepared {
+    /// SHA-256 of the component's bytes, in hex.
+    pub digest: String,
+    /// What it says of itself.
+    pub descriptor: Arc<Descriptor>,
+    exports: Exports,
+}
+
+/// The plugins that are loaded.
+pub struct Plugins {
+    caller: Arc<Caller>,
+    loaded: RwLock<Vec<Arc<Loaded>>>,
+    memo: Arc<Mutex<Memo>>,
+    breakers: Arc<Breakers>,
+    allowances: Arc<Allowances>,
+    /// What calls burn that no live job waits for.
+    aside: Arc<Allowances>,
+    compiler: Compiler,
+    vet: Vet,
+    seat: Seat,
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.loaded().iter().map(|plugin| &plugin.descriptor.name)).finish()
+    }
+}
+
+impl Plugins {
+    /// An engine without plugins.
+    ///
+    /// # Errors
+    /// This machine cannot run WebAssembly.
+    pub fn empty(options: Options) -> Result<Self, LoadError> {
+        let caller = Arc::new(Caller::new(options.limits)?);
+        if options.seam != Seam::Inline {
+            caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
+        }
+        let memo = Arc::new(Mutex::new(Memo::new(REMEMBERED)));
+        let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
+        let (loaded, seat) = (RwLock::default(), Seat::new(options.seam));
+        let Options { compiler, vet, .. } = options;
+        Ok(Self { caller, loaded, memo, breakers, allowances, aside, compiler, vet, seat })
+    }
+
+    /// The plugins that come with the host, with the usual limits.
+    ///
+    /// # Errors
+    /// One of them does not load.
+    pub fn builtin(seam: Seam) -> Result<Self, LoadError> {
+        let plugins = Self::empty(Options::new(seam))?;
+        for (name, wasm) in builtin::BUILTIN {
+            plugins.load(name, wasm)?;
+        }
+        Ok(plugins)
+    }
+
+    /// The plugins that come with the host, compiled side by side where the options say.
+    ///
+    /// # Errors
+    /// One of them does not load.
+    pub async fn builtin_with(options: Options) -> Result<Self, LoadError> {
+        let plugins = Self::empty(options)?;
+        let (engine, limits) = (plugins.caller.engine(), plugins.caller.limits());
+        let compiled = builtin::BUILTIN.iter().map(|(_, wasm)| plugins.compiler.bundled(engine, limits, wasm));
+        for (compiled, (name, _)) in join_all(compiled).await.into_iter().zip(builtin::BUILTIN) {
+            let (exports, digest) = compiled?;
+            plugins.add_new(name, &plugins.described(name, exports, digest)?)?;
+        }
+        Ok(plugins)
+    }
+
+    /// Compiles a component in this process and asks it what it is. `label` names it until it has said so. Blocks.
+    ///
+    /// # Errors
+    /// It is not a plugin.
+    fn prepare(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
+        let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
+        self.described(label, exports, digest)
+    }
+
+    /// The same for a component that others made: it is compiled where the options say.
+    ///
+    /// # Errors
+    /// It is not a plugin, or cannot be compiled within bounds.
+    pub async fn prepare_foreign(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
+        let (exports, digest) = self.compiler.foreign(self.caller.engine(), self.caller.limits(), wasm).await?;
+        self.described(label, exports, digest)
+    }
+
+    fn described(&self, label: &str, exports: Exports, digest: String) -> Result<Prepared, LoadError> {
+        let again = reload(self.caller.engine(), &exports)?;
+        let (limits, allowances) = (self.caller.limits(), &Allowances::default());
+        let asked = |exports| Asked { plugin: label, exports, limits, allowances };
+        let descriptor = self.caller.describe_twice(asked(&exports), asked(&again))?;
+        description::sound(&descriptor)
+            .map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
+        Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
+    }
+
+    /// Jobs can be planned by this digest from now on, with these settings; those it had before are replaced.
+    ///
+    /// # Errors
+    /// The plugin's schema does not allow the settings.
+    pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<(), ConfigError> {
+        let config = settings.config.clone().unwrap_or_else(|| json!({}));
+        allowed(&prepared.descriptor, &config)?;
+        let limits = self.limits_of(settings);
+        self.put(Loaded {
+            digest: prepared.digest.as_str().into(),
+            descriptor: Arc::clone(&prepared.descriptor),
+            grants: settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config)),
+            config: config.to_string(),
+            exports: prepared.exports.clone(),
+            share: self.seat.share(&prepared.descriptor.name, limits.concurrency),
+            limits,
+        });
+        Ok(())
+    }
+
+    /// The plugin with this digest may do, and use up, what these settings say, and keeps its config.
+    pub fn restrict(&self, digest: &str, settings: &Settings) {
+        let Ok(plugin) = self.by_digest(digest) else { return };
+        let limits = self.limits_of(settings);
+        let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
+        let share = self.seat.share(&plugin.descriptor.name, limits.concurrency);
+        self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
+    }
+
+    /// The plugin with this digest may do this, and nothing else, and keeps the rest of its settings.
+    pub fn grant(&self, digest: &str, grants: &Grants) {
+        if let Ok(plugin) = self.by_digest(digest) {
+            self.put(Loaded { grants: grants.clone(), ..Loaded::clone(&plugin) });
+        }
+    }
+
+    /// Loads one more plugin and returns its digest. `label` names it until it has described itself.
+    ///
+    /// # Errors
+    /// It is not a plugin, or it clashes with one that is loaded.
+    pub fn load(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+        self.add_new(label, &self.prepare(label, wasm)?)
+    }
+
+    /// The same for a plugin that others made: it is compiled where the options say.
+    ///
+    /// # Errors
+    /// The same, and it cannot be compiled within bounds.
+    pub async fn load_foreign(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+        self.add_new(label, &self.prepare_foreign(label, wasm).await?)
+    }
+
+    fn add_new(&self, label: &str, prepared: &Prepared) -> Result<String, LoadError> {
+        let refused = |message| LoadError::Description { plugin: label.to_owned(), message };
+        self.at_peace(&prepared.descriptor).map_err(refused)?;
+        if self.loaded().iter().any(|other| other.descriptor.name == prepared.descriptor.name) {
+            return Err(refused(format!("another plugin is called {}", prepared.descriptor.name)));
+        }
+        self.add(prepared, &Settings::default()).map_err(|error| refused(error.to_string()))?;
+        Ok(prepared.digest.clone())
+    }
+
+    /// Nobody asks the plugin with this digest any more.
+    pub fn unload(&self, digest: &str) {
+        self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| *plugin.digest != *digest);
+    }
+
+    /// Gives a loaded plugin, in all its digests, its settings, which are `{}` otherwise.
+    ///
+    /// # Errors
+    /// There is no such plugin, or its schema does not allow these settings.
+    pub fn configure(&self, name: &str, config: &Value) -> Result<(), ConfigError> {
+        let loaded = self.loaded();
+        let all: Vec<_> = loaded.iter().filter(|plugin| plugin.descriptor.name == name).collect();
+        if all.is_empty() {
+            let there_are = loaded.iter().map(|plugin| plugin.descriptor.name.clone()).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are });
+        }
+        for plugin in all {
+            allowed(&plugin.descriptor, config)?;
+            let grants = wanted(&plugin.descriptor, config);
+            self.put(Loaded { config: config.to_string(), grants, ..Loaded::clone(plugin) });
+        }
+        Ok(())
+    }
+
+    /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded; of one that is
+    /// loaded in several digests the first.
+    #[must_use]
+    pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
+        let mut first: Vec<(Arc<Descriptor>, String)> = Vec::new();
+        for plugin in self.loaded() {
+            if first.iter().all(|(framework, _)| framework.name != plugin.descriptor.name) {
+                first.push((Arc::clone(&plugin.descriptor), plugin.digest.to_string()));
+            }
+        }
+        first
+    }
+
+    /// The digests of the plugins that come with the host.
+    pub fn built_in_digests() -> impl Iterator<Item = String> {
+        builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
+    }
+
+    /// The bytes of the plugin of this name that comes with the host.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<&'static [u8]> {
+        builtin::BUILTIN.iter().find(|(called, _)| *called == name).map(|(_, wasm)| *wasm)
+    }
+
+    /// The component with this digest, if it is loaded.
+    #[must_use]
+    pub fn prepared(&self, digest: &str) -> Option<Prepared> {
+        let plugin = self.by_digest(digest).ok()?;
+        Some(Prepared {
+            digest: plugin.digest.to_string(),
+            descriptor: Arc::clone(&plugin.descriptor),
+            exports: plugin.exports.clone(),
+        })
+    }
+
+    /// What the plans of the plugin with this digest may contain, if it is loaded.
+    #[must_use]
+    pub fn grants(&self, digest: &str) -> Option<Grants> {
+        Some(self.by_digest(digest).ok()?.grants.clone())
+    }
+
+    /// Every digest that is loaded.
+    #[must_use]
+    pub fn digests(&self) -> Vec<String> {
+        self.loaded().iter().map(|plugin| plugin.digest.to_string()).collect()
+    }
+
+    /// Every digest of the plugin of this name that is loaded.
+    #[must_use]
+    pub fn digests_of(&self, name: &str) -> Vec<String> {
+        let loaded = self.loaded();
+        let of_name = loaded.iter().filter(|plugin| plugin.descriptor.name == name);
+        of_name.map(|plugin| plugin.digest.to_string()).collect()
+    }
+
+    /// This digest can be asked.
+    #[must_use]
+    pub fn has(&self, digest: &str) -> bool {
+        self.by_digest(digest).is_ok()
+    }
+
+    /// What the plugin serves is not served by one of another name.
+    ///
+    /// # Errors
+    /// Which kind is, and by whom.
+    pub fn at_peace(&self, new: &Descriptor) -> Result<(), String> {
+        for other in self.loaded().iter().filter(|other| other.descriptor.name != new.name) {
+            let serves = |kind: &&JobKind| other.descriptor.kinds.iter().any(|served| served.is_same(kind));
+            if let Some(kind) = new.kinds.iter().find(serves) {
+                return Err(format!("kind {} is served by plugin {} already", kind.kind, other.descriptor.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn limits_of(&self, settings: &Settings) -> Limits {
+        let limits = self.caller.limits();
+        settings.limits.as_ref().map_or_else(|| limits.clone(), |own| limits.with(own))
+    }
+
+    fn put(&self, new: Loaded) {
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let new = Arc::new(new);
+        match loaded.iter_mut().find(|plugin| plugin.digest == new.digest) {
+            Some(old) if old.says_as(&new) => {}
+            Some(old) => {
+                *old = new;
+                *self.memo() = Memo::new(REMEMBERED);
+            }
+            None => loaded.push(new),
+        }
+    }
+
+    fn loaded(&self) -> Vec<Arc<Loaded>> {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The name and the settings of the plugin with this digest, if it is loaded.
+    #[must_use]
+    pub fn identity(&self, digest: &str) -> Option<(String, String)> {
+        let plugin = self.by_digest(digest).ok()?;
+        Some((plugin.descriptor.name.clone(), plugin.config.clone()))
+    }
+
+    /// What should exist for the job, remembered under exactly what the plugin is shown.
+    ///
+    /// # Errors
+    /// Whose fault it is that there is no plan.
+    pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
+        let plugin = self.by_digest(&snapshot.digest)?;
+        decide::vet::job(&snapshot.job, &plugin.grants)?;
+        let shown = self.shown(&plugin, snapshot);
+        if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
+            return Ok(planned?);
+        }
+        plugin.takes(&shown.input)?;
+        let case = plugin.case(snapshot, &shown.input);
+        self.admit(&plugin, &case)?;
+        let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
+        let planned: Planned = match said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
+            Err(NoPlan::Faulted(fault)) => return Err(fault.into()),
+            Err(NoPlan::Rejected(rejection)) => Err(rejection),
+            Ok(plan) => Ok(Arc::new(plan)),
+        };
+        let mut memo = self.memo();
+        memo.put(shown.key, planned.clone(), shown.input.bytes());
+        memo.show(snapshot, &plugin.digest, &shown);
+        Ok(planned?)
+    }
+
+    async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Job) -> Result<Plan, NoPlan> {
+        let (caller, asked, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
+        let allowances = Arc::clone(&self.allowances);
+        let work = move || caller.plan_sampled(asked.asked(&allowances), &shown.input, shown.key);
+        let plan = self.seat.run(&plugin.share, &job.namespace, work).await?;
+        let vetted = (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan);
+        vetted.map_err(|objection| plugin.objects("plan", objection))?;
+        Ok(plan)
+    }
+
+    /// Lets a question pass, unless the plugin has used up its fuel or failed too often.
+    fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), NoPlan> {
+        self.allowances.admit(case.plugin, &case.job.namespace, plugin.limits.fuel_per_minute, case.now)?;
+        self.breakers.admit(case)
+    }
+
+    fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
+        let mut memo = self.memo();
+        let planned = memo.get(&shown.key)?;
+        memo.show(snapshot, &plugin.digest, shown);
+        Some(planned)
+    }
+
+    /// What the plugin is shown of the job: made anew only when the job has changed in any way.
+    fn shown(&self, plugin: &Loaded, snapshot: &Snapshot) -> Shown {
+        if let Some(shown) = self.memo().shown(snapshot, &plugin.digest) {
+            return shown;
+        }
+        let input = JobInput::new(snapshot, &plugin.config);
+        let key = input.key(&plugin.digest);
+        Shown { input: Arc::new(input), key }
+    }
+
+    /// The wanted bodies and the verdict.
+    pub async fn judge(&self, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[String], outlook: Outlook) -> Answer {
+        match self.pass(snapshot, plan, wanted, outlook).await {
+            Ok((bodies, verdict)) => Answer::Judged { plan: Arc::clone(plan), bodies, verdict },
+            Err(no_plan) => no_plan.into(),
+        }
+    }
+
+    async fn pass(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        wanted: &[String],
+        outlook: Outlook,
+    ) -> Result<Said, NoPlan> {
+        let plugin = self.by_digest(&snapshot.digest)?;
+        let job = self.shown(&plugin, snapshot).input;
+        let case = plugin.case(snapshot, &job);
+        self.admit(&plugin, &case)?;
+        let seen = Seen::new(snapshot, plan);
+        let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
+        let allowances = Arc::clone(&self.allowances);
+        let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
+        let said = self.seat.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
+            decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
+                .map_err(|objection| plugin.objects("bind", objection))?;
+            Ok((bodies, verdict))
+        });
+        let said = said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
+        self.breakers.answered(&case);
+        Ok(said)
+    }
+
+    /// Of each loaded plugin, whether it is asked.
+    #[must_use]
+    pub fn breakers(&self, now: Timestamp) -> Vec<BreakerState> {
+        self.loaded().iter().map(|plugin| self.breakers.state(&plugin.descriptor.name, &plugin.digest, now)).collect()
+    }
+
+    /// What every function of every plugin has cost so far: plugin, function, numbers.
+    #[must_use]
+    pub fn calls(&self) -> Vec<(String, String, CallStats)> {
+        self.caller.tally().read()
+    }
+
+    fn by_digest(&self, digest: &str) -> Result<Arc<Loaded>, Fault> {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let found = loaded.iter().find(|plugin| *plugin.digest == *digest);
+        found.cloned().ok_or_else(|| Fault::Missing { digest: digest.to_owned(), why: String::new() })
+    }
+
+    fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,130 @@
+//! Requests to the API server: the answer as text or as lines, and how long a refusal asks to wait.
+
+use crate::write::warnings;
+use futures::{AsyncBufReadExt, Stream};
+use http::{Request, Response, header::RETRY_AFTER};
+use http_body_util::BodyExt;
+use kube::{
+    Client,
+    client::Body,
+    core::{Status, response::StatusDetails},
+};
+use std::{io, time::Duration};
+
+/// However long an API server asks to wait, it is asked again after this.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The body of a successful answer, and what the API server warns of.
+///
+/// # Errors
+/// [`kube::Error::Api`] for a refusal; [`retry_after`] says how long it asks to wait.
+pub(crate) async fn warned(client: &Client, request: Request<Vec<u8>>) -> Result<(String, Vec<String>), kube::Error> {
+    let answer = accepted(client.send(request.map(Body::from)).await?).await?;
+    let warnings = warnings::of_headers(answer.headers());
+    Ok((read(answer).await?, warnings))
+}
+
+/// The body of a successful answer, unless it has more bytes than these: None then, and the rest of it is not read.
+///
+/// # Errors
+/// As [`warned`].
+pub(crate) async fn text_within(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    most: usize,
+) -> Result<Option<String>, kube::Error> {
+    let mut body = accepted(client.send(request.map(Body::from)).await?).await?.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if data.len() > most - text.len() {
+            return Ok(None);
+        }
+        text.extend_from_slice(&data);
+    }
+    String::from_utf8(text).map(Some).map_err(kube::Error::FromUtf8)
+}
+
+/// The lines of a successful answer, as they come.
+///
+/// # Errors
+/// As [`warned`].
+pub(crate) async fn lines(
+    client: &Client,
+    request: Request<Vec<u8>>,
+) -> Result<impl Stream<Item = io::Result<String>> + use<>, kube::Error> {
+    use futures::TryStreamExt;
+    let answer = accepted(client.send(request.map(Body::from)).await?).await?;
+    let body = answer.into_body().into_data_stream().map_err(io::Error::other);
+    Ok(body.into_async_read().lines())
+}
+
+/// How long the API server asks to wait before the same is asked again; at most a minute.
+pub(crate) fn retry_after(error: &kube::Error) -> Option<Duration> {
+    let kube::Error::Api(status) = error else { return None };
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST_WAIT))
+}
+
+async fn read(answer: Response<Body>) -> Result<String, kube::Error> {
+    let body = answer.into_body().collect().await?.to_bytes();
+    String::from_utf8(body.into()).map_err(kube::Error::FromUtf8)
+}
+
+/// The answer, if it is none of failure.
+async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error> {
+    let code = answer.status();
+    if !code.is_client_error() && !code.is_server_error() {
+        return Ok(answer);
+    }
+    let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Err(refusal(code.as_u16(), asked, &read(answer).await?))
+}
+
+/// A refusal with the seconds of its header among its details. Priority and fairness refuses with plain text and says
+/// when to come again in the header alone.
+fn refusal(code: u16, seconds: Option<u32>, body: &str) -> kube::Error {
+    let plain = || Status::failure(body.trim(), "").with_code(code);
+    let mut status = serde_json::from_str::<Status>(body).unwrap_or_else(|_| plain());
+    if let Some(seconds) = seconds {
+        let details = status.details.get_or_insert_with(no_details);
+        details.retry_after_seconds = details.retry_after_seconds.max(seconds);
+    }
+    kube::Error::Api(status.boxed())
+}
+
+fn no_details() -> StatusDetails {
+    StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: vec![],
+        retry_after_seconds: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(seconds: Option<u32>, body: &str) -> Option<u64> {
+        retry_after(&refusal(429, seconds, body)).map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn the_longer_of_header_and_details_counts_up_to_a_minute() {
+        let details = |seconds| format!(r#"{{"code":429,"details":{{"retryAfterSeconds":{seconds}}}}}"#);
+        assert_eq!(wait(None, "Too many requests, please try again later.\n"), None);
+        assert_eq!(wait(Some(3), "Too many requests, please try again later.\n"), Some(3));
+        assert_eq!(wait(Some(1), &details(5)), Some(5));
+        assert_eq!(wait(None, &details(5)), Some(5));
+        assert_eq!(wait(Some(86_400), &details(5)), Some(60));
+    }
+
+    #[test]
+    fn a_refusal_that_is_no_status_has_its_code_and_its_text() {
+        let kube::Error::Api(status) = refusal(502, None, "Bad Gateway\n") else { panic!("a refusal is of the API") };
+        assert_eq!((status.code, status.message.as_str()), (502, "Bad Gateway"));
+    }
+}

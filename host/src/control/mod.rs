@@ -1,0 +1,8 @@
+//! The loop: which job is next, one pass over it, and which host may write.
+
+pub(crate) mod bundled;
+pub mod lease;
+pub mod operator;
+pub mod queue;
+pub mod reconcile;
+pub(crate) mod supervise;

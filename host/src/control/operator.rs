@@ -1,0 +1,335 @@
+//! Wiring: plugins, watches, queue and workers of one host.
+
+use crate::{
+    api::deadline::with_deadline,
+    clock::Clock,
+    control::{
+        bundled::Bundled,
+        lease::Election,
+        queue::{PASSES, Queue},
+        reconcile::Context,
+        supervise::{AbortOnDrop, Restarts, supervise},
+    },
+    delivery::{self, Comparisons, Delivery, Trials, Wanted},
+    error::chain,
+    job_key::JobKey,
+    observe::{
+        host_ports,
+        layout::{Layout, Route},
+        stores::{Listed, Stores},
+        watch::watch,
+    },
+    record::passes::Passes,
+    write::{apply::Writer, publish::Publisher, warnings::FieldValidation},
+};
+use decide::Wake;
+use futures::FutureExt;
+use kube::Client;
+use sandbox::Plugins;
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+};
+use tokio::{task::JoinSet, time::Instant};
+use tracing::{Instrument, debug, error, info, info_span, warn};
+
+/// How a host is set up.
+pub struct Options {
+    /// Only jobs in this namespace; None is all.
+    pub namespace: Option<String>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where keys and jitter come from.
+    pub seed: [u8; 32],
+    /// Ports of the nodes that may be given to jobs.
+    pub host_ports: host_ports::Limits,
+    /// What the API server does about unknown fields in what this host creates.
+    pub field_validation: FieldValidation,
+    /// Where this host takes turns with others; None serves at once.
+    pub election: Option<Election>,
+    /// How plugins are delivered by Plugin resources; None serves those that are loaded and no others.
+    pub delivery: Option<delivery::Options>,
+}
+
+impl Options {
+    /// A host that serves all namespaces, at once and alone, with the usual ports.
+    #[must_use]
+    pub fn alone(clock: Clock, seed: [u8; 32]) -> Self {
+        Self {
+            namespace: None,
+            clock,
+            seed,
+            host_ports: host_ports::Limits::default(),
+            field_validation: FieldValidation::default(),
+            election: None,
+            delivery: None,
+        }
+    }
+}
+
+/// One host: watches and the loop over its queue.
+pub struct Operator {
+    context: Arc<Context>,
+    client: Client,
+    seed: [u8; 32],
+    namespace: Option<String>,
+    election: Option<Election>,
+    delivery: Option<delivery::Options>,
+}
+
+/// Why a host has stopped to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was asked to.
+    AsAsked,
+    /// The lease may be another's by now.
+    LeaseLost,
+}
+
+impl Operator {
+    /// A host that serves these plugins through this client. Nothing runs yet.
+    #[must_use]
+    pub fn new(client: Client, plugins: Arc<Plugins>, options: Options) -> Self {
+        let mut layout = Layout::default();
+        for (framework, digest) in plugins.frameworks() {
+            layout.add(&framework, &digest);
+            layout.route(&framework.name, &Route::to(&digest));
+        }
+        let stores = Arc::new(Stores::new(layout, options.host_ports));
+        let bundled = Bundled::of(&plugins);
+        let context = Context {
+            queue: Arc::new(Queue::default()),
+            writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
+            publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
+            clock: options.clock,
+            stores,
+            plugins,
+            passes: Passes::default(),
+            stands_by: AtomicBool::new(options.election.is_some()),
+            panics: AtomicU32::new(0),
+            failed: AtomicU64::new(0),
+            wanted: Wanted::default(),
+            trials: Trials::default(),
+            comparisons: Comparisons::default(),
+            bundled,
+            restarts: Arc::default(),
+        };
+        Self {
+            context: Arc::new(context),
+            client,
+            seed: options.seed,
+            namespace: options.namespace,
+            election: options.election,
+            delivery: options.delivery,
+        }
+    }
+
+    /// What this host works with, for the admin port.
+    #[must_use]
+    pub fn context(&self) -> Arc<Context> {
+        self.context.clone()
+    }
+
+    /// Everything that this host would watch, until the value is dropped.
+    pub(crate) fn watches(&self) -> Vec<AbortOnDrop> {
+        let mut watches = Vec::new();
+        self.watch_more(&mut watches);
+        watches
+    }
+
+    /// Starts the watches that there are beside these.
+    fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
+        for place in running.len()..self.context.stores.layout().watches().len() {
+            let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
+            let seed = self.seed;
+            running.push(supervise("watch", &self.context.restarts, move || {
+                let (stores, queue) = (context.stores.clone(), context.queue.clone());
+                watch(client.clone(), stores, queue, place, namespace.clone(), seed)
+            }));
+        }
+    }
+
+    /// Delivers plugins until the value is dropped; what is started again learns everything anew.
+    fn deliver(&self, started: Delivery) -> AbortOnDrop {
+        let (client, context, options) = (with_deadline(&self.client), self.context.clone(), self.delivery.clone());
+        let mut started = Some(started);
+        supervise("delivery", &self.context.restarts, move || {
+            let (started, client, context) = (started.take(), client.clone(), context.clone());
+            let options = options.clone().unwrap_or_default();
+            async move {
+                let delivery = match started {
+                    Some(delivery) => delivery,
+                    None => Delivery::start(client, context, options).await,
+                };
+                delivery.run().await;
+            }
+        })
+    }
+
+    /// Shows passes to candidates until the value is dropped.
+    fn compare(&self) -> AbortOnDrop {
+        let context = self.context.clone();
+        supervise("comparisons", &self.context.restarts, move || {
+            let context = context.clone();
+            async move { context.show_to_candidates().await }
+        })
+    }
+
+    /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
+    /// have ended. With an election, it serves from when it has the lease.
+    pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
+        let mut election = self.election.take();
+        let mut shutdown = std::pin::pin!(shutdown);
+        if let Some(election) = &mut election {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ended::AsAsked,
+                () = election.won() => {}
+            }
+            self.context.stands_by.store(false, Ordering::Relaxed);
+        }
+        let ended = self.serve(shutdown, election.as_mut()).await;
+        if let (Ended::AsAsked, Some(election)) = (ended, &mut election) {
+            election.give_back().await;
+        }
+        ended
+    }
+
+    async fn serve(&self, mut shutdown: Pin<&mut impl Future<Output = ()>>, election: Option<&mut Election>) -> Ended {
+        let lost = async {
+            match election {
+                Some(election) => election.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut lost = std::pin::pin!(lost);
+        let delivery = async {
+            let options = self.delivery.clone()?;
+            Some(Delivery::start(with_deadline(&self.client), self.context.clone(), options).await)
+        };
+        // No job is planned before it is known which plugins serve.
+        let delivery = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ended::AsAsked,
+            () = &mut lost => return Ended::LeaseLost,
+            delivery = delivery => delivery,
+        };
+        let _delivery = delivery.map(|delivery| self.deliver(delivery));
+        let _comparisons = self.compare();
+        let mut watches = self.watches();
+        let mut passes = JoinSet::new();
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break Ended::AsAsked,
+                () = &mut lost => break Ended::LeaseLost,
+                () = self.context.stores.grown() => self.watch_more(&mut watches),
+                Some(_) = passes.join_next() => {}
+                key = self.context.queue.next(), if passes.len() < PASSES => {
+                    let context = self.context.clone();
+                    passes.spawn(async move { context.pass(key).await });
+                }
+            }
+        };
+        info!(under_way = passes.len(), "shutting down");
+        while passes.join_next().await.is_some() {}
+        drop(watches);
+        ended
+    }
+}
+
+impl Context {
+    /// One pass with everything around it: a panic of our own costs one reconcile of one job.
+    async fn pass(&self, key: JobKey) {
+        let kind = self.stores.layout().kinds().get(key.kind).map(|served| served.kind.kind.clone());
+        let span = info_span!("reconcile", kind, namespace = key.namespace, name = key.name);
+        let start = Instant::now();
+        let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
+        let _entered = span.enter();
+        match result {
+            Ok(Ok(None)) => self.queue.gone(&key),
+            Ok(Ok(Some(wake))) => {
+                debug!(?wake, "decided");
+                self.queue.done(&key, start.elapsed());
+                if let Wake::At(at) = wake {
+                    self.queue.add_at(key, self.clock.instant(at));
+                }
+            }
+            Ok(Err(failed)) => {
+                warn!(error = chain(&failed), "pass failed and is tried again");
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                let least = failed.retry_after();
+                self.queue.failed(&key, |failures| self.writer.back_off(failures).max(least));
+            }
+            Err(_) => {
+                error!("the host panicked in this pass; other jobs go on");
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                self.queue.failed(&key, |failures| self.writer.back_off(failures));
+            }
+        }
+    }
+
+    /// Every watch has listed, or waits for its kind to be served; or another host has the lease.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.stands_by.load(Ordering::Relaxed) || self.stores.listed().iter().all(|listed| *listed != Listed::NotYet)
+    }
+
+    /// How many passes ended in a panic of our own.
+    #[must_use]
+    pub fn panics(&self) -> u32 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How many passes had to be tried again.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// How often long-lived tasks had to be started again.
+    #[must_use]
+    pub fn restarts(&self) -> &Restarts {
+        &self.restarts
+    }
+
+    /// The last passes of jobs.
+    #[must_use]
+    pub fn passes(&self) -> &Passes {
+        &self.passes
+    }
+
+    /// What the watches have shown.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// Keys of jobs to be looked at.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The digest that is tried beside the one that serves this plugin, and how many passes it was shown.
+    #[must_use]
+    pub fn candidate(&self, plugin: &str) -> Option<(String, u32)> {
+        self.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
+    }
+
+    /// What time it is for this host.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The plugins.
+    #[must_use]
+    pub fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+}

@@ -1,0 +1,23 @@
+//! Errors as a line of text.
+
+/// An error with its causes, each said once.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What the client has to say, in one line: kube adds the whole status of a refusal to its message.
+pub(crate) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{}: {}", status.reason, status.message),
+        error => chain(error),
+    }
+}

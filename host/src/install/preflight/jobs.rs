@@ -1,0 +1,226 @@
+//! Which jobs would be taken over, and as what: told by a pass over each that writes nothing.
+
+use super::Finding;
+use crate::record::passes::Pass;
+use decide::{
+    Action, Report, Snapshot, Triage, Write,
+    plan::{Answer, Outcome},
+    status::step,
+    triage,
+};
+use std::collections::BTreeMap;
+
+/// So many jobs are named where each is told about.
+const NAMED: usize = 10;
+
+/// So many writes are told of each.
+const WRITES: usize = 3;
+
+/// What Troupe would do about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Begin it: nobody has.
+    New,
+    /// Take it over as it is.
+    AsItIs,
+    /// Take it over and write at once.
+    Changed,
+    /// Keep it suspended.
+    Suspended,
+    /// Leave it alone: it is over.
+    Finished,
+    /// Leave it alone: it is being deleted.
+    Leaving,
+    /// Leave it alone: it has another manager.
+    Another,
+    /// Tell what is wrong with it, and no more. Pods of it run.
+    RefusedRunning,
+    /// Tell what is wrong with it, and no more.
+    Refused,
+}
+
+/// A job, and what a pass over it would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFacts {
+    /// Kind.
+    pub kind: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// What Troupe would do about it.
+    pub standing: Standing,
+    /// Its step, as users of the framework know it; "" if it has none.
+    pub phase: String,
+    /// What would be written at once, or what is wrong.
+    pub told: Vec<String>,
+}
+
+impl JobFacts {
+    pub(super) fn of(pass: &Pass) -> Self {
+        let Pass { snapshot, answer, decision, .. } = pass;
+        // Secrets are not watched: that there is one already is found by trying to make it.
+        let writes = decision.actions.iter().filter(|action| !matches!(action.write, Write::CreateSecret { .. }));
+        let writes: Vec<_> = writes.map(Action::to_string).collect();
+        let (phase, outcome) = match answer {
+            Answer::Judged { verdict, .. } if triage(snapshot) == Triage::NeedsPlan => {
+                (step(&verdict.status).unwrap_or(&verdict.headline).to_owned(), verdict.outcome)
+            }
+            _ => (step(&snapshot.job.status).unwrap_or_default().to_owned(), Outcome::Open),
+        };
+        let (standing, told) = match &decision.report {
+            _ if snapshot.managed_by_another() => (Standing::Another, vec![]),
+            _ if snapshot.job.deleting => (Standing::Leaving, vec![]),
+            Report::Trouble(trouble) if snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) => {
+                (Standing::RefusedRunning, vec![trouble.message.clone()])
+            }
+            Report::Trouble(trouble) => (Standing::Refused, vec![trouble.message.clone()]),
+            _ if outcome != Outcome::Open || snapshot.ledger.finished.is_some() => (Standing::Finished, writes),
+            _ if snapshot.suspended() => (Standing::Suspended, writes),
+            _ if is_untouched(snapshot) => (Standing::New, vec![]),
+            _ if writes.is_empty() => (Standing::AsItIs, writes),
+            _ => (Standing::Changed, writes),
+        };
+        let (kind, job) = (snapshot.kind.kind.clone(), &snapshot.job);
+        Self { kind, namespace: job.namespace.clone(), name: job.name.clone(), standing, phase, told }
+    }
+
+    fn line(&self) -> String {
+        let Self { kind, namespace, name, told, .. } = self;
+        let more = told.len().saturating_sub(WRITES);
+        let mut told = told[..told.len() - more].join(", ");
+        if more > 0 {
+            told.push_str(&format!(" and {more} more"));
+        }
+        format!("{kind} {namespace}/{name}: {told}")
+    }
+}
+
+/// No operator has begun the job.
+fn is_untouched(snapshot: &Snapshot) -> bool {
+    let status = &snapshot.job.status;
+    snapshot.pods.is_empty() && snapshot.children.is_empty() && status.as_object().is_none_or(serde_json::Map::is_empty)
+}
+
+pub(super) fn findings(jobs: &[JobFacts], unlisted: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !unlisted.is_empty() {
+        let what = format!("not all jobs are known: the API server did not list {}", unlisted.join(", "));
+        findings.push(Finding::in_the_way(what, "see to the definitions and the rights below, then look again"));
+    }
+    let mut counts: BTreeMap<(&str, Standing, &str), usize> = BTreeMap::new();
+    for job in jobs {
+        *counts.entry((&job.kind, job.standing, &job.phase)).or_default() += 1;
+    }
+    for ((kind, standing, phase), count) in &counts {
+        let phase = if phase.is_empty() { String::new() } else { format!(" {phase}:") };
+        findings.push(Finding::note(format!("{count} {kind}{phase} {}", meaning(*standing))));
+    }
+    let changed =
+        |job: &&JobFacts| !job.told.is_empty() && !matches!(job.standing, Standing::Refused | Standing::RefusedRunning);
+    findings.extend(named(jobs.iter().filter(changed), |job| Finding::note(format!("at once, {}", job.line()))));
+    findings.extend(named(jobs.iter().filter(|job| job.standing == Standing::Refused), |job| {
+        Finding::note(job.line()).but("change that field of the job, or delete it")
+    }));
+    findings.extend(jobs.iter().filter(|job| job.standing == Standing::RefusedRunning).map(|job| {
+        Finding::in_the_way(job.line(), "change that field of the job, or let it end before you stop its operator")
+    }));
+    if findings.is_empty() {
+        findings.push(Finding::fine("there are none"));
+    }
+    findings
+}
+
+fn named<'a>(jobs: impl Iterator<Item = &'a JobFacts>, of: impl Fn(&JobFacts) -> Finding) -> Vec<Finding> {
+    let jobs: Vec<_> = jobs.collect();
+    let mut findings: Vec<_> = jobs.iter().take(NAMED).map(|job| of(job)).collect();
+    if let Some(more) = jobs.len().checked_sub(NAMED + 1) {
+        findings.push(Finding::note(format!("and {} more such jobs", more + 1)));
+    }
+    findings
+}
+
+fn meaning(standing: Standing) -> &'static str {
+    match standing {
+        Standing::New => "not begun by anybody, will be",
+        Standing::AsItIs => "taken over, pods and other children stay as they are",
+        Standing::Changed => "taken over, with writes that are told below",
+        Standing::Suspended => "stay suspended",
+        Standing::Finished => "finished, left alone but for their clean-up",
+        Standing::Leaving => "being deleted, left alone",
+        Standing::Another => "managed by another, left alone",
+        Standing::RefusedRunning => "refused while their pods run, left alone",
+        Standing::Refused => "refused, left alone",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::preflight::Weight;
+
+    fn job(name: &str, standing: Standing, phase: &str, told: &[&str]) -> JobFacts {
+        JobFacts {
+            kind: "Echo".into(),
+            namespace: "ns".into(),
+            name: name.into(),
+            standing,
+            phase: phase.into(),
+            told: told.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn told(findings: &[Finding]) -> Vec<(Weight, &str)> {
+        findings.iter().map(|finding| (finding.weight, finding.what.as_str())).collect()
+    }
+
+    #[test]
+    fn jobs_are_counted_by_kind_standing_and_phase() {
+        let jobs = [
+            job("a", Standing::AsItIs, "Running", &[]),
+            job("b", Standing::AsItIs, "Running", &[]),
+            job("c", Standing::AsItIs, "Pending", &[]),
+            job("d", Standing::Finished, "Completed", &[]),
+            job("e", Standing::Another, "", &[]),
+            job("f", Standing::Suspended, "Suspended", &[]),
+        ];
+        assert_eq!(
+            told(&findings(&jobs, &[])),
+            [
+                (Weight::Note, "1 Echo Pending: taken over, pods and other children stay as they are"),
+                (Weight::Note, "2 Echo Running: taken over, pods and other children stay as they are"),
+                (Weight::Note, "1 Echo Suspended: stay suspended"),
+                (Weight::Note, "1 Echo Completed: finished, left alone but for their clean-up"),
+                (Weight::Note, "1 Echo managed by another, left alone"),
+            ]
+        );
+        assert_eq!(findings(&[], &[]), [Finding::fine("there are none")]);
+    }
+
+    #[test]
+    fn what_would_be_written_is_told_but_not_without_end() {
+        let writes = ["create pod/a-0", "create pod/a-1", "create pod/a-2", "create pod/a-3"];
+        let many: Vec<_> = (0..12).map(|n| job(&n.to_string(), Standing::Changed, "Running", &writes)).collect();
+        let found = findings(&many, &[]);
+        assert_eq!(found.len(), 1 + NAMED + 1);
+        let first = "at once, Echo ns/0: create pod/a-0, create pod/a-1, create pod/a-2 and 1 more";
+        assert_eq!(found[1].what, first);
+        assert_eq!(found[11].what, "and 2 more such jobs");
+        assert!(found.iter().all(|finding| finding.weight == Weight::Note));
+    }
+
+    #[test]
+    fn a_job_that_is_refused_is_in_the_way_while_its_pods_run() {
+        let wrong = "spec.size: must be 1";
+        let found = findings(&[job("a", Standing::Refused, "", &[wrong])], &[]);
+        assert_eq!(told(&found)[1], (Weight::Note, "Echo ns/a: spec.size: must be 1"));
+        let found = findings(&[job("a", Standing::RefusedRunning, "", &[wrong])], &[]);
+        assert_eq!(told(&found)[1], (Weight::InTheWay, "Echo ns/a: spec.size: must be 1"));
+    }
+
+    #[test]
+    fn jobs_that_were_not_listed_are_in_the_way() {
+        let found = findings(&[], &["pods".into()]);
+        assert_eq!(found[0].weight, Weight::InTheWay);
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads the cluster for `troupe preflight`. Nothing is written; an access review is a question that has the form of a
+//! create.
+
+use super::{Answered, Definition, Facts, JobFacts, Read, Right, rights};
+use crate::{
+    api::resource::Resource,
+    clock::Clock,
+    control::operator::{self, Operator},
+    error::chain,
+    install::crds,
+    observe::stores::Listed,
+    write::apply::send,
+};
+use futures::{StreamExt, stream};
+use kube::{
+    Client,
+    api::{GetParams, ListParams, PostParams},
+};
+use sandbox::Plugins;
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// Objects a list brings at a time.
+const PAGE: u32 = 500;
+
+/// Access reviews under way at once.
+const REVIEWS: usize = 16;
+
+/// What is not listed after this long is told as such.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only jobs in this namespace; None is all.
+    pub namespace: Option<String>,
+    /// Namespace and name of the service account whose rights are asked for; None is whoever asks.
+    pub service_account: Option<(String, String)>,
+}
+
+/// The facts, as the API server and the plugins tell them.
+pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Facts {
+    let frameworks = plugins.frameworks();
+    let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
+    let optional = children.filter(|child| child.optional).map(Resource::from);
+    let optional = optional.map(|resource| (resource.group, resource.plural)).collect();
+    let originals = builtin::originals();
+    let lease = Resource::new("coordination.k8s.io/v1", "Lease", "leases");
+    let mut leases = Ok(vec![]);
+    for name in originals.iter().flat_map(|original| original.leases) {
+        let named = list(client, &lease, Some(format!("metadata.name={name}"))).await;
+        leases = leases.and_then(|leases| Ok([leases, named?].concat()));
+    }
+    let deployments = list(client, &Resource::new("apps/v1", "Deployment", "deployments"), None).await;
+    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+    let kinds: Vec<_> = kinds.map(|kind| (format!("{}.{}", kind.plural, kind.group), kind.version.clone())).collect();
+    let (jobs, unlisted) = jobs(client, plugins, options).await;
+    Facts {
+        now: Clock::system().now(),
+        originals,
+        leases,
+        deployments,
+        definitions: definitions(client, &kinds).await,
+        jobs,
+        unlisted,
+        who: who(options),
+        rights: stream::iter(rights::needed(&optional))
+            .map(|right| review(client, options, right))
+            .buffered(REVIEWS)
+            .collect()
+            .await,
+    }
+}
+
+fn who(options: &Options) -> String {
+    match &options.service_account {
+        Some((namespace, name)) => format!("service account {namespace}/{name}"),
+        None => "the user of this kubeconfig".into(),
+    }
+}
+
+async fn list(client: &Client, resource: &Resource, field_selector: Option<String>) -> Read<Vec<Value>> {
+    let mut params = ListParams { limit: Some(PAGE), field_selector, ..ListParams::default() };
+    let mut objects = vec![];
+    loop {
+        let request = resource.requests(None).list(&params).map_err(|error| chain(&error))?;
+        let mut page: Value = send(client, request).await.map_err(|error| chain(&error))?;
+        if let Value::Array(items) = page["items"].take() {
+            objects.extend(items);
+        }
+        match page.pointer("/metadata/continue").and_then(Value::as_str) {
+            Some(more) if !more.is_empty() => params.continue_token = Some(more.to_owned()),
+            _ => return Ok(objects),
+        }
+    }
+}
+
+/// The definitions of these kinds, each called by its name and asked for in this version.
+async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definition> {
+    let resource = Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
+    let mut definitions = vec![];
+    for crd in crds::all() {
+        let name = crd.metadata.name.as_deref().unwrap_or_default();
+        let Some((_, version)) = kinds.iter().find(|(kind, _)| kind == name) else { continue };
+        let there = match resource.requests(None).get(name, &GetParams::default()) {
+            Ok(request) => match send(client, request).await {
+                Err(error) if error.code() == Some(404) => Ok(None),
+                there => there.map(Some).map_err(|error| chain(&error)),
+            },
+            Err(error) => Err(chain(&error)),
+        };
+        let wanted = serde_json::to_value(&crd).unwrap_or_default();
+        definitions.push(Definition { wanted, version: version.clone(), there });
+    }
+    definitions
+}
+
+/// The jobs as the host would see them, and the kinds of object that were not listed.
+async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec<JobFacts>, Vec<String>) {
+    let namespace = options.namespace.clone();
+    let options = operator::Options { namespace, ..operator::Options::alone(Clock::system(), [0; 32]) };
+    let operator = Operator::new(client.clone(), plugins, options);
+    let context = operator.context();
+    let _watches = operator.watches();
+    let start = Instant::now();
+    while !context.is_ready() && start.elapsed() < PATIENCE {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let layout = context.stores().layout();
+    let watches = layout.watches().iter().zip(context.stores().listed());
+    let unlisted = watches.filter(|(_, listed)| *listed == Listed::NotYet);
+    let unlisted: BTreeSet<_> = unlisted.map(|(watch, _)| watch.resource.plural.clone()).collect();
+    let mut jobs = vec![];
+    for key in context.stores().jobs() {
+        if let Some(pass) = context.rehearse(&key).await {
+            jobs.push(JobFacts::of(&pass));
+        }
+    }
+    (jobs, unlisted.into_iter().collect())
+}
+
+async fn review(client: &Client, options: &Options, right: Right) -> Answered {
+    let Right { group, resource, subresource, verb, .. } = &right;
+    let of_jobs = options.namespace.as_ref().filter(|_| !right.is_of_cluster());
+    let namespace = right.namespace.as_ref().or(of_jobs);
+    let attributes = json!({
+        "namespace": namespace,
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": subresource,
+    });
+    let mut spec = json!({ "resourceAttributes": attributes });
+    let mut kind = "SelfSubjectAccessReview";
+    if let Some((namespace, name)) = &options.service_account {
+        kind = "SubjectAccessReview";
+        spec["user"] = format!("system:serviceaccount:{namespace}:{name}").into();
+        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
+        spec["groups"] = json!(groups);
+    }
+    let reviews = Resource::new("authorization.k8s.io/v1", kind, &format!("{}s", kind.to_lowercase()));
+    let body = json!({ "apiVersion": reviews.api_version(), "kind": kind, "spec": spec });
+    let given = match reviews.requests(None).create(&PostParams::default(), body.to_string().into_bytes()) {
+        Ok(request) => send::<Value>(client, request).await.map_err(|error| chain(&error)),
+        Err(error) => Err(chain(&error)),
+    };
+    Answered { given: given.map(|review| review.pointer("/status/allowed") == Some(&Value::Bool(true))), right }
+}

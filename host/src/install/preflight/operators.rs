@@ -1,0 +1,203 @@
+//! Whether an operator that Troupe replaces still runs: two operators over the same jobs undo each other's work.
+
+use super::{Finding, Read};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use troupe_plugin::original::Original;
+
+/// What a Lease that says nothing of its duration has, as Kubernetes' own.
+const USUAL_SECONDS: i64 = 15;
+
+pub(super) fn findings(
+    now: Timestamp,
+    originals: &[Original],
+    leases: &Read<Vec<Value>>,
+    deployments: &Read<Vec<Value>>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match deployments {
+        Ok(all) => findings.extend(all.iter().filter_map(|deployment| of_deployment(originals, deployment))),
+        Err(why) => findings.push(unread("deployments.apps", why)),
+    }
+    match leases {
+        Ok(all) => findings.extend(all.iter().filter_map(|lease| of_lease(now, originals, lease))),
+        Err(why) => findings.push(unread("leases.coordination.k8s.io", why)),
+    }
+    if findings.is_empty() {
+        let names: Vec<_> = originals.iter().map(|original| original.name).collect();
+        findings.push(Finding::fine(format!("none is there: no Deployment or Lease of {}", names.join(", "))));
+    }
+    findings
+}
+
+fn unread(what: &str, why: &str) -> Finding {
+    let to_do = format!("run this as somebody who may list {what} in all namespaces");
+    Finding::in_the_way(format!("{what} cannot be read, so an original operator may run unseen: {why}"), to_do)
+}
+
+fn of_deployment(originals: &[Original], deployment: &Value) -> Option<Finding> {
+    let (original, by) = originals.iter().find_map(|original| Some((original, told_by(original, deployment)?)))?;
+    let (namespace, name) = place(deployment);
+    let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let there = deployment.pointer("/status/replicas").and_then(Value::as_u64).unwrap_or(0);
+    let what = format!("{} (told by its {by}): deployment {namespace}/{name}", original.name);
+    Some(match (wanted, there) {
+        (0, 0) => Finding::fine(format!("{what} is scaled to zero")),
+        (0, _) => Finding::in_the_way(
+            format!("{what} is on its way to zero, {there} pods are still there"),
+            format!("kubectl --namespace {namespace} rollout status deployment {name}"),
+        ),
+        _ => Finding::in_the_way(
+            format!("{what} runs: {wanted} pods wanted, {there} there"),
+            format!("kubectl --namespace {namespace} scale deployment {name} --replicas 0"),
+        ),
+    })
+}
+
+fn of_lease(now: Timestamp, originals: &[Original], lease: &Value) -> Option<Finding> {
+    let (namespace, name) = place(lease);
+    let original = originals.iter().find(|original| original.leases.contains(&name))?;
+    let text = |field: &str| lease["spec"][field].as_str().filter(|text| !text.is_empty());
+    let (holder, renewed) = (text("holderIdentity")?, text("renewTime")?.parse::<Timestamp>().ok()?);
+    let seconds = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_i64).unwrap_or(USUAL_SECONDS);
+    let age = now.duration_since(renewed);
+    // Twice, since the holder's clock and this one may differ.
+    (age <= SignedDuration::from_secs(2 * seconds)).then(|| {
+        let ago = age.as_secs().max(0);
+        Finding::in_the_way(
+            format!("{}: lease {namespace}/{name} was renewed {ago} s ago by {holder}", original.name),
+            format!("stop the process that holds it, wait {} s, and look again", 2 * seconds),
+        )
+    })
+}
+
+/// By what the Deployment is told to be the original's.
+fn told_by(original: &Original, deployment: &Value) -> Option<&'static str> {
+    if original.deployments.contains(&place(deployment).1) {
+        return Some("name");
+    }
+    let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array)?;
+    let has_image = |container: &Value| {
+        let image = without_tag(container["image"].as_str().unwrap_or_default());
+        original.images.iter().any(|name| image.strip_suffix(name).is_some_and(|r| r.is_empty() || r.ends_with('/')))
+    };
+    if containers.iter().any(has_image) {
+        return Some("image");
+    }
+    let words = containers.iter().flat_map(|container| [&container["command"], &container["args"]]);
+    let mut words = words.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    words.any(|word| flag(word).is_some_and(|name| original.flags.contains(&name))).then_some("flags")
+}
+
+fn without_tag(image: &str) -> &str {
+    let image = image.split_once('@').map_or(image, |(image, _)| image);
+    match image.rsplit_once(':') {
+        // A colon before the last slash is a registry's port.
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => image,
+    }
+}
+
+/// `scheduling` of `-scheduling=volcano` and of `--scheduling`.
+fn flag(word: &str) -> Option<&str> {
+    let name = word.strip_prefix('-')?;
+    let name = name.strip_prefix('-').unwrap_or(name);
+    Some(name.split_once('=').map_or(name, |(name, _)| name))
+}
+
+fn place(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    (text("namespace"), text("name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::preflight::Weight;
+    use serde_json::json;
+
+    const ECHO: Original = Original {
+        name: "echo-operator",
+        leases: &["lock.echo.dev"],
+        deployments: &["echo-manager"],
+        images: &["echo/controller"],
+        flags: &["echoImage"],
+    };
+
+    fn deployment(name: &str, container: &Value, wanted: u32, there: u32) -> Value {
+        json!({
+            "metadata": { "namespace": "system", "name": name },
+            "spec": { "replicas": wanted, "template": { "spec": { "containers": [container] } } },
+            "status": { "replicas": there },
+        })
+    }
+
+    fn found(leases: &[Value], deployments: &[Value]) -> Vec<Finding> {
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        findings(now, &[ECHO], &Ok(leases.to_vec()), &Ok(deployments.to_vec()))
+    }
+
+    #[test]
+    fn an_original_is_told_by_its_name_its_image_or_its_flags() {
+        let told = |name: &str, container: Value| {
+            let deployment = deployment(name, &container, 1, 1);
+            told_by(&ECHO, &deployment)
+        };
+        assert_eq!(told("echo-manager", json!({ "image": "own:1" })), Some("name"));
+        for image in ["echo/controller", "docker.io/echo/controller:v1", "mirror:5000/echo/controller@sha256:00"] {
+            assert_eq!(told("other", json!({ "image": image })), Some("image"), "{image}");
+        }
+        for args in [json!(["-echoImage=x"]), json!(["--leader-elect", "--echoImage", "x"])] {
+            assert_eq!(told("other", json!({ "image": "own", "args": args })), Some("flags"));
+        }
+        assert_eq!(told("other", json!({ "command": ["/manager", "--echoImage="] })), Some("flags"));
+        let stranger = json!({ "image": "notecho/controller:1", "command": ["/manager"], "args": ["echoImage"] });
+        assert_eq!(told("echo-manager-2", stranger), None);
+    }
+
+    #[test]
+    fn only_an_original_without_pods_is_out_of_the_way() {
+        let container = json!({ "image": "echo/controller:1" });
+        let finding = |wanted, there| found(&[], &[deployment("x", &container, wanted, there)]).remove(0);
+        let running = finding(1, 1);
+        assert_eq!(running.what, "echo-operator (told by its image): deployment system/x runs: 1 pods wanted, 1 there");
+        assert_eq!(running.to_do.as_deref(), Some("kubectl --namespace system scale deployment x --replicas 0"));
+        assert_eq!(
+            [(2, 0), (0, 1), (0, 0)].map(|(wanted, there)| finding(wanted, there).weight),
+            [Weight::InTheWay, Weight::InTheWay, Weight::Fine]
+        );
+        let mut unsaid = deployment("x", &container, 0, 0);
+        unsaid["spec"]["replicas"] = Value::Null;
+        assert_eq!(found(&[], &[unsaid]).remove(0).weight, Weight::InTheWay);
+    }
+
+    #[test]
+    fn a_lease_counts_while_it_is_held_and_renewed() {
+        let lease = |name: &str, holder: &str, renewed: &str| {
+            json!({
+                "metadata": { "namespace": "system", "name": name },
+                "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15 },
+            })
+        };
+        let finding = found(&[lease("lock.echo.dev", "pod-1", "2026-01-01T00:00:40.123456Z")], &[]).remove(0);
+        assert_eq!(finding.what, "echo-operator: lease system/lock.echo.dev was renewed 19 s ago by pod-1");
+        assert_eq!(finding.weight, Weight::InTheWay);
+        let of_another_clock = lease("lock.echo.dev", "pod-1", "2026-01-01T00:01:09Z");
+        assert_eq!(found(&[of_another_clock], &[]).remove(0).weight, Weight::InTheWay);
+        for gone in [
+            lease("lock.echo.dev", "pod-1", "2026-01-01T00:00:29Z"),
+            lease("lock.echo.dev", "", "2026-01-01T00:00:59Z"),
+            lease("other", "pod-1", "2026-01-01T00:00:59Z"),
+        ] {
+            let found = found(&[gone], &[]);
+            assert_eq!(found, [Finding::fine("none is there: no Deployment or Lease of echo-operator")]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_in_the_way() {
+        let refused = || Err("Forbidden".to_owned());
+        let found = findings(Timestamp::UNIX_EPOCH, &[ECHO], &refused(), &refused());
+        assert!(found.len() == 2 && found.iter().all(|finding| finding.weight == Weight::InTheWay), "{found:?}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Whether the host may do what it does.
+
+use super::{Finding, Read, Weight};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The rights that are given to the host; a test keeps them to those that it uses.
+const ROLE: &str = include_str!("../../../../deploy/rbac.yaml");
+
+/// Definitions are written by `--install-crds` alone.
+const DEFINITIONS: &str = "apiextensions.k8s.io";
+
+/// The group of Plugin resources, which are the cluster's as well.
+const PLUGINS: &str = "troupe.dev";
+
+/// The group of leases, which only hosts that take turns have.
+const LEASES: &str = "coordination.k8s.io";
+
+/// How the rights are given.
+const GIVE: &str = "kubectl apply -f deploy/rbac.yaml, and run Troupe as the service account in it";
+
+/// One verb on one kind of object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// API group; "" is the core group.
+    pub group: String,
+    /// Plural.
+    pub resource: String,
+    /// Part of the object, or "".
+    pub subresource: String,
+    /// Verb.
+    pub verb: String,
+    /// The one namespace in which it is needed; None is where the jobs are.
+    pub namespace: Option<String>,
+    /// Jobs are served without it.
+    pub optional: bool,
+}
+
+/// Whether a right is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The right.
+    pub right: Right,
+    /// Whether it is given.
+    pub given: Read<bool>,
+}
+
+impl Right {
+    /// The kind is one of the cluster, not of its namespaces.
+    #[must_use]
+    pub fn is_of_cluster(&self) -> bool {
+        [DEFINITIONS, PLUGINS].contains(&self.group.as_str())
+    }
+
+    /// `pods`, `deployments.apps` or `jobs.batch/status`.
+    fn of(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        format!("{}{dot}{}{slash}{}", self.resource, self.group, self.subresource)
+    }
+}
+
+/// Every right that the host uses. `optional` are groups and plurals of what jobs can do without.
+pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
+    let documents = serde_norway::Deserializer::from_str(ROLE).filter_map(|it| Value::deserialize(it).ok());
+    let roles: Vec<_> = documents.filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role").collect();
+    let rules = roles.iter().flat_map(|role| {
+        let namespace = role["metadata"]["namespace"].as_str();
+        role["rules"].as_array().into_iter().flatten().map(move |rule| (namespace, rule))
+    });
+    let mut rights: Vec<Right> = Vec::new();
+    for (namespace, rule) in rules {
+        for (group, resource, verb) in combinations(rule) {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let is_optional = namespace.is_some()
+                || group == DEFINITIONS
+                || optional.contains(&(group.to_owned(), resource.to_owned()));
+            let right = Right {
+                group: group.into(),
+                resource: resource.into(),
+                subresource: subresource.into(),
+                verb: verb.into(),
+                namespace: namespace.map(ToOwned::to_owned),
+                optional: is_optional,
+            };
+            // Several plugins need the same.
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
+        }
+    }
+    rights
+}
+
+/// Group, resource and verb, each with each.
+fn combinations(rule: &Value) -> Vec<(&str, &str, &str)> {
+    let texts = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let pairs = texts("apiGroups").flat_map(|group| texts("resources").map(move |resource| (group, resource)));
+    pairs.flat_map(|(group, resource)| texts("verbs").map(move |verb| (group, resource, verb))).collect()
+}
+
+pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
+    let mut lacking: BTreeMap<String, Vec<&Right>> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for Answered { right, given } in answered {
+        match given {
+            Ok(true) => {}
+            Ok(false) => lacking.entry(right.of()).or_default().push(right),
+            Err(why) if findings.is_empty() => {
+                let to_do = "run this as somebody who may ask for access reviews";
+                findings.push(Finding::in_the_way(format!("the rights of {who} are not known: {why}"), to_do));
+            }
+            Err(_) => {}
+        }
+    }
+    findings.extend(lacking.into_iter().map(|(of, rights)| {
+        let verbs: Vec<_> = rights.iter().map(|right| right.verb.as_str()).collect();
+        let may_not = format!("{who} may not {} {of}", verbs.join(", "));
+        match rights.iter().all(|right| right.optional) {
+            true if rights.iter().all(|right| right.is_of_cluster()) => {
+                Finding::note(format!("{may_not}; only --install-crds does"))
+            }
+            true if rights.iter().all(|right| right.namespace.is_some()) => {
+                let is_lease = rights.iter().all(|right| right.group == LEASES);
+                let who = if is_lease { "only --leader-elect does" } else { "only Plugin resources need it" };
+                Finding::note(format!("{may_not}; {who}"))
+            }
+            true => Finding::note(format!("{may_not}; only jobs that use that kind need it")),
+            false => Finding::in_the_way(may_not, GIVE),
+        }
+    }));
+    findings.sort_by_key(|finding| finding.weight != Weight::InTheWay);
+    if findings.is_empty() {
+        findings.push(Finding::fine(format!("{who} may do all that Troupe does")));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(resource: &str, verb: &str, optional: bool, given: Read<bool>) -> Answered {
+        let right = Right {
+            group: "echo.dev".into(),
+            resource: resource.into(),
+            subresource: String::new(),
+            verb: verb.into(),
+            namespace: None,
+            optional,
+        };
+        Answered { right, given }
+    }
+
+    #[test]
+    fn the_rights_are_those_of_the_role_in_deploy() {
+        let optional = BTreeSet::from([("scheduling.volcano.sh".to_owned(), "podgroups".to_owned())]);
+        let needed = needed(&optional);
+        let of = |verb: &str, of: &str| needed.iter().find(|right| right.verb == verb && right.of() == of);
+        assert!(!of("create", "pods").unwrap().optional);
+        assert!(!of("patch", "jobs.batch/status").unwrap().optional);
+        assert!(of("list", "podgroups.scheduling.volcano.sh").unwrap().optional);
+        let definitions = of("patch", "customresourcedefinitions.apiextensions.k8s.io").unwrap();
+        assert!(definitions.optional && definitions.is_of_cluster());
+        let lease = of("update", "leases.coordination.k8s.io").unwrap();
+        assert!(lease.optional && lease.namespace.as_deref() == Some("troupe-system"));
+        assert!(of("list", "secrets").is_none());
+        let plugins = of("list", "plugins.troupe.dev").unwrap();
+        assert!(plugins.is_of_cluster() && !plugins.optional);
+        assert_eq!(needed.iter().filter(|right| right.verb == "create" && right.of() == "pods").count(), 1);
+    }
+
+    #[test]
+    fn missing_verbs_are_told_by_kind_of_object_and_only_needed_ones_are_in_the_way() {
+        let all = [
+            answered("echoes", "list", false, Ok(true)),
+            answered("echoes", "patch", false, Ok(false)),
+            answered("echoes", "delete", false, Ok(false)),
+            answered("groups", "list", true, Ok(false)),
+        ];
+        let found = findings("x", &all);
+        let told: Vec<_> = found.iter().map(|finding| (finding.weight, finding.what.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                (Weight::InTheWay, "x may not patch, delete echoes.echo.dev"),
+                (Weight::Note, "x may not list groups.echo.dev; only jobs that use that kind need it"),
+            ]
+        );
+        assert_eq!(findings("x", &all[..1]), [Finding::fine("x may do all that Troupe does")]);
+    }
+
+    #[test]
+    fn rights_that_are_not_known_are_told_once() {
+        let unknown = || answered("echoes", "list", false, Err("Forbidden".into()));
+        let found = findings("x", &[unknown(), unknown()]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "the rights of x are not known: Forbidden");
+    }
+}

@@ -1,0 +1,218 @@
+//! Whether the definition of a kind of job keeps all that Troupe writes and reads. The API server drops a field that the
+//! schema does not know, and says nothing.
+
+use super::{Finding, Read};
+use serde_json::Value;
+
+/// How the definitions that Troupe comes with are applied.
+const APPLY: &str = "troupe crds | kubectl apply -f -";
+
+/// A kind's definition as Troupe comes with it, and as the cluster has it.
+#[derive(Debug)]
+pub struct Definition {
+    /// The CustomResourceDefinition that Troupe comes with.
+    pub wanted: Value,
+    /// The version that Troupe asks for.
+    pub version: String,
+    /// The one that is there, if there is one.
+    pub there: Read<Option<Value>>,
+}
+
+pub(super) fn finding(definition: &Definition) -> Finding {
+    let Definition { wanted, version, there } = definition;
+    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+    let there = match there {
+        Ok(Some(there)) => there,
+        Ok(None) => return Finding::in_the_way(format!("{name} is missing"), APPLY),
+        Err(why) => {
+            let to_do = "run this as somebody who may get customresourcedefinitions.apiextensions.k8s.io";
+            return Finding::in_the_way(format!("{name} cannot be read: {why}"), to_do);
+        }
+    };
+    let foreign = versions_not_in(wanted, there);
+    if !foreign.is_empty() {
+        let (foreign, it) = (foreign.join(", "), format!("customresourcedefinition {name}"));
+        let to_do = format!(
+            "delete those objects or store them as {version}, take {foreign} out of status.storedVersions of {it}; \
+             then {APPLY}"
+        );
+        return Finding::in_the_way(format!("{name} may hold objects as {foreign}, which Troupe does not know"), to_do);
+    }
+    let (Some(ours), Some(theirs)) = (served(wanted, version), served(there, version)) else {
+        return Finding::in_the_way(format!("{name} does not serve {version}"), APPLY);
+    };
+    if theirs.pointer("/subresources/status").is_none() {
+        return Finding::in_the_way(format!("{name} {version} has no subresource status"), APPLY);
+    }
+    let keeps_all = there.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true));
+    let mut dropped = Vec::new();
+    if !keeps_all {
+        compare(schema(ours), schema(theirs), "", &mut dropped);
+    }
+    if dropped.is_empty() {
+        return Finding::fine(format!("{name} {version} keeps all fields"));
+    }
+    Finding::in_the_way(format!("{name} {version} is too old, it drops {}", dropped.join(", ")), APPLY)
+}
+
+/// Versions in which the cluster may hold objects and that Troupe's definition lacks: it could not be applied.
+fn versions_not_in<'a>(wanted: &Value, there: &'a Value) -> Vec<&'a str> {
+    let stored = there.pointer("/status/storedVersions").and_then(Value::as_array);
+    let stored = stored.into_iter().flatten().filter_map(Value::as_str);
+    stored.filter(|stored| versions(wanted).all(|version| version["name"] != **stored)).collect()
+}
+
+fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
+    definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn served<'a>(definition: &'a Value, version: &str) -> Option<&'a Value> {
+    versions(definition).find(|it| it["name"] == version && it["served"] == true)
+}
+
+fn schema(version: &Value) -> &Value {
+    version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
+}
+
+/// Adds the fields that `ours` keeps and `theirs` drops: of each branch the topmost.
+fn compare(ours: &Value, theirs: &Value, path: &str, dropped: &mut Vec<String>) {
+    if keeps_unknown(theirs) {
+        return;
+    }
+    let is_empty = theirs["properties"].is_null() && theirs["additionalProperties"].is_null();
+    if keeps_unknown(ours) && is_empty {
+        dropped.push(path.to_owned());
+        return;
+    }
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    for (name, ours) in ours["properties"].as_object().into_iter().flatten() {
+        match theirs["properties"].get(name) {
+            Some(theirs) => compare(ours, theirs, &below(name), dropped),
+            None if theirs["additionalProperties"].is_null() => dropped.push(below(name)),
+            None => compare(ours, &theirs["additionalProperties"], &below(name), dropped),
+        }
+    }
+    if ours["additionalProperties"].is_object() {
+        match &theirs["additionalProperties"] {
+            Value::Null | Value::Bool(false) => dropped.push(below("*")),
+            theirs => compare(&ours["additionalProperties"], theirs, &below("*"), dropped),
+        }
+    }
+    if ours["items"].is_object() {
+        compare(&ours["items"], &theirs["items"], &format!("{path}[]"), dropped);
+    }
+}
+
+/// `true` stands for the schema of anything.
+fn keeps_unknown(schema: &Value) -> bool {
+    *schema == true || schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::preflight::Weight;
+    use serde_json::json;
+
+    fn opaque() -> Value {
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+    }
+
+    fn object(properties: &Value) -> Value {
+        json!({ "type": "object", "properties": properties })
+    }
+
+    fn defined(properties: &Value) -> Value {
+        json!({
+            "metadata": { "name": "echoes.echo.dev" },
+            "spec": { "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": object(properties) },
+                "subresources": { "status": {} },
+            }] },
+            "status": { "storedVersions": ["v1"] },
+        })
+    }
+
+    fn ours() -> Value {
+        let container = json!({ "type": "object", "properties": { "name": { "type": "string" } },
+            "x-kubernetes-preserve-unknown-fields": true });
+        let roles = object(&json!({ "size": { "type": "integer" }, "template": opaque() }));
+        let spec = object(&json!({
+            "roles": { "type": "object", "additionalProperties": roles },
+            "containers": { "type": "array", "items": container },
+        }));
+        defined(&json!({ "spec": spec, "status": object(&json!({ "phase": {}, "troupe": opaque() })) }))
+    }
+
+    fn found(there: Read<Option<Value>>) -> Finding {
+        finding(&Definition { wanted: ours(), version: "v1".into(), there })
+    }
+
+    /// Ours after a change.
+    fn changed(change: impl FnOnce(&mut Value)) -> Finding {
+        let mut there = ours();
+        change(&mut there);
+        found(Ok(Some(there)))
+    }
+
+    const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
+
+    #[test]
+    fn a_definition_like_ours_is_fine_and_so_is_one_that_keeps_everything() {
+        assert_eq!(found(Ok(Some(ours()))), Finding::fine("echoes.echo.dev v1 keeps all fields"));
+        let keeping = defined(&json!({ "spec": opaque(), "status": opaque() }));
+        assert_eq!(found(Ok(Some(keeping))).weight, Weight::Fine);
+        let old = changed(|there| {
+            there["spec"]["preserveUnknownFields"] = true.into();
+            there["spec"]["versions"][0]["schema"] = Value::Null;
+        });
+        assert_eq!(old.weight, Weight::Fine);
+    }
+
+    #[test]
+    fn a_field_that_is_dropped_is_named_by_its_topmost_place() {
+        let drops = |name: &str, part: &str| {
+            let gone = changed(|there| {
+                let parent = there.pointer_mut(&format!("{SCHEMA}{part}")).unwrap();
+                parent.as_object_mut().unwrap().remove(name);
+            });
+            assert_eq!((gone.weight, gone.to_do.as_deref()), (Weight::InTheWay, Some(APPLY)));
+            gone.what
+        };
+        assert_eq!(drops("troupe", "/status/properties"), "echoes.echo.dev v1 is too old, it drops status.troupe");
+        assert_eq!(
+            drops("properties", "/status"),
+            "echoes.echo.dev v1 is too old, it drops status.phase, status.troupe"
+        );
+        let of_roles = "/spec/properties/roles/additionalProperties/properties";
+        assert_eq!(drops("size", of_roles), "echoes.echo.dev v1 is too old, it drops spec.roles.*.size");
+        let roles = drops("additionalProperties", "/spec/properties/roles");
+        assert_eq!(roles, "echoes.echo.dev v1 is too old, it drops spec.roles.*");
+    }
+
+    #[test]
+    fn what_ours_leaves_open_may_be_spelt_out_but_not_closed() {
+        let place = format!("{SCHEMA}/spec/properties/roles/additionalProperties/properties/template");
+        let spelt = changed(|there| {
+            *there.pointer_mut(&place).unwrap() = object(&json!({ "spec": { "type": "object" } }));
+        });
+        assert_eq!(spelt.weight, Weight::Fine);
+        let closed = changed(|there| *there.pointer_mut(&place).unwrap() = json!({ "type": "object" }));
+        assert_eq!(closed.what, "echoes.echo.dev v1 is too old, it drops spec.roles.*.template");
+    }
+
+    #[test]
+    fn a_definition_that_is_missing_or_of_other_versions_is_in_the_way() {
+        assert_eq!(found(Ok(None)), Finding::in_the_way("echoes.echo.dev is missing", APPLY));
+        assert!(found(Err("Forbidden".into())).what.starts_with("echoes.echo.dev cannot be read: Forbidden"));
+        let unserved = changed(|there| there["spec"]["versions"][0]["served"] = false.into());
+        assert_eq!(unserved, Finding::in_the_way("echoes.echo.dev does not serve v1", APPLY));
+        let statusless = changed(|there| there["spec"]["versions"][0]["subresources"] = Value::Null);
+        assert_eq!(statusless, Finding::in_the_way("echoes.echo.dev v1 has no subresource status", APPLY));
+        let foreign = changed(|there| there["status"]["storedVersions"] = json!(["v0", "v1"]));
+        assert_eq!(foreign.what, "echoes.echo.dev may hold objects as v0, which Troupe does not know");
+    }
+}

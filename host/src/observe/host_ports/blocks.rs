@@ -1,0 +1,253 @@
+//! Which job has which ports of the nodes. Given are those that no other job has; over a restart of the host the ledgers
+//! remember, and are believed only as far as it hurts no other job.
+
+use super::{Limits, free::Free};
+use crate::job_key::JobKey;
+use decide::{ledger::HostPorts, ports::NoPorts};
+use jiff::Timestamp;
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// Who has which ports.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    limits: Limits,
+    free: Free,
+    /// By job: of one that was made again, the earlier one's too while its pods run.
+    held: BTreeMap<JobKey, Vec<Holder>>,
+    /// How many ports the jobs of a namespace have.
+    used: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holder {
+    uid: String,
+    ports: HostPorts,
+    /// Pods of it were seen to run on them.
+    evident: bool,
+}
+
+/// What the ledger of a job said when its kind was listed for the first time.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) key: JobKey,
+    pub(crate) uid: String,
+    pub(crate) created: Timestamp,
+    pub(crate) ports: HostPorts,
+    /// A pod of the job is on a node and declares one of these ports.
+    pub(crate) evident: bool,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Blocks {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let free = Free::all(&limits.range);
+        Self { limits, free, held: BTreeMap::new(), used: BTreeMap::new() }
+    }
+
+    /// The ports of this job.
+    pub(crate) fn of(&self, key: &JobKey, uid: &str) -> Option<HostPorts> {
+        self.held.get(key)?.iter().find(|holder| holder.uid == uid).map(|holder| holder.ports)
+    }
+
+    /// Gives a job the lowest block of so many ports that is free; or says again which it has. One of another size is taken
+    /// back.
+    ///
+    /// # Errors
+    /// Why there is none for it now.
+    pub(crate) fn give(&mut self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        if let Some(ports) = self.of(key, uid).filter(|ports| ports.count == count) {
+            return Ok(ports);
+        }
+        self.release(key, uid);
+        let ports = self.lowest(&key.namespace, count)?;
+        self.hold(key, Holder { uid: uid.to_owned(), ports, evident: false });
+        Ok(ports)
+    }
+
+    /// What [`Blocks::give`] would give.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        match self.of(key, uid).filter(|ports| ports.count == count) {
+            Some(ports) => Ok(ports),
+            None => self.lowest(&key.namespace, count),
+        }
+    }
+
+    fn lowest(&self, namespace: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        let (used, most) = (self.used(namespace), self.limits.per_namespace);
+        if used.saturating_add(count) > most {
+            return Err(NoPorts::Quota { used, most });
+        }
+        let first = self.free.lowest(count).ok_or(NoPorts::NoneFree)?;
+        Ok(HostPorts { first, count })
+    }
+
+    /// Believes claims of jobs: first those of jobs whose pods run on these ports, whoever else claims them; of the others
+    /// the oldest first, as far as the ports are free and the namespace may have so many.
+    pub(crate) fn believe(&mut self, mut claims: Vec<Claim>) {
+        claims.sort_by(|a, b| (Reverse(a.evident), a.created, &a.uid).cmp(&(Reverse(b.evident), b.created, &b.uid)));
+        for Claim { key, uid, ports, evident, .. } in claims {
+            let last = ports.first.saturating_add(ports.count);
+            let sound = ports.first > 0 && ports.count > 0 && last <= 1 << 16;
+            if sound && (if evident { self.clear(ports) } else { self.allows(&key.namespace, ports) }) {
+                self.hold(&key, Holder { uid, ports, evident });
+            }
+        }
+    }
+
+    /// The job has no ports any more.
+    pub(crate) fn release(&mut self, key: &JobKey, uid: &str) {
+        let Some(holders) = self.held.get_mut(key) else { return };
+        let Some(place) = holders.iter().position(|holder| holder.uid == uid) else { return };
+        let Holder { ports, .. } = holders.remove(place);
+        if holders.is_empty() {
+            self.held.remove(key);
+        }
+        if let Some(used) = self.used.get_mut(&key.namespace) {
+            *used -= ports.count;
+            if *used == 0 {
+                self.used.remove(&key.namespace);
+            }
+        }
+        self.free.add(ports);
+    }
+
+    /// The uids of jobs of this name that have ports, but for this one.
+    pub(crate) fn others(&self, key: &JobKey, uid: Option<&str>) -> Vec<String> {
+        let holders = self.held.get(key).into_iter().flatten();
+        holders.filter(|holder| Some(holder.uid.as_str()) != uid).map(|holder| holder.uid.clone()).collect()
+    }
+
+    fn used(&self, namespace: &str) -> u32 {
+        self.used.get(namespace).copied().unwrap_or(0)
+    }
+
+    fn allows(&self, namespace: &str, ports: HostPorts) -> bool {
+        self.free.contains(ports) && self.used(namespace).saturating_add(ports.count) <= self.limits.per_namespace
+    }
+
+    /// Takes these ports back from jobs of which no pod was seen on theirs. Says whether nobody has them now.
+    fn clear(&mut self, ports: HostPorts) -> bool {
+        let overlaps =
+            |held: HostPorts| held.first < ports.first + ports.count && ports.first < held.first + held.count;
+        let all = self.held.iter().flat_map(|(key, holders)| holders.iter().map(move |holder| (key, holder)));
+        let there: Vec<_> = all.filter(|(_, holder)| overlaps(holder.ports)).collect();
+        if there.iter().any(|(_, holder)| holder.evident) {
+            return false;
+        }
+        let unfounded: Vec<_> = there.into_iter().map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
+        unfounded.iter().for_each(|(key, uid)| self.release(key, uid));
+        true
+    }
+
+    fn hold(&mut self, key: &JobKey, holder: Holder) {
+        self.free.take(holder.ports);
+        *self.used.entry(key.namespace.clone()).or_default() += holder.ports.count;
+        self.held.entry(key.clone()).or_default().push(holder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Limits = Limits { range: 100..=199, per_namespace: 60 };
+
+    fn key(namespace: &str, name: &str) -> JobKey {
+        JobKey { kind: 0, namespace: namespace.into(), name: name.into() }
+    }
+
+    fn block(first: u32, count: u32) -> HostPorts {
+        HostPorts { first, count }
+    }
+
+    fn claim(namespace: &str, name: &str, ports: HostPorts) -> Claim {
+        let (key, uid) = (key(namespace, name), format!("uid-{name}"));
+        Claim { key, uid, created: Timestamp::UNIX_EPOCH, ports, evident: false }
+    }
+
+    fn held(blocks: &Blocks, claim: &Claim) -> Option<HostPorts> {
+        blocks.of(&claim.key, &claim.uid)
+    }
+
+    #[test]
+    fn a_job_is_given_the_lowest_block_that_is_free_and_always_the_same() {
+        let mut blocks = Blocks::new(RANGE);
+        assert_eq!(blocks.give(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
+        assert_eq!(blocks.give(&key("b", "2"), "u2", 20), Ok(block(120, 20)));
+        assert_eq!(blocks.give(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
+        blocks.release(&key("a", "1"), "u1");
+        assert_eq!(blocks.of(&key("a", "1"), "u1"), None);
+        assert_eq!(blocks.give(&key("b", "3"), "u3", 20), Ok(block(100, 20)));
+        assert_eq!(blocks.give(&key("b", "2"), "u2", 40), Ok(block(120, 40)), "its smaller block is taken back");
+    }
+
+    #[test]
+    fn a_namespace_has_a_quota_and_what_is_released_counts_no_more() {
+        let mut blocks = Blocks::new(RANGE);
+        for number in 0..3 {
+            blocks.give(&key("a", "1"), &format!("u{number}"), 20).unwrap();
+        }
+        assert_eq!(blocks.give(&key("a", "2"), "v", 20), Err(NoPorts::Quota { used: 60, most: 60 }));
+        assert_eq!(blocks.give(&key("b", "1"), "w", 20), Ok(block(160, 20)));
+        assert_eq!(blocks.others(&key("a", "1"), Some("u1")), ["u0", "u2"]);
+        blocks.release(&key("a", "1"), "u1");
+        assert_eq!(blocks.give(&key("a", "2"), "v", 20), Ok(block(120, 20)));
+        assert_eq!(blocks.give(&key("b", "2"), "x", 40), Err(NoPorts::NoneFree));
+    }
+
+    #[test]
+    fn of_two_claims_that_of_running_pods_is_believed_and_else_the_older() {
+        let young = Claim { created: Timestamp::from_second(9).unwrap(), ..claim("a", "young", block(100, 20)) };
+        let old = claim("b", "old", block(110, 20));
+        let mut blocks = Blocks::new(RANGE);
+        blocks.believe(vec![young.clone(), old.clone()]);
+        assert_eq!((held(&blocks, &young), held(&blocks, &old)), (None, Some(block(110, 20))));
+
+        let young = Claim { evident: true, ..young };
+        for together in [true, false] {
+            let mut blocks = Blocks::new(RANGE);
+            if together {
+                blocks.believe(vec![old.clone(), young.clone()]);
+            } else {
+                blocks.believe(vec![old.clone()]);
+                blocks.believe(vec![young.clone()]);
+            }
+            assert_eq!((held(&blocks, &young), held(&blocks, &old)), (Some(block(100, 20)), None));
+            assert_eq!(blocks.give(&key("c", "1"), "u", 20), Ok(block(120, 20)));
+        }
+    }
+
+    #[test]
+    fn a_claim_without_pods_is_believed_within_the_range_and_the_quota_and_no_further() {
+        let mut blocks = Blocks::new(RANGE);
+        let wrong = [(0, 20), (90, 20), (190, 20), (120, 0), (u32::MAX, 2), (100, 80)].map(|(first, count)| {
+            let claim = claim("a", &format!("{first}-{count}"), block(first, count));
+            blocks.believe(vec![claim.clone()]);
+            held(&blocks, &claim)
+        });
+        assert_eq!(wrong, [None; 6]);
+        let fits = ["1", "2", "3", "4"].map(|name| claim("a", name, block(80 + 20 * name.parse::<u32>().unwrap(), 20)));
+        blocks.believe(fits.to_vec());
+        assert_eq!(fits.map(|claim| held(&blocks, &claim).is_some()), [true, true, true, false]);
+    }
+
+    // The operator of the cluster has changed the range while jobs run.
+    #[test]
+    fn pods_that_run_beyond_the_range_keep_their_ports_until_they_are_gone() {
+        let mut blocks = Blocks::new(RANGE);
+        let running = Claim { evident: true, ..claim("a", "1", block(90, 20)) };
+        blocks.believe(vec![running.clone()]);
+        assert_eq!(held(&blocks, &running), Some(block(90, 20)));
+        assert_eq!(blocks.give(&key("b", "1"), "u", 20), Ok(block(110, 20)));
+        blocks.release(&running.key, &running.uid);
+        assert_eq!(blocks.give(&key("b", "2"), "v", 10), Ok(block(100, 10)));
+    }
+}

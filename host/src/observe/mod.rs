@@ -1,0 +1,13 @@
+//! What is known of the cluster: watches, the stores that they fill, and the snapshots that decisions are made from.
+
+pub(crate) mod accepted;
+pub(crate) mod course;
+pub(crate) mod decode;
+pub mod host_ports;
+pub mod layout;
+pub(crate) mod pages;
+pub mod stores;
+pub(crate) mod table;
+pub(crate) mod tombstones;
+pub mod watch;
+pub(crate) mod wire;

@@ -1,0 +1,103 @@
+//! The objects of one watch, by name and by owner, and how far the watch has come.
+
+use crate::observe::wire::{Held, Object, Owner};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// The objects of one watch.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) objects: BTreeMap<(String, String), Object>,
+    by_owner: BTreeMap<String, Owned>,
+    /// The newest resource version that an event, a bookmark or a list has shown.
+    pub(crate) progress: u64,
+    pub(crate) listed: Listed,
+}
+
+/// What one controller controls.
+#[derive(Debug)]
+struct Owned {
+    owner: Arc<Owner>,
+    /// Namespaces and names.
+    objects: BTreeSet<(String, String)>,
+}
+
+/// Whether a watch has shown its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listed {
+    /// Not yet.
+    #[default]
+    NotYet,
+    /// The API server does not serve the kind.
+    NoSuchKind,
+    /// It has.
+    Yes,
+}
+
+/// What a write has to be seen as before the job is decided again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// The watch has come to this resource version.
+    Version(u64),
+    /// The object with this uid is gone or on its way.
+    Going {
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
+}
+
+impl Table {
+    /// It has shown what was written.
+    pub(crate) fn shows(&self, namespace: &str, expected: &Expected) -> bool {
+        match expected {
+            Expected::Version(version) => self.progress >= *version,
+            Expected::Going { name, uid } => {
+                let there = self.objects.get(&(namespace.to_owned(), name.clone()));
+                there.is_none_or(|object| object.uid != *uid || is_going(object))
+            }
+        }
+    }
+
+    pub(crate) fn insert(&mut self, mut object: Object) {
+        let here = (object.namespace.clone(), object.name.clone());
+        if let Some(owner) = &mut object.owner {
+            let new = || Owned { owner: Arc::clone(owner), objects: BTreeSet::new() };
+            let owned = self.by_owner.entry(owner.uid.clone()).or_insert_with(new);
+            owned.objects.insert(here.clone());
+            if owned.owner == *owner {
+                *owner = Arc::clone(&owned.owner);
+            }
+        }
+        self.objects.insert(here, object);
+    }
+
+    pub(crate) fn remove(&mut self, here: &(String, String)) {
+        let Some(object) = self.objects.remove(here) else { return };
+        if let Some(owner) = object.owner
+            && let Some(owned) = self.by_owner.get_mut(&owner.uid)
+        {
+            owned.objects.remove(here);
+            if owned.objects.is_empty() {
+                self.by_owner.remove(&owner.uid);
+            }
+        }
+    }
+
+    /// The objects that this controller owns.
+    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
+        let owned = self.by_owner.get(uid).into_iter().flat_map(|owned| &owned.objects);
+        owned.filter_map(|here| self.objects.get(here))
+    }
+}
+
+fn is_going(object: &Object) -> bool {
+    match &object.held {
+        Held::Job(packed) => packed.job().deleting,
+        Held::Pod(pod) => pod.terminating,
+        Held::Child(child) => child.terminating,
+    }
+}

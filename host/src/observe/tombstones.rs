@@ -1,0 +1,115 @@
+//! Children that went before it was written down how they ended: the last that was seen of them.
+//!
+//! A Job with a time to live can be gone within milliseconds of its end, and what it did must not be done again. One that
+//! was deleted before its end did not go by its time to live, and is made again.
+
+use crate::{
+    job_key::JobKey,
+    observe::wire::{Held, Object},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// How it is known that an object is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Witness {
+    /// A watch event, which carries the object's last state.
+    Event,
+    /// A list without it: it may have changed since it was seen last.
+    List,
+}
+
+/// By job, until [`Departed::forget`].
+#[derive(Debug, Default)]
+pub(crate) struct Departed(BTreeMap<JobKey, Vec<Object>>);
+
+impl Departed {
+    /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as one that is on its way out.
+    pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
+        let held = match &object.held {
+            Held::Pod(pod) if pod.phase.is_terminal() => {
+                let mut pod = pod.clone();
+                Arc::make_mut(&mut pod).terminating = true;
+                Held::Pod(pod)
+            }
+            Held::Child(child) if child.job_is_over() || (child.kind == "Job" && witness == Witness::Event) => {
+                let mut child = child.clone();
+                Arc::make_mut(&mut child).terminating = true;
+                Held::Child(child)
+            }
+            Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
+        };
+        for key in concerned {
+            self.0.entry(key.clone()).or_default().push(Object { held: held.clone(), ..object.clone() });
+        }
+    }
+
+    /// Those of a job that this controller owns.
+    pub(crate) fn owned_by(&self, key: &JobKey, uid: &str) -> impl Iterator<Item = &Held> {
+        let all = self.0.get(key).into_iter().flatten();
+        let owned = all.filter(move |object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
+        owned.map(|object| &object.held)
+    }
+
+    /// How many of a job are kept.
+    pub(crate) fn count(&self, key: &JobKey) -> usize {
+        self.0.get(key).map_or(0, Vec::len)
+    }
+
+    /// Forgets the first so many of a job; says whether there were any.
+    pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
+        let Some(kept) = self.0.get_mut(key) else { return false };
+        let count = count.min(kept.len());
+        kept.drain(..count);
+        if kept.is_empty() {
+            self.forget(key);
+        }
+        count > 0
+    }
+
+    /// Forgets those of a job.
+    pub(crate) fn forget(&mut self, key: &JobKey) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        api::resource::Resource,
+        observe::layout::{Purpose, WatchSpec},
+    };
+
+    fn object(name: &str) -> Object {
+        let text = serde_json::json!({
+            "apiVersion": "v1", "kind": "Pod", "status": { "phase": "Succeeded" },
+            "metadata": {
+                "namespace": "ns", "name": name, "uid": name, "resourceVersion": "1",
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
+            },
+        });
+        let resource = Resource::new("v1", "Pod", "pods");
+        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods, optional: false };
+        crate::observe::wire::object(&text.to_string(), &spec).unwrap()
+    }
+
+    // Seed 51607 of the campaign: a launcher succeeded and went while a pass waited for an answer, whose end forgot it.
+    #[test]
+    fn what_went_while_a_pass_was_under_way_is_still_known_after_it() {
+        let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };
+        let mut departed = Departed::default();
+        let note = |departed: &mut Departed, name: &str| {
+            departed.note(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
+        };
+        note(&mut departed, "seen");
+        let count = departed.count(&key);
+        note(&mut departed, "later");
+        assert!(departed.forget_first(&key, count));
+        let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
+        assert_eq!(departed.owned_by(&key, "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        assert!(!departed.forget_first(&key, 0) && departed.forget_first(&key, 1) && departed.count(&key) == 0);
+    }
+}

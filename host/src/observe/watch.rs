@@ -1,0 +1,400 @@
+//! One watch: a consistent list, then events with bookmarks; a connection that breaks is opened again where it was.
+//! Knows kinds and keys, never meanings.
+//!
+//! Our own small state machine, since kube-runtime's watcher hides bookmarks and list versions, and read-your-writes
+//! needs both; it also decodes a whole answer at once, so that one object that cannot be read hides all others.
+
+use crate::error::{chain, said};
+use crate::{
+    api::{answer, back_off::BackOff},
+    control::queue::Queue,
+    observe::{
+        course::{Course, Failure, Step},
+        layout::{Purpose, WatchSpec},
+        pages::Pages,
+        stores::Stores,
+        wire::{self, Object},
+    },
+};
+use futures::StreamExt;
+use kube::{
+    Client,
+    api::{ListParams, WatchParams},
+    core::{Request, Status},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, info, warn};
+
+/// The API server is asked to end a watch after this long; it sends a bookmark about once a minute.
+const LIFE: u32 = 290;
+
+/// A watch on which not even a bookmark has come for this long is opened again.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// A list that has not come after this long is asked for again.
+const LIST_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A page that fails so often in a row costs the pages before it.
+const PAGE_FAILURES: u32 = 8;
+
+/// While a kind is not served, and while one is not served that jobs do without.
+const NO_SUCH_KIND_AGAIN: Duration = Duration::from_secs(5);
+const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
+
+/// What went wrong with a list or a watch.
+#[derive(Debug, thiserror::Error)]
+enum WatchError {
+    #[error("the API server does not serve {0}")]
+    NoSuchKind(String),
+    #[error("the version to go on from has expired")]
+    Expired,
+    #[error("no answer within {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    #[error("{}", said(.0))]
+    Client(kube::Error),
+    #[error("the connection broke")]
+    Broken(#[source] io::Error),
+    #[error("a page has more bytes than it may have")]
+    TooLarge,
+    #[error("nothing came for {} s", SILENCE.as_secs())]
+    Silent,
+    #[error("the API server ended the watch")]
+    Ended,
+    #[error("the answer is not what was asked for")]
+    Garbled(#[from] serde_json::Error),
+    #[error("cannot form the request")]
+    Request(#[from] kube::core::request::Error),
+}
+
+impl WatchError {
+    /// What it says of the version to go on from.
+    fn failure(&self) -> Failure {
+        match self {
+            Self::NoSuchKind(_) | Self::Expired => Failure::Expired,
+            Self::Client(kube::Error::Api(status)) if !matches!(status.code, 429 | 502 | 503) => Failure::Barren,
+            Self::Client(_) | Self::NoAnswer(_) => Failure::Unanswered,
+            Self::Broken(_) | Self::Silent | Self::Ended | Self::Garbled(_) | Self::Request(_) | Self::TooLarge => {
+                Failure::Barren
+            }
+        }
+    }
+
+    fn retry_after(&self) -> Duration {
+        match self {
+            Self::Client(error) => answer::retry_after(error).unwrap_or_default(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// Feeds one table of the stores for ever, and puts the keys of concerned jobs into the queue. The jitter of its waits
+/// comes from the seed.
+pub async fn watch(
+    client: Client,
+    stores: Arc<Stores>,
+    queue: Arc<Queue>,
+    place: usize,
+    namespace: Option<String>,
+    seed: [u8; 32],
+) {
+    let Some(spec) = stores.layout().watches().get(place).cloned() else { return };
+    let back_off = BackOff::new(seed, 2 + place as u64);
+    Watch { client, stores, queue, place, namespace, spec, back_off }.run().await;
+}
+
+struct Watch {
+    client: Client,
+    stores: Arc<Stores>,
+    queue: Arc<Queue>,
+    place: usize,
+    namespace: Option<String>,
+    spec: WatchSpec,
+    back_off: BackOff,
+}
+
+/// A page of a list, its items unread.
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: PageMetadata,
+    /// The API server writes null for an empty list of metadata.
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMetadata {
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    more: Option<String>,
+}
+
+/// One line of a watch, its object unread.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    change: Change,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Change {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+/// The text of the object in a line of a watch.
+///
+/// # Errors
+/// It is no line of a watch.
+pub(crate) fn object_of_line(line: &str) -> Result<&str, serde_json::Error> {
+    serde_json::from_str(line).map(|line: Line<'_>| line.object.get())
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: PageMetadata,
+}
+
+/// What is read of a page.
+struct Read {
+    objects: Vec<Object>,
+    version: u64,
+    more: Option<String>,
+}
+
+impl Watch {
+    async fn run(&self) {
+        let mut course = Course::default();
+        let mut told_missing = false;
+        loop {
+            let began = Instant::now();
+            let result = match course.step() {
+                Step::List => self.list(&mut course).await,
+                Step::Follow(from) => self.follow(&mut course, from).await,
+            };
+            let wait = match result {
+                Ok(()) => continue,
+                Err(error @ WatchError::NoSuchKind(_)) => {
+                    course.failed(error.failure());
+                    self.missing(&error, &mut told_missing)
+                }
+                Err(error) => self.failed(&mut course, &error, began.elapsed()),
+            };
+            // A write of ours may tell first that the kind is served by now.
+            tokio::select! {
+                biased;
+                () = sleep(wait) => {}
+                () = self.stores.is_served(self.place) => {}
+            }
+        }
+    }
+
+    /// How long a watch waits whose kind is not served.
+    fn missing(&self, error: &WatchError, told: &mut bool) -> Duration {
+        self.wake(self.stores.no_such_kind(self.place));
+        if !*told && self.spec.optional {
+            info!(%error, "jobs are served without it");
+        } else if !*told {
+            let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
+            warn!(%error, crd, "waiting for the CRD: apply crds/ or start with --install-crds");
+        }
+        *told = true;
+        if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
+    }
+
+    /// How long a watch waits after an attempt that failed after so long.
+    fn failed(&self, course: &mut Course, error: &WatchError, lasted: Duration) -> Duration {
+        let in_a_row = match error {
+            WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => course.ended(lasted),
+            _ => course.failed(error.failure()),
+        };
+        let wait = self.pause(in_a_row, error);
+        let kind = &self.spec.resource.plural;
+        match (error, course.step()) {
+            (WatchError::Ended, Step::Follow(version)) => debug!(kind, version, "watch ended and goes on where it was"),
+            (_, Step::Follow(version)) => {
+                info!(kind, version, in_a_row, error = chain(error), "watch broke and goes on where it was");
+            }
+            (_, Step::List) => warn!(kind, in_a_row, error = chain(error), "everything is listed anew"),
+        }
+        wait
+    }
+
+    fn pause(&self, in_a_row: u32, error: &WatchError) -> Duration {
+        let back_off = if in_a_row == 0 { Duration::ZERO } else { self.back_off.after(in_a_row) };
+        back_off.max(error.retry_after())
+    }
+
+    /// A consistent list: without a resource version, so that it is at least as new as any write before it. A page that
+    /// fails is asked for again, without those before it.
+    async fn list(&self, course: &mut Course) -> Result<(), WatchError> {
+        let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
+        let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
+        loop {
+            params.limit = Some(pages.limit());
+            let page = match self.page(&params, &mut pages).await {
+                Ok(page) => page,
+                Err(WatchError::TooLarge) => {
+                    pages.was_too_large();
+                    continue;
+                }
+                Err(error) if params.continue_token.is_none() || failures == PAGE_FAILURES => return Err(error),
+                Err(error @ (WatchError::Expired | WatchError::NoSuchKind(_))) => return Err(error),
+                Err(error) => {
+                    failures += 1;
+                    sleep(self.pause(failures, &error)).await;
+                    continue;
+                }
+            };
+            failures = 0;
+            objects.extend(page.objects);
+            params.continue_token = page.more;
+            if params.continue_token.is_none() {
+                let version = page.version;
+                info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
+                self.wake(self.stores.replace(self.place, objects, version));
+                course.listed(version);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Read, WatchError> {
+        let request =
+            if self.metadata_only() { self.requests().list_metadata(params)? } else { self.requests().list(params)? };
+        let text = self.answered(answer::text_within(&self.client, request, pages.most_bytes())).await?;
+        let text = text.ok_or(WatchError::TooLarge)?;
+        let page: Page = serde_json::from_str(&text)?;
+        pages.read(page.items.as_ref().map_or(0, Vec::len), text.len());
+        Ok(Read {
+            objects: page.items.into_iter().flatten().filter_map(|item| self.object(item.get())).collect(),
+            version: page.metadata.resource_version.parse().unwrap_or(0),
+            more: page.metadata.more.filter(|more| !more.is_empty()),
+        })
+    }
+
+    /// Follows events until the watch ends.
+    async fn follow(&self, course: &mut Course, from: u64) -> Result<(), WatchError> {
+        let params = WatchParams {
+            label_selector: self.spec.selector.clone(),
+            timeout: Some(LIFE),
+            bookmarks: true,
+            ..WatchParams::default()
+        };
+        let request = if self.metadata_only() {
+            self.requests().watch_metadata(&params, &from.to_string())?
+        } else {
+            self.requests().watch(&params, &from.to_string())?
+        };
+        let lines = self.answered(answer::lines(&self.client, request)).await?;
+        let mut lines = std::pin::pin!(lines);
+        let mut version = from;
+        loop {
+            let line = match timeout(SILENCE, lines.next()).await {
+                Err(_) => return Err(WatchError::Silent),
+                Ok(None) => return Err(WatchError::Ended),
+                Ok(Some(line)) => line.map_err(WatchError::Broken)?,
+            };
+            version = version.max(self.take(&line)?);
+            course.shown(version);
+        }
+    }
+
+    /// Takes in one line of a watch; returns the version that it has come to.
+    fn take(&self, line: &str) -> Result<u64, WatchError> {
+        let Line { change, object } = serde_json::from_str(line)?;
+        match change {
+            Change::Bookmark => {
+                let bookmark: Bookmark = serde_json::from_str(object.get())?;
+                let version = bookmark.metadata.resource_version.parse().unwrap_or(0);
+                self.wake(self.stores.bookmark(self.place, version));
+                Ok(version)
+            }
+            Change::Error => {
+                let status: Status = serde_json::from_str(object.get())?;
+                Err(self.classify(kube::Error::Api(status.boxed())))
+            }
+            Change::Added | Change::Modified | Change::Deleted => {
+                let Some(object) = self.object(object.get()) else { return Ok(0) };
+                let version = object.resource_version;
+                self.wake(match change {
+                    Change::Deleted => self.stores.remove(self.place, &object),
+                    _ => self.stores.upsert(self.place, object),
+                });
+                Ok(version)
+            }
+        }
+    }
+
+    /// The object, if it is known which it is.
+    fn object(&self, text: &str) -> Option<Object> {
+        let kind = &self.spec.resource.kind;
+        let object = wire::object(text, &self.spec);
+        object.map_err(|error| warn!(kind, %error, "an object cannot be read and is passed over")).ok()
+    }
+
+    /// What was asked for, if it comes in time.
+    async fn answered<T>(&self, answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WatchError> {
+        let answer = timeout(LIST_DEADLINE, answer).await.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))?;
+        answer.map_err(|error| self.classify(error))
+    }
+
+    fn requests(&self) -> Request {
+        self.spec.resource.requests(self.namespace.as_deref())
+    }
+
+    /// Existence is enough where nothing is kept.
+    fn metadata_only(&self) -> bool {
+        self.spec.purpose == Purpose::Children(vec![])
+    }
+
+    fn wake(&self, concerned: BTreeSet<crate::job_key::JobKey>) {
+        for key in concerned {
+            debug!(kind = self.spec.resource.plural, job = key.name, "something changed");
+            self.queue.add(key);
+        }
+    }
+
+    fn classify(&self, error: kube::Error) -> WatchError {
+        match &error {
+            kube::Error::Api(status) if status.code == 404 || (status.code == 403 && self.spec.optional) => {
+                WatchError::NoSuchKind(format!("{} {}", self.spec.resource.api_version(), self.spec.resource.plural))
+            }
+            kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
+            _ => WatchError::Client(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16) -> WatchError {
+        WatchError::Client(kube::Error::Api(Status::failure("", "").with_code(code).boxed()))
+    }
+
+    #[test]
+    fn who_is_too_busy_to_answer_says_nothing_of_the_version() {
+        assert!([429, 502, 503].into_iter().all(|code| refused(code).failure() == Failure::Unanswered));
+        assert!([401, 403, 500, 504].into_iter().all(|code| refused(code).failure() == Failure::Barren));
+    }
+
+    #[test]
+    fn an_empty_list_of_metadata_is_a_page_without_items() {
+        for text in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#]
+        {
+            let page: Page = serde_json::from_str(text).unwrap();
+            assert_eq!(page.items.into_iter().flatten().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! Objects as the API server sends them, each decoded by itself to what is kept. What cannot be read of an object is
+//! told with it.
+
+use crate::observe::{
+    decode,
+    layout::{Purpose, WatchSpec},
+};
+use decide::{
+    plan::FieldError,
+    snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The controller of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Owner {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+/// What is kept of an object, by what it is to the host.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Held {
+    Job(Box<Packed>),
+    Pod(Arc<Pod>),
+    Child(Arc<Child>),
+}
+
+/// An object of a watch: where it is, who controls it, and what is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Object {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) resource_version: u64,
+    /// Its controller, shared with the others that this one controls.
+    pub(crate) owner: Option<Arc<Owner>>,
+    /// Digest of the plugin that planned it, where it says so.
+    pub(crate) made_by: Option<String>,
+    /// What cannot be read of it.
+    pub(crate) unreadable: Option<FieldError>,
+    /// Ports of its node that a pod declares.
+    pub(crate) host_ports: Vec<u32>,
+    pub(crate) held: Held,
+}
+
+/// A job whose spec and status are text, which takes a tenth of what values take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Packed {
+    /// Without them.
+    job: Job,
+    spec: Box<str>,
+    status: Box<str>,
+}
+
+impl Packed {
+    fn new(mut job: Job) -> Self {
+        let text = |part: &mut Value| part.take().to_string().into();
+        Self { spec: text(&mut job.spec), status: text(&mut job.status), job }
+    }
+
+    pub(crate) fn unpacked(&self) -> Job {
+        Job { spec: value(&self.spec), status: self.status(), ..self.job.clone() }
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        value(&self.status)
+    }
+
+    /// All of it but its spec and its status.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).expect("it was written from a value")
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    #[serde(deserialize_with = "or_default")]
+    name: String,
+    #[serde(deserialize_with = "or_default")]
+    namespace: String,
+    #[serde(deserialize_with = "or_default")]
+    uid: String,
+    #[serde(deserialize_with = "or_default")]
+    resource_version: String,
+    #[serde(deserialize_with = "or_default")]
+    generation: i64,
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "or_default")]
+    finalizers: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    owner_references: Vec<Owner>,
+}
+
+/// Null counts as absent, as in Go.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
+}
+
+impl Metadata {
+    fn owner(&self) -> Option<Owner> {
+        self.owner_references.iter().find(|owner| owner.controller).cloned()
+    }
+
+    /// What says where an object is and whose, for metadata that cannot be read as a whole.
+    fn salvaged(metadata: &Value) -> Self {
+        let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        Self {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            owner_references: owners.filter_map(|owner| Owner::deserialize(owner).ok()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn object(self, unreadable: Option<FieldError>, held: Held) -> Object {
+        Object {
+            resource_version: self.resource_version.parse().unwrap_or(0),
+            owner: self.owner().map(Arc::new),
+            made_by: self.annotations.get(decide::ownership::MADE_BY).cloned(),
+            namespace: self.namespace,
+            name: self.name,
+            uid: self.uid,
+            unreadable,
+            host_ports: vec![],
+            held,
+        }
+    }
+}
+
+/// What is read of the answer to a write.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Written {
+    /// Null where the answer is about a deletion.
+    #[serde(default)]
+    metadata: Metadata,
+    /// Where it was asked for.
+    #[serde(default, deserialize_with = "decode::of_any_depth")]
+    pub(crate) status: Value,
+}
+
+impl Written {
+    /// The resource version as the number it is (KEP-5504); 0 where the answer has none.
+    pub(crate) fn version(&self) -> u64 {
+        self.metadata.resource_version.parse().unwrap_or(0)
+    }
+
+    /// The uid of the object's controller.
+    pub(crate) fn controller(&self) -> Option<&str> {
+        self.metadata.owner_references.iter().find(|owner| owner.controller).map(|owner| owner.uid.as_str())
+    }
+}
+
+/// The parts of an object, unread.
+#[derive(Default, Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+/// An object of a watch from its text.
+///
+/// # Errors
+/// If it is not even known which object it is.
+pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
+    let parts: Parts = serde_json::from_str(text)?;
+    let object = match &spec.purpose {
+        Purpose::Jobs(_) => job(&parts),
+        Purpose::Pods => pod(&parts),
+        Purpose::Children(keep) => child(text, &parts, spec, keep),
+    };
+    if object.name.is_empty() {
+        return Err(serde::de::Error::custom("an object without a name"));
+    }
+    Ok(object)
+}
+
+/// The value of a part, or its default and why it cannot be read.
+fn typed<T: DeserializeOwned + Default>(part: Option<&RawValue>) -> (T, Option<serde_json::Error>) {
+    match part.map_or_else(|| Ok(T::default()), |part| serde_json::from_str(part.get())) {
+        Ok(value) => (value, None),
+        Err(error) => (T::default(), Some(error)),
+    }
+}
+
+fn unreadable(path: impl Into<String>, why: &impl ToString) -> FieldError {
+    FieldError { path: path.into(), message: why.to_string() }
+}
+
+fn metadata(parts: &Parts<'_>) -> (Metadata, Option<FieldError>) {
+    match typed(parts.metadata) {
+        (metadata, None) => (metadata, None),
+        (_, Some(error)) => {
+            let read = parts.metadata.and_then(|part| decode::value(part.get()).ok());
+            let metadata = read.map(|read| Metadata::salvaged(&read.value)).unwrap_or_default();
+            (metadata, Some(unreadable("metadata", &error)))
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpecWire {
+    #[serde(deserialize_with = "or_default")]
+    node_name: String,
+    #[serde(deserialize_with = "or_default")]
+    containers: Vec<ContainerPortsWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct ContainerPortsWire {
+    #[serde(deserialize_with = "or_default")]
+    ports: Vec<PortWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PortWire {
+    host_port: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatusWire {
+    #[serde(deserialize_with = "or_default")]
+    phase: String,
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+    #[serde(deserialize_with = "or_default")]
+    message: String,
+    #[serde(rename = "podIP", deserialize_with = "or_default")]
+    pod_ip: String,
+    #[serde(rename = "podIPs", deserialize_with = "or_default")]
+    pod_ips: Vec<IpWire>,
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<ConditionWire>,
+    #[serde(deserialize_with = "or_default")]
+    init_container_statuses: Vec<ContainerWire>,
+    #[serde(deserialize_with = "or_default")]
+    container_statuses: Vec<ContainerWire>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct IpWire {
+    #[serde(default)]
+    ip: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ConditionWire {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerWire {
+    name: String,
+    #[serde(default)]
+    ready: bool,
+    #[serde(default)]
+    restart_count: u32,
+    #[serde(default)]
+    state: Option<StateWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct StateWire {
+    waiting: Option<WaitingWire>,
+    running: Option<RunningWire>,
+    terminated: Option<TerminatedWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct WaitingWire {
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+    #[serde(deserialize_with = "or_default")]
+    message: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RunningWire {
+    #[serde(default)]
+    started_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct TerminatedWire {
+    exit_code: i32,
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+    #[serde(deserialize_with = "or_default")]
+    message: String,
+    finished_at: Option<Timestamp>,
+}
+
+fn pod(parts: &Parts<'_>) -> Object {
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (spec, wrong_spec) = typed::<PodSpecWire>(parts.spec);
+    let (mut status, wrong_status) = typed::<PodStatusWire>(parts.status);
+    if wrong_status.is_some() {
+        status.phase = "Unknown".into();
+    }
+    let wrong = wrong_spec.map(|error| unreadable("spec", &error));
+    let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
+    let unreadable = wrong_metadata.or(wrong).map(|error| within(error, "Pod", &metadata.name));
+    let ports = spec.containers.iter().flat_map(|container| &container.ports);
+    let host_ports = ports.filter_map(|port| port.host_port).collect();
+    let pod = seen(&metadata, spec, status);
+    Object { host_ports, ..metadata.object(unreadable, Held::Pod(pod.into())) }
+}
+
+/// The error with the child in front of its path: the reader sees it on the job.
+fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
+    FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
+}
+
+fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
+    let ips = if status.pod_ips.is_empty() {
+        Some(status.pod_ip).filter(|ip| !ip.is_empty()).into_iter().collect()
+    } else {
+        status.pod_ips.into_iter().map(|ip| ip.ip).collect()
+    };
+    let init = status.init_container_statuses.into_iter().map(|wire| container(wire, true));
+    let main = status.container_statuses.into_iter().map(|wire| container(wire, false));
+    Pod {
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        owner_uid: metadata.owner().map(|owner| owner.uid).unwrap_or_default(),
+        created: metadata.creation_timestamp.unwrap_or_default(),
+        terminating: metadata.deletion_timestamp.is_some(),
+        phase: match status.phase.as_str() {
+            "Pending" | "" => PodPhase::Pending,
+            "Running" => PodPhase::Running,
+            "Succeeded" => PodPhase::Succeeded,
+            "Failed" => PodPhase::Failed,
+            _ => PodPhase::Unknown,
+        },
+        reason: status.reason,
+        message: status.message,
+        ready: status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True"),
+        ips,
+        node: spec.node_name,
+        containers: init.chain(main).collect(),
+    }
+}
+
+fn container(wire: ContainerWire, init: bool) -> ContainerStatus {
+    let state = match wire.state.unwrap_or_default() {
+        StateWire { terminated: Some(ended), .. } => ContainerState::Terminated {
+            exit_code: ended.exit_code,
+            reason: ended.reason,
+            message: ended.message,
+            at: ended.finished_at.unwrap_or_default(),
+        },
+        StateWire { running: Some(running), .. } => {
+            ContainerState::Running { since: running.started_at.unwrap_or_default() }
+        }
+        StateWire { waiting: Some(WaitingWire { reason, message }), .. } => ContainerState::Waiting { reason, message },
+        StateWire { .. } => ContainerState::Unknown,
+    };
+    ContainerStatus { name: wire.name, init, ready: wire.ready, restarts: wire.restart_count, state }
+}
+
+/// A part of a job that is a map, `{}` when absent, and what is too deep or wrong in it.
+fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
+    let Some(part) = part else { return (json!({}), None) };
+    match decode::value(part.get()) {
+        Ok(read) => {
+            let why = || format!("is nested deeper than {} levels", decode::MOST_LEVELS);
+            let wrong = read.too_deep.map(|path| unreadable(format!("{name}.{path}"), &why()));
+            (if read.value.is_object() { read.value } else { json!({}) }, wrong)
+        }
+        Err(error) => (json!({}), Some(unreadable(name, &error))),
+    }
+}
+
+fn job(parts: &Parts<'_>) -> Object {
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (spec, wrong_spec) = section("spec", parts.spec);
+    let (status, wrong_status) = section("status", parts.status);
+    let job = Job {
+        namespace: metadata.namespace.clone(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        generation: metadata.generation,
+        created: metadata.creation_timestamp.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        finalizers: metadata.finalizers.clone(),
+        labels: metadata.labels.clone(),
+        annotations: metadata.annotations.clone(),
+        spec,
+        status,
+    };
+    let unreadable = wrong_metadata.or(wrong_spec).or(wrong_status);
+    metadata.object(unreadable, Held::Job(Packed::new(job).into()))
+}
+
+/// A child, with only the parts that the framework keeps.
+fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
+    let kind = &spec.resource.kind;
+    let (metadata, wrong_metadata) = metadata(parts);
+    let (fields, wrong_fields) = kept(text, keep);
+    let child = Child {
+        api_version: spec.resource.api_version(),
+        kind: kind.clone(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+        terminating: metadata.deletion_timestamp.is_some(),
+        fields,
+    };
+    let unreadable = wrong_metadata.or(wrong_fields).map(|error| within(error, kind, &metadata.name));
+    metadata.object(unreadable, Held::Child(child.into()))
+}
+
+/// The values at these pointers, and what is too deep or wrong in the sections that they lead into. No other section is
+/// decoded.
+fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
+    let (mut fields, mut wrong) = (BTreeMap::new(), None);
+    if keep.is_empty() {
+        return (fields, wrong);
+    }
+    let sections: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    for pointer in keep {
+        let inner = pointer.strip_prefix('/').unwrap_or(pointer);
+        let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
+        let Some(part) = sections.get(name) else { continue };
+        match decode::value(part.get()) {
+            Ok(mut read) => {
+                let value = read.value.pointer_mut(rest).map(Value::take);
+                fields.extend(value.map(|value| (pointer.clone(), value)));
+            }
+            Err(error) => wrong = wrong.or(Some(unreadable(name, &error))),
+        }
+    }
+    (fields, wrong)
+}
+
+#[cfg(test)]
+mod tests;

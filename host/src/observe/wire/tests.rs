@@ -1,0 +1,78 @@
+use super::*;
+use crate::api::resource::Resource;
+
+fn spec(kind: &str, purpose: Purpose) -> WatchSpec {
+    let resource = Resource::new("v1", kind, &format!("{}s", kind.to_lowercase()));
+    WatchSpec { resource, selector: None, purpose, optional: false }
+}
+
+fn read(purpose: Purpose, kind: &str, object: &Value) -> Object {
+    super::object(&object.to_string(), &spec(kind, purpose)).unwrap()
+}
+
+fn metadata_of(name: &str) -> Value {
+    let owner = json!({ "apiVersion": "v1", "kind": "Tale", "name": "hamlet", "uid": "u", "controller": true });
+    json!({ "name": name, "namespace": "ns", "uid": "x", "resourceVersion": "7", "ownerReferences": [owner] })
+}
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({ "x": inner }))
+}
+
+#[test]
+fn of_a_job_that_is_nested_too_deep_everything_else_is_read() {
+    let spec = json!({ "suspend": true, "odd": nested(120) });
+    let object = json!({ "metadata": metadata_of("deep"), "spec": spec, "status": { "phase": "Running" } });
+    let object = read(Purpose::Jobs(0), "Tale", &object);
+    let Held::Job(packed) = &object.held else { panic!("a job") };
+    let job = packed.unpacked();
+    assert_eq!(
+        (job.name.as_str(), &job.spec["suspend"], &job.status["phase"]),
+        ("deep", &json!(true), &json!("Running"))
+    );
+    let wrong = object.unreadable.unwrap();
+    assert_eq!(
+        (wrong.path.as_str(), wrong.message.as_str()),
+        ("spec.odd.x.x.x.x.x", "is nested deeper than 100 levels")
+    );
+}
+
+#[test]
+fn metadata_that_cannot_be_read_still_says_whose_the_object_is() {
+    let mut metadata = metadata_of("odd");
+    metadata["labels"] = json!({ "a": 5 });
+    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata }));
+    assert_eq!((object.namespace.as_str(), object.name.as_str(), object.resource_version), ("ns", "odd", 7));
+    assert_eq!(object.owner.unwrap().uid, "u");
+    assert_eq!(object.unreadable.unwrap().path, "Pod odd: metadata");
+}
+
+#[test]
+fn a_pod_whose_status_cannot_be_read_is_there_and_in_no_known_phase() {
+    let status = json!({ "phase": "Succeeded", "containerStatuses": [{ "name": "main", "restartCount": -1 }] });
+    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("odd"), "status": status }));
+    let Held::Pod(pod) = object.held else { panic!("a pod") };
+    assert_eq!((pod.phase, pod.owner_uid.as_str()), (PodPhase::Unknown, "u"));
+    let wrong = object.unreadable.unwrap();
+    assert_eq!(wrong.path, "Pod odd: status");
+    assert!(wrong.message.starts_with("invalid value: integer `-1`"), "{}", wrong.message);
+}
+
+#[test]
+fn of_a_child_only_what_is_kept_is_decoded() {
+    let keep = ["/data", "/spec/size", "/spec/none"].map(String::from);
+    let object =
+        json!({ "metadata": metadata_of("c"), "data": { "a": "b" }, "spec": { "size": 3 }, "odd": nested(120) });
+    let object = read(Purpose::Children(keep.to_vec()), "ConfigMap", &object);
+    let Held::Child(child) = object.held else { panic!("a child") };
+    let fields = [("/data", json!({ "a": "b" })), ("/spec/size", json!(3))];
+    assert_eq!(child.fields, fields.map(|(pointer, value)| (pointer.to_owned(), value)).into());
+    assert_eq!(object.unreadable, None);
+}
+
+#[test]
+fn an_object_that_has_no_name_is_an_error() {
+    for text in ["7", "{}", r#"{"metadata":null}"#, r#"{"metadata":{"name":7}}"#, "{"] {
+        assert!(super::object(text, &spec("Pod", Purpose::Pods)).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Passes that are kept for people, and asked again.
+
+pub mod passes;
+pub mod replay;

@@ -1,0 +1,297 @@
+//! Recent passes, for people and for replay: the latest as they are, those before them compressed. Secret data is never
+//! in them: the host watches no Secrets.
+
+use decide::weight;
+use decide::{Decision, Outlook, Snapshot, decide, plan::Answer};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    vec,
+};
+use tracing::error;
+
+/// Compressed passes take no more memory than this.
+const MOST_BYTES: usize = 8 << 20;
+
+/// No more passes are kept.
+const MOST: usize = 4_000;
+
+/// So many passes are compressed together, or fewer if they have more bytes than that by an estimate.
+const BLOCK: usize = 32;
+const BLOCK_BYTES: usize = 2 << 20;
+
+/// The fastest: passes are so alike that a better one gains little.
+const LEVEL: i32 = 1;
+
+/// One pass, as the admin port gives it: enough to ask the plugin again and to decide again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pass {
+    /// The plugin's name. Its digest is in the snapshot.
+    #[serde(default)]
+    pub plugin: String,
+    /// The plugin's settings, as it is shown them.
+    #[serde(default = "no_settings")]
+    pub config: String,
+    /// What was seen.
+    pub snapshot: Snapshot,
+    /// What the host's own rules said, if the plugin had a plan.
+    pub outlook: Option<Outlook>,
+    /// What the plugin answered.
+    pub answer: Answer,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+fn no_settings() -> String {
+    "{}".to_owned()
+}
+
+/// One pass as it is kept. What was decided follows from the rest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Noted {
+    pub(crate) plugin: String,
+    pub(crate) config: String,
+    /// What was seen.
+    pub snapshot: Snapshot,
+    pub(crate) outlook: Option<Outlook>,
+    /// What its plugin answered.
+    pub answer: Answer,
+}
+
+impl Noted {
+    /// The whole pass, what was decided included.
+    #[must_use]
+    pub fn decided(self) -> Pass {
+        let decision = decide(&self.snapshot, &self.answer);
+        self.with(decision)
+    }
+
+    /// The whole pass with what was decided.
+    pub(crate) fn with(self, decision: Decision) -> Pass {
+        let Self { plugin, config, snapshot, outlook, answer } = self;
+        Pass { plugin, config, snapshot, outlook, answer, decision }
+    }
+
+    fn weight(&self) -> usize {
+        512 + self.config.len() + weight::snapshot(&self.snapshot) + weight::answer(&self.answer)
+    }
+}
+
+/// Recent passes.
+#[derive(Debug, Default)]
+pub struct Passes {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The latest, the oldest first.
+    fresh: Vec<Arc<Noted>>,
+    fresh_bytes: usize,
+    /// Those before them, the oldest first.
+    blocks: VecDeque<Arc<Block>>,
+}
+
+/// Passes as lines of JSON, compressed together.
+#[derive(Debug)]
+struct Block {
+    lines: Box<[u8]>,
+    passes: usize,
+}
+
+impl Block {
+    fn of(passes: &[Arc<Noted>]) -> Self {
+        let mut lines = Vec::new();
+        for pass in passes {
+            serde_json::to_writer(&mut lines, &**pass).expect("its keys are text, and a vector takes all of it");
+            lines.push(b'\n');
+        }
+        let lines = zstd::bulk::compress(&lines, LEVEL).expect("there is room for what is compressed");
+        // Boxed: the vector has room for what does not compress at all.
+        Self { lines: lines.into(), passes: passes.len() }
+    }
+
+    /// Its passes. None of them if it is broken, which is logged.
+    fn read(&self) -> Vec<Noted> {
+        let read = || -> Result<Vec<Noted>, Box<dyn std::error::Error>> {
+            let lines = zstd::decode_all(&*self.lines)?;
+            Ok(serde_json::Deserializer::from_slice(&lines).into_iter().collect::<Result<_, _>>()?)
+        };
+        read().unwrap_or_else(|broken| {
+            error!(%broken, passes = self.passes, "recorded passes cannot be read");
+            vec![]
+        })
+    }
+}
+
+impl Kept {
+    fn push(&mut self, weight: usize, pass: Arc<Noted>) {
+        self.fresh.push(pass);
+        self.fresh_bytes += weight;
+        if self.fresh.len() < BLOCK && self.fresh_bytes < BLOCK_BYTES {
+            return;
+        }
+        self.blocks.push_back(Block::of(&self.fresh).into());
+        self.fresh.clear();
+        self.fresh_bytes = 0;
+        while self.bytes() > MOST_BYTES || self.passes() > MOST {
+            self.blocks.pop_front();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.lines.len()).sum()
+    }
+
+    fn passes(&self) -> usize {
+        self.blocks.iter().map(|block| block.passes).sum()
+    }
+}
+
+impl Passes {
+    /// Keeps a pass as the latest of all.
+    pub(crate) fn note(&self, pass: Arc<Noted>) {
+        let weight = pass.weight();
+        self.lock().push(weight, pass);
+    }
+
+    /// The latest passes over all jobs, of all plugins or of the one of this name, the oldest first.
+    #[must_use]
+    pub fn latest(&self, plugin: Option<&str>) -> Latest {
+        let kept = self.lock();
+        Latest {
+            plugin: plugin.map(ToOwned::to_owned),
+            blocks: kept.blocks.clone(),
+            read: vec![].into_iter(),
+            fresh: kept.fresh.clone().into(),
+        }
+    }
+
+    /// Those of the latest passes that are not compressed yet, the oldest first: the very last is always among them,
+    /// unless it filled a block.
+    pub fn fresh(&self) -> Vec<Arc<Noted>> {
+        self.lock().fresh.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Recent passes, decompressed while they are read.
+#[derive(Debug, Clone)]
+pub struct Latest {
+    plugin: Option<String>,
+    blocks: VecDeque<Arc<Block>>,
+    read: vec::IntoIter<Noted>,
+    fresh: VecDeque<Arc<Noted>>,
+}
+
+impl Latest {
+    fn any(&mut self) -> Option<Noted> {
+        loop {
+            if let Some(pass) = self.read.next() {
+                return Some(pass);
+            }
+            match self.blocks.pop_front() {
+                Some(block) => self.read = block.read().into_iter(),
+                None => return self.fresh.pop_front().map(Arc::unwrap_or_clone),
+            }
+        }
+    }
+}
+
+impl Iterator for Latest {
+    type Item = Noted;
+
+    fn next(&mut self) -> Option<Noted> {
+        loop {
+            let pass = self.any()?;
+            if self.plugin.as_ref().is_none_or(|name| pass.plugin == *name) {
+                return Some(pass);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{plan::Rejection, snapshot::Job, testkit};
+    use rand_chacha::{
+        ChaCha20Rng,
+        rand_core::{RngCore, SeedableRng},
+    };
+    use serde_json::json;
+
+    fn noted(plugin: &str, name: &str, text: &str) -> Arc<Noted> {
+        let snapshot = testkit::snapshot(Job { spec: json!({ "text": text }), ..testkit::job(name, "u") });
+        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        Arc::new(Noted { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer })
+    }
+
+    fn names(passes: Latest) -> Vec<String> {
+        passes.map(|pass| pass.snapshot.job.name.clone()).collect()
+    }
+
+    /// Passes named by their numbers, of plugins that take turns.
+    fn passes(count: usize) -> Passes {
+        let passes = Passes::default();
+        for number in 0..count {
+            passes.note(noted(["a", "b"][number % 2], &number.to_string(), ""));
+        }
+        passes
+    }
+
+    #[test]
+    fn the_latest_passes_are_of_all_jobs_or_of_one_plugin_compressed_or_not() {
+        let count = 2 * BLOCK + 3;
+        let passes = passes(count);
+        let expected = |step| (0..count).step_by(step).map(|number| number.to_string()).collect::<Vec<_>>();
+        assert_eq!(passes.fresh().len(), 3);
+        assert_eq!(names(passes.latest(None)), expected(1));
+        assert_eq!(names(passes.latest(Some("a"))), expected(2));
+        assert_eq!(names(passes.latest(Some("c"))), [""; 0]);
+    }
+
+    #[test]
+    fn the_oldest_passes_go_when_the_places_run_out() {
+        let passes = passes(MOST + 2 * BLOCK);
+        let kept = names(passes.latest(None));
+        assert!(kept.len() <= MOST && kept.len() > MOST - BLOCK, "{}", kept.len());
+        assert_eq!(kept.last(), Some(&(MOST + 2 * BLOCK - 1).to_string()));
+    }
+
+    #[test]
+    fn the_oldest_passes_go_when_the_bytes_run_out() {
+        let passes = Passes::default();
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        for number in 0..40 {
+            let text: String = (0..64 << 10).map(|_| format!("{:08x}", random.next_u32())).collect();
+            passes.note(noted("a", &number.to_string(), &text));
+        }
+        let kept = names(passes.latest(None));
+        assert!(passes.lock().bytes() <= MOST_BYTES);
+        assert!(kept.len() >= 20 && kept.len() < 40, "{}", kept.len());
+        assert_eq!(kept.last().map(String::as_str), Some("39"));
+    }
+
+    #[test]
+    fn many_passes_that_are_alike_take_little_room() {
+        let passes = Passes::default();
+        for number in 0..BLOCK {
+            passes.note(noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
+        }
+        assert!(passes.lock().bytes() < BLOCK * 200, "{}", passes.lock().bytes());
+    }
+
+    #[test]
+    fn a_whole_pass_says_what_was_decided_and_reads_back() {
+        let whole = Arc::unwrap_or_clone(noted("a", "one", "")).decided();
+        let text = serde_json::to_string(&whole).unwrap();
+        let read: Pass = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.decision, decide(&read.snapshot, &read.answer));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+}

@@ -1,0 +1,126 @@
+//! Recorded passes asked again: of the plugin that answered them, or of another version of it.
+
+use crate::record::passes::Pass;
+use decide::plan::{Answer, Descriptor};
+use futures::executor::block_on;
+use sandbox::{Asked, ConfigError, LoadError, Options, Plugins, Seam};
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A line of a recording that is no pass.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} is no pass")]
+pub struct NoPass {
+    /// Which, from 1.
+    line: usize,
+    /// Why.
+    source: serde_json::Error,
+}
+
+/// The passes of a recording, a line of JSON each as the admin port gives them; one pass alone may stand on many lines.
+///
+/// # Errors
+/// The first line that is no pass.
+pub fn read(text: &str) -> Result<Vec<Pass>, NoPass> {
+    if let Ok(alone) = serde_json::from_str(text) {
+        return Ok(vec![alone]);
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let pass = |(at, line)| serde_json::from_str(line).map_err(|source| NoPass { line: at + 1, source });
+    lines.map(pass).collect()
+}
+
+/// What the loaded plugin with this digest answers to what was seen in a recorded pass. The plugin needs the settings
+/// that the pass was recorded with.
+pub async fn replay(plugins: &Plugins, digest: &str, pass: &Pass) -> Answer {
+    let mut snapshot = pass.snapshot.clone();
+    let recorded = snapshot.set_aside.take();
+    let why = snapshot.no_ports.take().unwrap_or_default();
+    digest.clone_into(&mut snapshot.digest);
+    let Asked { answer, .. } =
+        plugins.ask(&mut snapshot, |count| recorded.filter(|ports| ports.count == count).ok_or(why)).await;
+    answer
+}
+
+/// A plugin that recorded passes are asked of, alone in a process of its own kind: no cluster, no clock.
+pub struct Candidate {
+    descriptor: Arc<Descriptor>,
+    digest: String,
+    fuel_of_describe: u64,
+    plain: Plugins,
+    /// The plugin with other settings than none.
+    configured: BTreeMap<String, Plugins>,
+}
+
+impl Candidate {
+    /// Loads a component's bytes as the host does. `label` names it where it has not described itself.
+    ///
+    /// # Errors
+    /// It is no plugin.
+    pub fn load(label: &str, wasm: &[u8]) -> Result<Self, LoadError> {
+        let plain = Plugins::empty(Options::new(Seam::Inline))?;
+        let digest = plain.load(label, wasm)?;
+        let calls = plain.calls();
+        let describe = calls.iter().find(|(_, function, _)| function == "describe");
+        let fuel_of_describe = describe.map_or(0, |(_, _, stats)| stats.fuel);
+        let (descriptor, _) = plain.frameworks().remove(0);
+        Ok(Self { descriptor, digest, fuel_of_describe, plain, configured: BTreeMap::new() })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// SHA-256 of its bytes, in hex.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The fuel that `describe` took.
+    #[must_use]
+    pub fn fuel_of_describe(&self) -> u64 {
+        self.fuel_of_describe
+    }
+
+    /// The plugin alone, without settings; a fork of it can be given some.
+    #[must_use]
+    pub fn plugins(&self) -> &Plugins {
+        &self.plain
+    }
+
+    /// The job of this pass is of a kind that it serves.
+    #[must_use]
+    pub fn serves(&self, pass: &Pass) -> bool {
+        self.descriptor.kinds.iter().any(|own| own.is_same(&pass.snapshot.kind))
+    }
+
+    /// What it answers to what was seen in the pass, with the settings that the pass was recorded with.
+    ///
+    /// # Errors
+    /// Its schema does not allow these settings.
+    pub fn answer(&mut self, pass: &Pass) -> Result<Answer, ConfigError> {
+        let plugins = if pass.config == "{}" {
+            &self.plain
+        } else {
+            if !self.configured.contains_key(&pass.config) {
+                self.configured.insert(pass.config.clone(), self.with_settings(&pass.config)?);
+            }
+            &self.configured[&pass.config]
+        };
+        Ok(block_on(replay(plugins, &self.digest, pass)))
+    }
+
+    fn with_settings(&self, config: &str) -> Result<Plugins, ConfigError> {
+        let refused = |error: serde_json::Error| ConfigError::Refused {
+            plugin: self.descriptor.name.clone(),
+            message: format!("they are no JSON: {error}"),
+        };
+        let config: Value = serde_json::from_str(config).map_err(refused)?;
+        let plugins = self.plain.fork();
+        plugins.configure(&self.descriptor.name, &config)?;
+        Ok(plugins)
+    }
+}

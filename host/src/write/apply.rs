@@ -1,0 +1,423 @@
+//! The order and pace of writes, and what becomes of each. Reads no store and makes no choices: the same actions make
+//! the same calls.
+
+use crate::api::{DEADLINE, FIELD_MANAGER};
+use crate::{
+    api::{answer, back_off::BackOff, resource::Resource},
+    error::{chain, said},
+    job_key::JobKey,
+    observe::{
+        stores::{Expected, Stores},
+        wire::Written,
+    },
+    write::{keys, warnings::FieldValidation},
+};
+use decide::weight;
+use decide::{
+    Action, Applied, Snapshot, Waiting, Write,
+    build::{self, Part},
+    decision::in_order,
+    plan::{Answer, ChildKind, SecretRecipe},
+    waiting::object,
+};
+use fairness::{Rank, Turns};
+use futures::future::join_all;
+use kube::{
+    Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::{debug, warn};
+
+/// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
+const IN_FLIGHT: usize = 80;
+
+/// Requests under way at once for jobs of one namespace: slow ones leave room for others.
+const IN_FLIGHT_OF_ONE: usize = 64;
+
+/// What the bodies of all requests under way take up, in bytes of memory. A larger body goes alone.
+const BODIES: u32 = 16 << 20;
+
+/// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
+const SLOW_START: usize = 32;
+
+/// Why a write did not happen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// The reply did not come; the write may have happened.
+    #[error("no reply within {} s", DEADLINE.as_secs())]
+    NoReply,
+    /// The API server or the way to it.
+    #[error("{}", said(.0))]
+    Client(kube::Error),
+    /// The request cannot be formed.
+    #[error("cannot form the request")]
+    Request(#[from] kube::core::request::Error),
+    /// The answer that was decided from has no such part.
+    #[error("the plan has no such part")]
+    NoSuchPart,
+    /// The object cannot be made.
+    #[error("cannot make the key pair")]
+    Keys(#[source] keys::KeyError),
+    /// An object of that name belongs to somebody else.
+    #[error("the name is taken")]
+    NameTaken,
+    /// The object that has to be there was deleted.
+    #[error("it was deleted")]
+    Deleted,
+}
+
+impl WriteError {
+    pub(crate) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Client(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// How long the API server asks to wait before it is asked again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Client(error) => answer::retry_after(error),
+            _ => None,
+        }
+    }
+
+    /// The write may have happened all the same.
+    pub(crate) fn is_of_doubt(&self) -> bool {
+        self.code().is_none_or(|code| code >= 500)
+    }
+}
+
+/// What came of the writes of a pass.
+#[derive(Debug, Default)]
+pub struct Attempted {
+    /// What was made, and what was not and why.
+    pub applied: Applied,
+    /// How long the API server asks to wait before it is asked again.
+    pub retry_after: Option<Duration>,
+}
+
+/// Makes the writes of decisions.
+pub struct Writer {
+    client: Client,
+    stores: Arc<Stores>,
+    validation: FieldValidation,
+    turns: Turns,
+    /// A permit for each byte of [`BODIES`].
+    room: Semaphore,
+    back_off: BackOff,
+    random: Mutex<ChaCha20Rng>,
+}
+
+/// What a pass was decided from: bodies are built from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// What was seen.
+    pub snapshot: &'a Snapshot,
+    /// What the plugin answered, if it was asked.
+    pub answer: Option<&'a Answer>,
+}
+
+/// One action, and what it is about.
+struct One<'a> {
+    key: &'a JobKey,
+    ground: Ground<'a>,
+    resource: &'a Resource,
+    action: &'a Action,
+}
+
+impl One<'_> {
+    fn requests(&self) -> kube::core::Request {
+        self.resource.requests(Some(&self.key.namespace))
+    }
+}
+
+fn version(written: &Written) -> Expected {
+    Expected::Version(written.version())
+}
+
+/// Asks for the metadata of what was written in place of all of it: nothing else is looked at.
+fn for_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(METADATA));
+    request
+}
+
+impl Writer {
+    /// A writer whose keys and jitter come from this seed, and whose creates are checked so.
+    #[must_use]
+    pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
+        let random = Mutex::new(ChaCha20Rng::from_seed(seed));
+        let room = Semaphore::new(BODIES as usize);
+        let turns = Turns::new(IN_FLIGHT, IN_FLIGHT_OF_ONE);
+        Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
+    }
+
+    /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
+    /// a deletion may free the quota that they need, and refused creates must not hold it up. Nothing is created while
+    /// something that has to be there is missing.
+    pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
+        let [others, creates] = in_order(actions);
+        let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
+        if retry_after.is_some() || applied.lacks_something() {
+            return Attempted { applied, retry_after };
+        }
+        let created = self.in_batches(key, ground, &creates).await;
+        applied.made.extend(created.applied.made);
+        applied.created.extend(created.applied.created);
+        applied.failures.extend(created.applied.failures);
+        applied.warnings.extend(created.applied.warnings);
+        Attempted { applied, retry_after: created.retry_after }
+    }
+
+    /// Makes the writes in growing batches side by side. A batch in which something failed is the last.
+    async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Attempted {
+        let Attempted { mut applied, mut retry_after } = Attempted::default();
+        let mut size = SLOW_START;
+        let mut rest = actions;
+        while !rest.is_empty() && applied.failures.is_empty() {
+            let (batch, later) = rest.split_at(size.min(rest.len()));
+            let results = join_all(batch.iter().map(|action| self.write(key, ground, action))).await;
+            for (action, result) in batch.iter().zip(results) {
+                match result {
+                    Ok(warnings) => {
+                        debug!(%action, "written");
+                        applied.made.extend(action.noted.clone());
+                        applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
+                        for warning in warnings {
+                            applied.warnings.entry(warning).or_insert_with(|| object(&action.kind, &action.name));
+                        }
+                    }
+                    Err(error) => {
+                        warn!(%action, error = chain(&error), "write failed");
+                        retry_after = retry_after.max(error.retry_after());
+                        applied.failures.push(failure(key, action, &error));
+                    }
+                }
+            }
+            rest = later;
+            size *= 2;
+        }
+        Attempted { applied, retry_after }
+    }
+
+    /// How long a job waits after this many failures in a row: doubled each time, with seeded jitter.
+    #[must_use]
+    pub fn back_off(&self, failures: u32) -> Duration {
+        self.back_off.after(failures)
+    }
+
+    /// Makes a write, and returns what the API server warned of.
+    async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
+        let _turn = self.turns.wait(rank(action), &key.namespace).await;
+        let resource = self.resource(key, ground.snapshot, action);
+        let one = One { key, ground, resource: &resource, action };
+        match &action.write {
+            Write::Create(part) => return self.create_part(&one, *part).await,
+            Write::CreateSecret { recipe, metadata } => {
+                return self.create(&one, text(&self.secret(recipe, metadata)?)).await;
+            }
+            Write::Require => self.require(&one).await,
+            Write::Patch(patch) => self.patch(&one, None, patch).await,
+            Write::PatchStatus(patch) => self.patch(&one, Some("status"), patch).await,
+            Write::Delete { uid, resource_version } => {
+                let seen = Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
+                self.delete(&one, seen).await
+            }
+        }?;
+        Ok(vec![])
+    }
+
+    /// Builds the body once there is room for it, and sends it.
+    async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
+        let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
+        let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
+        let _room = self.room_for(weight::json(source)).await;
+        let body = build::body(one.ground.snapshot, answer, part).map(|body| text(&body));
+        self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
+    }
+
+    async fn room_for(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let bytes = u32::try_from(bytes).unwrap_or(BODIES).min(BODIES);
+        // It is never closed.
+        self.room.acquire_many(bytes).await.ok()
+    }
+
+    async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        let request = self.validation.of(for_metadata(one.requests().create(&params, body)?));
+        match send_warned(&self.client, request).await {
+            Ok((created, warnings)) => {
+                self.expect(one, version(&created));
+                Ok(warnings)
+            }
+            Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
+            // What the ledger notes must not be made twice, and may be gone before the next attempt finds it.
+            Err(error) if error.is_of_doubt() && one.action.noted.is_some() => {
+                self.adopt(one).await.map(|()| vec![]).map_err(|_| error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A name that is there already: ours counts as made, another's is never touched.
+    async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
+        let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
+        let there = self.send(request).await?;
+        if there.controller() == Some(&one.ground.snapshot.job.uid) {
+            self.expect(one, version(&there));
+            return Ok(());
+        }
+        Err(WriteError::NameTaken)
+    }
+
+    async fn require(&self, one: &One<'_>) -> Result<(), WriteError> {
+        let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
+        match self.send(request).await {
+            Err(error) if error.code() == Some(404) => Err(WriteError::Deleted),
+            other => other.map(|_| ()),
+        }
+    }
+
+    async fn patch(&self, one: &One<'_>, subresource: Option<&str>, patch: &Value) -> Result<(), WriteError> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let (requests, patch) = (one.requests(), Patch::Merge(patch));
+        let request = match subresource {
+            Some(subresource) => requests.patch_subresource(subresource, &one.action.name, &params, &patch)?,
+            None => requests.patch(&one.action.name, &params, &patch)?,
+        };
+        let patched = self.send(for_metadata(request)).await?;
+        self.expect(one, version(&patched));
+        Ok(())
+    }
+
+    /// Gone already is what was wanted. If the object has changed since it was seen, the event of that change has the
+    /// pass made again, as Kubernetes' garbage collector does.
+    async fn delete(&self, one: &One<'_>, seen: Preconditions) -> Result<(), WriteError> {
+        let uid = seen.uid.clone().unwrap_or_default();
+        let params = DeleteParams {
+            preconditions: Some(seen),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let request = one.requests().delete(&one.action.name, &params)?;
+        match self.send(for_metadata(request)).await {
+            Err(error) if has_changed(&error) => Ok(()),
+            Err(error) if error.code() != Some(404) => Err(error),
+            _ => {
+                self.expect(one, Expected::Going { name: one.action.name.clone(), uid });
+                Ok(())
+            }
+        }
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Written, WriteError> {
+        send(&self.client, request).await
+    }
+
+    fn expect(&self, one: &One<'_>, expected: Expected) {
+        let of = (one.action.api_version.as_str(), one.action.kind.as_str());
+        self.stores.expect(one.key, &one.ground.snapshot.digest, of, expected);
+    }
+
+    fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
+        let pair = {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            keys::pair(recipe.algorithm, &mut *random).map_err(WriteError::Keys)?
+        };
+        let mut metadata = metadata.clone();
+        metadata["labels"] = json!(recipe.labels);
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": recipe.secret_type,
+            "stringData": { &recipe.private_key: pair.private, &recipe.public_key: pair.public },
+        }))
+    }
+
+    fn resource(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Resource {
+        let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
+        let layout = self.stores.layout();
+        let framework = layout.framework(key.kind, &snapshot.digest);
+        match framework.and_then(|framework| framework.children.iter().find(of_action)) {
+            Some(child) => child.into(),
+            None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
+            None => Resource::new(&action.api_version, &action.kind, &format!("{}s", action.kind.to_lowercase())),
+        }
+    }
+}
+
+fn rank(action: &Action) -> Rank {
+    match (&action.write, action.kind.as_str()) {
+        (Write::Create(_), "Pod" | "Job") => Rank::Pod,
+        _ => Rank::Rest,
+    }
+}
+
+fn text(object: &Value) -> Vec<u8> {
+    serde_json::to_vec(object).expect("its keys are text")
+}
+
+/// Sends a request under the deadline.
+pub(crate) async fn send<T: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> Result<T, WriteError> {
+    send_warned(client, request).await.map(|(answer, _)| answer)
+}
+
+/// The same, with what the API server warns of.
+async fn send_warned<T: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> Result<(T, Vec<String>), WriteError> {
+    let reply =
+        tokio::time::timeout(DEADLINE, answer::warned(client, request)).await.map_err(|_| WriteError::NoReply)?;
+    let (text, warnings) = reply.map_err(WriteError::Client)?;
+    let answer = serde_json::from_str(&text).map_err(|error| WriteError::Client(kube::Error::SerdeError(error)))?;
+    Ok((answer, warnings))
+}
+
+fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
+    match error {
+        WriteError::Deleted => Waiting::Deleted { kind: action.kind.clone(), name: action.name.clone() },
+        WriteError::Client(kube::Error::Api(status)) if is_of_terminating_namespace(status) => {
+            Waiting::NamespaceTerminating { namespace: key.namespace.clone() }
+        }
+        WriteError::NameTaken => Waiting::NameTaken { kind: action.kind.clone(), name: action.name.clone() },
+        WriteError::Client(kube::Error::Api(status)) => {
+            let why = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
+            let attempt = action.to_string();
+            match status.code {
+                // A conflict or too many requests are the cluster's business, any other 4xx is somebody's.
+                408 | 409 | 429 | 500.. => Waiting::WriteFailed { attempt, why },
+                _ => Waiting::Refused { attempt, why },
+            }
+        }
+        error => Waiting::WriteFailed { attempt: action.to_string(), why: chain(error) },
+    }
+}
+
+/// A precondition failed. A webhook may refuse with the same code, but not in the API server's words.
+fn has_changed(error: &WriteError) -> bool {
+    let message = match error {
+        WriteError::Client(kube::Error::Api(status)) if status.code == 409 => &status.message,
+        _ => return false,
+    };
+    message.contains("precondition") || message.contains("Precondition")
+}
+
+/// The API server says so where a namespace that is being deleted takes nothing new.
+fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

@@ -1,0 +1,6 @@
+//! The only way back to the API server: children by `apply`, statuses and events by `publish`.
+
+pub mod apply;
+pub(crate) mod keys;
+pub mod publish;
+pub mod warnings;

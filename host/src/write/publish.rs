@@ -1,0 +1,182 @@
+//! The job's status, and events after it was written. The only emitter of both.
+
+use crate::{
+    api::{FIELD_MANAGER, resource::Resource},
+    clock::Clock,
+    error::chain,
+    job_key::JobKey,
+    observe::{
+        stores::{Expected, Stores},
+        wire::Written,
+    },
+    write::apply::{self, WriteError},
+};
+use decide::{
+    Applied, Decision, Snapshot, Wake,
+    plan::Event,
+    status::{Publication, Published, creation, publication, rfc3339},
+};
+use kube::{
+    Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::{collections::BTreeMap, sync::Arc};
+use tracing::{debug, warn};
+
+/// The API server refuses longer messages of events.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// How the status stands after a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// It was seen to say all that it should, as far as the CRD keeps it.
+    pub(crate) all: bool,
+    /// When to look again for its sake.
+    pub(crate) wake: Wake,
+}
+
+impl Said {
+    /// It was written now, and its watch has to show it.
+    const WRITTEN: Self = Self { all: false, wake: Wake::OnChange };
+}
+
+/// Writes status and events.
+pub struct Publisher {
+    client: Client,
+    stores: Arc<Stores>,
+    clock: Clock,
+}
+
+impl Publisher {
+    /// A publisher.
+    #[must_use]
+    pub fn new(client: Client, stores: Arc<Stores>, clock: Clock) -> Self {
+        Self { client, stores, clock }
+    }
+
+    /// Writes the status if it says something new, then the events that go with it and with what was made.
+    pub(crate) async fn publish(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        decision: &Decision,
+        applied: &Applied,
+    ) -> Result<Said, WriteError> {
+        let layout = self.stores.layout();
+        let none = BTreeMap::new();
+        let reasons = layout.framework(key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
+        let before = self.stores.published(key);
+        let said = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
+            Publication::Nothing(wake) => Ok(Said { all: true, wake }),
+            Publication::Later(at) => Ok(Said { all: false, wake: Wake::At(at) }),
+            Publication::Now { patch, wanted, overwritten, events } => {
+                self.say(key, snapshot, &patch, (wanted, overwritten), &events).await
+            }
+        };
+        self.tell_all(key, snapshot, creation(applied, reasons).as_slice()).await;
+        said
+    }
+
+    async fn say(
+        &self,
+        key: &JobKey,
+        snapshot: &Snapshot,
+        patch: &Value,
+        (wanted, overwritten): (Value, u32),
+        events: &[Event],
+    ) -> Result<Said, WriteError> {
+        let stored = match self.write(key, snapshot, patch).await {
+            Ok(stored) => stored,
+            // The job went meanwhile; the watch tells.
+            Err(error) if error.code() == Some(404) => return Ok(Said::WRITTEN),
+            Err(error) => {
+                if error.is_of_doubt() {
+                    // What is there by now may be ours.
+                    self.stores.forget_published(key);
+                }
+                return Err(error);
+            }
+        };
+        if stored.get("troupe").is_none() {
+            warn!(crd = snapshot.kind.crd(), "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
+        }
+        debug!("status written");
+        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored, overwritten });
+        self.tell_all(key, snapshot, events).await;
+        Ok(Said::WRITTEN)
+    }
+
+    async fn tell_all(&self, key: &JobKey, snapshot: &Snapshot, events: &[Event]) {
+        for (number, event) in events.iter().enumerate() {
+            if let Err(error) = self.tell(key, snapshot, event, number).await {
+                debug!(reason = event.reason, error = chain(&error), "event lost");
+            }
+        }
+    }
+
+    async fn write(&self, key: &JobKey, snapshot: &Snapshot, patch: &Value) -> Result<Value, WriteError> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let resource = Resource::from(&*snapshot.kind);
+        let requests = resource.requests(Some(&key.namespace));
+        let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
+        let job: Written = apply::send(&self.client, request).await?;
+        let expected = Expected::Version(job.version());
+        let kind = (resource.api_version(), resource.kind);
+        self.stores.expect(key, &snapshot.digest, (&kind.0, &kind.1), expected);
+        Ok(job.status)
+    }
+
+    /// Events go to the core group, where the RBAC of the original operators allows them. The name is made from what
+    /// is told, so that a repeated telling is the same event.
+    async fn tell(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
+        let job = &snapshot.job;
+        let told = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
+        let digest = Sha256::digest(told.as_bytes());
+        let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let layout = self.stores.layout();
+        let framework = layout.framework(key.kind, &snapshot.digest);
+        let source = framework.map(|framework| framework.event_source.clone());
+        let now = rfc3339(self.clock.now());
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": { "name": format!("{}.{suffix}", job.name), "namespace": job.namespace },
+            "involvedObject": {
+                "apiVersion": snapshot.kind.api_version(),
+                "kind": snapshot.kind.kind,
+                "namespace": job.namespace,
+                "name": job.name,
+                "uid": job.uid,
+                "resourceVersion": job.resource_version,
+            },
+            "type": if event.warning { "Warning" } else { "Normal" },
+            "reason": event.reason,
+            "message": cut(&event.message),
+            "source": { "component": source },
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        let requests = Resource::new("v1", "Event", "events").requests(Some(&job.namespace));
+        let request = requests.create(&params, serde_json::to_vec(&body).unwrap_or_default())?;
+        match apply::send::<Written>(&self.client, request).await {
+            Err(error) if error.code() == Some(409) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+/// At most 1024 bytes, the end marked.
+fn cut(message: &str) -> String {
+    if message.len() <= LONGEST_MESSAGE {
+        return message.to_owned();
+    }
+    let mut end = LONGEST_MESSAGE - 3;
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", &message[..end])
+}
