@@ -97,8 +97,8 @@ fn making_a_pod_takes_what_its_template_has() {
     let mut snapshot = running(&plugins, 10);
     let answer = answer(&plugins, &snapshot);
     snapshot.pods.clear();
-    let parts = decide(&snapshot, &answer).actions.into_iter().filter_map(|action| match action.write {
-        Write::Create(part) => Some(part),
+    let parts = decide(&snapshot, &answer).actions.into_iter().filter_map(|action| match action.write() {
+        Write::Create(part) => Some(*part),
         _ => None,
     });
     let parts: Vec<_> = parts.collect();

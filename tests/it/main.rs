@@ -10,6 +10,7 @@ mod campaign;
 mod cluster;
 mod conformance;
 mod crds;
+mod cycles;
 #[path = "../bench/fleet.rs"]
 mod fleet;
 mod fuzz;
@@ -24,6 +25,7 @@ mod recording;
 mod registry;
 mod resident;
 mod scenarios;
+mod specs;
 mod tidy;
 mod trust;
 mod watches;

@@ -44,7 +44,7 @@ fn allowed(kind: &str) -> BTreeSet<String> {
 fn plugins() -> Vec<Plugin> {
     let frameworks = campaign::plugins().unwrap().frameworks().into_iter();
     frameworks
-        .map(|(descriptor, _)| Plugin { grants: Grants::wanted_by(&descriptor), descriptor: (*descriptor).clone() })
+        .map(|(descriptor, _)| Plugin { grants: descriptor.wanted_grants(), descriptor: (*descriptor).clone() })
         .collect()
 }
 

@@ -52,7 +52,7 @@ fn builtins() -> &'static Plugins {
 /// What the plugin asks for, as a cluster operator who agrees writes it down.
 pub(crate) fn grants() -> Grants {
     let (paddle, _) = builtins().frameworks().into_iter().find(|(framework, _)| framework.name == "paddle").unwrap();
-    Grants::wanted_by(&paddle)
+    paddle.wanted_grants()
 }
 
 struct Host(JoinHandle<Ended>);

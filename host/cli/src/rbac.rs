@@ -23,7 +23,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     for file in &args.plugin {
         let wasm = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let descriptor = describe(&wasm).with_context(|| file.display().to_string())?;
-        put(&mut plugins, Plugin { grants: Grants::wanted_by(&descriptor), descriptor });
+        put(&mut plugins, Plugin { grants: descriptor.wanted_grants(), descriptor });
     }
     if args.cluster {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
@@ -40,7 +40,7 @@ fn built_in() -> anyhow::Result<Vec<Plugin>> {
     let plugins = Plugins::builtin(Seam::Inline).context("a built-in plugin does not load")?;
     let frameworks = plugins.frameworks().into_iter();
     Ok(frameworks
-        .map(|(descriptor, _)| Plugin { grants: Grants::wanted_by(&descriptor), descriptor: (*descriptor).clone() })
+        .map(|(descriptor, _)| Plugin { grants: descriptor.wanted_grants(), descriptor: (*descriptor).clone() })
         .collect())
 }
 

@@ -1,38 +1,14 @@
 //! Children as the API server gets them: templates and bodies with identity, names and variables filled in.
 
 use crate::{
-    Snapshot, names, ownership,
+    Snapshot,
+    decision::Part,
+    names, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Text},
     standing,
 };
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// A part of a plan that becomes one object. All bodies of a wide job together may be larger than the host's memory, so
-/// a decision names the part and the writer builds the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Part {
-    /// The pod of a replica.
-    Pod {
-        /// Place of its role in the plan.
-        role: usize,
-        /// Its index.
-        index: u32,
-    },
-    /// The Job that backs a role.
-    Job {
-        /// Place of the role in the plan.
-        role: usize,
-    },
-    /// An object beside the pods.
-    Object {
-        /// Its place in the plan.
-        object: usize,
-        /// The replica that it is made for; 0 for one of the whole job.
-        index: u32,
-    },
-}
 
 /// The whole object, owner included. None where the answer has no such part.
 #[must_use]

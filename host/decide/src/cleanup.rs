@@ -2,11 +2,11 @@
 
 use crate::{
     Snapshot,
-    decision::{Action, Write},
+    decision::Action,
     jobs,
     ledger::Finished,
     plan::{Clean, Moment, Object, Outcome, Plan},
-    snapshot::{Child, Pod, PodPhase},
+    snapshot::{Pod, PodPhase},
     ttl,
 };
 use jiff::Timestamp;
@@ -16,12 +16,12 @@ use serde_json::Value;
 /// evidence is destroyed before it is written down.
 #[must_use]
 pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
-    let pods = snapshot.own_pods().filter(|pod| removes(finished.clean, pod)).map(|pod| delete_pod(pod));
+    let pods = snapshot.own_pods().filter(|pod| removes(finished.clean, pod)).map(|pod| Action::delete_pod(pod));
     let objects = snapshot
         .children
         .iter()
         .filter(|child| !child.terminating && finished.clean_kinds.contains(&child.kind))
-        .map(|child| delete_child(child));
+        .map(|child| Action::delete(child));
     pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
@@ -61,14 +61,4 @@ pub(crate) fn removes(clean: Clean, pod: &Pod) -> bool {
         Clean::All => true,
     };
     covered && !pod.terminating
-}
-
-pub(crate) fn delete_pod(pod: &Pod) -> Action {
-    let write = Write::Delete { uid: pod.uid.clone(), resource_version: pod.resource_version.clone() };
-    Action::new("v1", "Pod", &pod.name, write)
-}
-
-pub(crate) fn delete_child(child: &Child) -> Action {
-    let write = Write::Delete { uid: child.uid.clone(), resource_version: child.resource_version.clone() };
-    Action::new(&child.api_version, &child.kind, &child.name, write)
 }

@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     decision::{Trouble, Wake},
-    status::Published,
+    published::Published,
 };
 use jiff::SignedDuration;
 

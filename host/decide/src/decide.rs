@@ -7,7 +7,7 @@ use crate::{
     diff::{self, Of},
     jobs,
     ledger::{Finished, Ledger},
-    lifecycle,
+    over,
     plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
     ports,
     replicas::replicas,
@@ -46,12 +46,12 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
 /// After the end the outcome stays. What follows from it is what the plan says by now, if the job was edited; and pods that
 /// a failed job keeps are counted until they have ended.
 fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
-    let Answer::Judged { plan, verdict, .. } = answer else { return lifecycle::over(snapshot, finished) };
+    let Answer::Judged { plan, verdict, .. } = answer else { return over::over(snapshot, finished) };
     // What an edit means starts from a snapshot whose ledger says so.
-    let decision = if lifecycle::was_edited(snapshot, finished) {
+    let decision = if over::was_edited(snapshot, finished) {
         Decision::unsaid(vec![], Wake::OnChange)
     } else {
-        lifecycle::over(snapshot, finished)
+        over::over(snapshot, finished)
     };
     let counts = finished.counting && verdict.outcome == finished.outcome;
     let status = if counts { verdict.status.clone() } else { status::of_framework(&snapshot.job.status) };
@@ -76,7 +76,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
     if snapshot.namespace_terminating {
-        actions.retain(|action| !action.creates() && action.write != Write::Require);
+        actions.retain(|action| !action.creates() && *action.write() != Write::Require);
         waiting = vec![Waiting::NamespaceTerminating { namespace: snapshot.job.namespace.clone() }];
     }
     waiting.sort_by_key(distance_from_cause);

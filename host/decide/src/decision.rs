@@ -1,9 +1,13 @@
 //! The host's answer to a snapshot: actions, what to publish, when to look again.
 
-use crate::{build::Part, plan::Event, plan::SecretRecipe, waiting::Waiting, waiting::object};
+use crate::{
+    plan::{Event, SecretRecipe},
+    snapshot::{Child, Job, Pod},
+    waiting::{Waiting, object},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt};
 
 /// Everything that follows from one snapshot and one answer.
@@ -76,16 +80,86 @@ pub struct Action {
     pub kind: String,
     /// Name; the namespace is the job's.
     pub name: String,
-    /// What is written.
-    pub write: Write,
+    /// What is written. Private: no action comes to be without the precondition that its constructor gives it.
+    write: Write,
     /// Noted in the ledger once it is written: it is never done again.
     pub noted: Option<String>,
 }
 
 impl Action {
-    /// A write that the ledger does not note.
+    /// Creates this part of the plan under this name.
     #[must_use]
-    pub fn new(api_version: &str, kind: &str, name: &str, write: Write) -> Self {
+    pub fn create(api_version: &str, kind: &str, name: &str, part: Part) -> Self {
+        Self::new(api_version, kind, name, Write::Create(part))
+    }
+
+    /// Creates a Secret with a fresh key pair; `metadata` is complete, owner included.
+    #[must_use]
+    pub fn create_secret(name: &str, recipe: SecretRecipe, metadata: Value) -> Self {
+        Self::new("v1", "Secret", name, Write::CreateSecret { recipe, metadata })
+    }
+
+    /// Has this Secret be there before anything is created.
+    #[must_use]
+    pub fn require_secret(name: &str) -> Self {
+        Self::new("v1", "Secret", name, Write::Require)
+    }
+
+    /// Merges into a child, if it still is the one that was seen, as it was seen.
+    #[must_use]
+    pub fn patch(child: &Child, patch: Value) -> Self {
+        Self::new(&child.api_version, &child.kind, &child.name, Write::Patch(versioned(child, patch)))
+    }
+
+    /// The same for its status.
+    #[must_use]
+    pub fn patch_status(child: &Child, patch: Value) -> Self {
+        Self::new(&child.api_version, &child.kind, &child.name, Write::PatchStatus(versioned(child, patch)))
+    }
+
+    /// Sets the finalizers of the job, if it still is as it was seen.
+    #[must_use]
+    pub fn set_finalizers(api_version: &str, kind: &str, job: &Job, finalizers: &[&String]) -> Self {
+        let metadata = json!({ "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": finalizers });
+        Self::new(api_version, kind, &job.name, Write::Patch(json!({ "metadata": metadata })))
+    }
+
+    /// Deletes a child, if it still is the one that was seen, as it was seen.
+    #[must_use]
+    pub fn delete(child: &Child) -> Self {
+        Self::deletion(&child.api_version, &child.kind, &child.name, &child.uid, &child.resource_version)
+    }
+
+    /// The same for a pod.
+    #[must_use]
+    pub fn delete_pod(pod: &Pod) -> Self {
+        Self::deletion("v1", "Pod", &pod.name, &pod.uid, &pod.resource_version)
+    }
+
+    /// The same for the job itself.
+    #[must_use]
+    pub fn delete_job(api_version: &str, kind: &str, job: &Job) -> Self {
+        Self::deletion(api_version, kind, &job.name, &job.uid, &job.resource_version)
+    }
+
+    /// The same, noted in the ledger under this key once it is written.
+    #[must_use]
+    pub fn noted(self, key: Option<String>) -> Self {
+        Self { noted: key, ..self }
+    }
+
+    /// What is written.
+    #[must_use]
+    pub fn write(&self) -> &Write {
+        &self.write
+    }
+
+    fn deletion(api_version: &str, kind: &str, name: &str, uid: &str, resource_version: &str) -> Self {
+        let write = Write::Delete { uid: uid.to_owned(), resource_version: resource_version.to_owned() };
+        Self::new(api_version, kind, name, write)
+    }
+
+    fn new(api_version: &str, kind: &str, name: &str, write: Write) -> Self {
         Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, noted: None }
     }
 
@@ -94,6 +168,31 @@ impl Action {
     pub fn creates(&self) -> bool {
         matches!(self.write, Write::Create(_) | Write::CreateSecret { .. })
     }
+}
+
+/// A part of a plan that becomes one object. All bodies of a wide job together may be larger than the host's memory, so
+/// a decision names the part and the writer builds the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// The pod of a replica.
+    Pod {
+        /// Place of its role in the plan.
+        role: usize,
+        /// Its index.
+        index: u32,
+    },
+    /// The Job that backs a role.
+    Job {
+        /// Place of the role in the plan.
+        role: usize,
+    },
+    /// An object beside the pods.
+    Object {
+        /// Its place in the plan.
+        object: usize,
+        /// The replica that it is made for; 0 for one of the whole job.
+        index: u32,
+    },
 }
 
 /// What an [`Action`] writes.
@@ -123,6 +222,13 @@ pub enum Write {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         resource_version: String,
     },
+}
+
+/// The patch with the version and the uid that it was made from as preconditions.
+fn versioned(child: &Child, mut patch: Value) -> Value {
+    patch["metadata"]["uid"] = json!(child.uid);
+    patch["metadata"]["resourceVersion"] = json!(child.resource_version);
+    patch
 }
 
 impl fmt::Display for Action {

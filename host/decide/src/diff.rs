@@ -1,10 +1,8 @@
 //! Objects beside the pods: create, update in place, remove with their replica.
 
 use crate::{
-    Snapshot,
-    build::{self, Part},
-    cleanup::delete_child,
-    decision::{Action, Write},
+    Snapshot, build,
+    decision::{Action, Part},
     names,
     plan::{Body, Moment, Object, Plan, Upkeep},
     pointer::unescaped,
@@ -59,8 +57,8 @@ pub(crate) fn objects(
                 }
                 None if object.body == Body::Bound && !bodies.contains_key(&object.key) => {}
                 None => {
-                    let write = Write::Create(Part::Object { object: place, index });
-                    actions.push(Action::new(&object.api_version, &object.kind, &name, write));
+                    let part = Part::Object { object: place, index };
+                    actions.push(Action::create(&object.api_version, &object.kind, &name, part));
                 }
             }
         }
@@ -79,8 +77,7 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
         .map(|recipe| {
             let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
             let metadata = crate::ownership::metadata(snapshot, &name, &json!({ "labels": recipe.labels }));
-            let write = Write::CreateSecret { recipe: recipe.clone(), metadata };
-            Action { noted: Some(recipe.key.clone()), ..Action::new("v1", "Secret", &name, write) }
+            Action::create_secret(&name, recipe.clone(), metadata).noted(Some(recipe.key.clone()))
         })
         .collect()
 }
@@ -89,11 +86,7 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
 pub(crate) fn required_secrets(snapshot: &Snapshot, plan: &Plan, actions: &[Action]) -> Vec<Action> {
     let to_come = actions.iter().any(|action| action.creates() && matches!(action.kind.as_str(), "Pod" | "Job"));
     let made = plan.secrets.iter().filter(|recipe| to_come && snapshot.ledger.made.contains(&recipe.key));
-    made.map(|recipe| {
-        let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
-        Action::new("v1", "Secret", &name, Write::Require)
-    })
-    .collect()
+    made.map(|recipe| Action::require_secret(&names::expand(&recipe.name, &snapshot.job.name, None, 0))).collect()
 }
 
 /// Keeps an object as its body says, where the plan wants that.
@@ -111,8 +104,7 @@ fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) 
             place(&mut patch, pointer, merge_patch(have, want));
         }
     }
-    let write = || Write::Patch(versioned(child, patch.clone()));
-    (patch != json!({})).then(|| Action::new(&child.api_version, &child.kind, &child.name, write()))
+    (patch != json!({})).then(|| Action::patch(child, patch))
 }
 
 fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
@@ -125,14 +117,7 @@ fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
             index.is_some_and(|index| index >= replicas)
         })
     });
-    gone.map(|child| delete_child(child)).collect()
-}
-
-/// The patch with the version and the uid it was made from as preconditions.
-pub(crate) fn versioned(child: &Child, mut patch: Value) -> Value {
-    patch["metadata"]["uid"] = json!(child.uid);
-    patch["metadata"]["resourceVersion"] = json!(child.resource_version);
-    patch
+    gone.map(|child| Action::delete(child)).collect()
 }
 
 /// Sets `value` at a JSON pointer, making the objects on the way.

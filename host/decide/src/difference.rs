@@ -163,7 +163,7 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
     let lives = Live::of(snapshot).any();
     for action in after.iter().filter(|action| !before.contains(action)) {
         let what = object(&action.kind, &action.name);
-        match &action.write {
+        match action.write() {
             Write::Delete { .. } => found.note(Danger::Dangerous, &what, "", "stays", "is deleted"),
             Write::Patch(patch) | Write::PatchStatus(patch) => {
                 found.note(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
@@ -178,5 +178,5 @@ fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Valu
     let verdict = Verdict { status: Value::Null, headline: String::new(), outcome: Outcome::Open, events: vec![] };
     let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };
     let actions = decide(snapshot, &answer).actions.into_iter();
-    actions.filter(|action| !action.creates() && action.write != Write::Require).collect()
+    actions.filter(|action| !action.creates() && *action.write() != Write::Require).collect()
 }

@@ -1,6 +1,6 @@
 //! What a plugin did wrong, and the words for it.
 
-use crate::status::rfc3339;
+use crate::time::rfc3339;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -2,10 +2,7 @@
 
 mod held;
 
-use crate::{
-    need::Need,
-    plan::{ChildKind, Descriptor},
-};
+use crate::need::Need;
 use held::Held;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,14 +146,6 @@ impl Grants {
             return Err(format!("grants: this host knows no grant {name:?}"));
         }
         Self::deserialize(said).map_err(|error| format!("grants: {error}"))
-    }
-
-    /// Everything that a plugin needs: what it asks for, and its kinds of object.
-    #[must_use]
-    pub fn wanted_by(descriptor: &Descriptor) -> Self {
-        let mut wanted = descriptor.asks.clone();
-        wanted.kinds.extend(descriptor.children.iter().map(ChildKind::id));
-        wanted
     }
 
     /// What the cluster operator's settings for a plugin grant by themselves: the values of settings that the plugin's

@@ -1,10 +1,8 @@
 //! The Jobs behind roles: made once their gates are open, suspended and released with the job, stopped when it fails.
 
 use crate::{
-    Snapshot,
-    build::{self, Part},
-    decision::{Action, Write},
-    diff::versioned,
+    Snapshot, build,
+    decision::{Action, Part},
     ledger::Finished,
     names,
     plan::{Backing, Clean, Outcome, Plan, Role},
@@ -27,8 +25,8 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
         let name = names::of_replica(role, &snapshot.job.name, 0);
         if let Some(child) = snapshot.job_behind(role) {
             let held = !standing.open(&role.after);
-            let write = suspend_switch(snapshot, child, held, || build::job(snapshot, plan, role, body, &name));
-            actions.extend(write.map(|write| job_action(&name, write)));
+            let wanted = || build::job(snapshot, plan, role, body, &name);
+            actions.extend(suspend_switch(snapshot, child, held, wanted));
             waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
         } else if is_lost(snapshot, role) {
             waiting.push(Waiting::Lost { kind: "Job".into(), name });
@@ -37,9 +35,8 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
         } else if let (Some(why), false) = (standing.closed(&role.after), snapshot.suspended()) {
             waiting.push(why);
         } else {
-            let create = Write::Create(Part::Job { role: place });
-            let noted = role.may_vanish().then(|| note(role));
-            actions.push(Action { noted, ..job_action(&name, create) });
+            let create = Action::create("batch/v1", "Job", &name, Part::Job { role: place });
+            actions.push(create.noted(role.may_vanish().then(|| note(role))));
         }
     }
     (actions, waiting)
@@ -69,20 +66,16 @@ pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
 pub(crate) fn suspend_all(snapshot: &Snapshot) -> impl Iterator<Item = Action> {
     let jobs = snapshot.children.iter().filter(|child| child.kind == "Job");
     let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !is_suspended(child));
-    running.map(|child| job_action(&child.name, suspend(child)))
+    running.map(|child| suspend(child))
 }
 
-fn job_action(name: &str, write: Write) -> Action {
-    Action::new("batch/v1", "Job", name, write)
-}
-
-fn suspend(child: &Child) -> Write {
-    Write::Patch(versioned(child, json!({ "spec": { "suspend": true } })))
+fn suspend(child: &Child) -> Action {
+    Action::patch(child, json!({ "spec": { "suspend": true } }))
 }
 
 /// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better), with
 /// the scheduling directives that the user's job has by then (M09).
-fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: impl Fn() -> Value) -> Option<Write> {
+fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: impl Fn() -> Value) -> Option<Action> {
     let is = is_suspended(child);
     let wanted = snapshot.suspended() || (is && held);
     if is == wanted || child.terminating || child.job_is_over() {
@@ -93,10 +86,10 @@ fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: im
     }
     // The directives of a Job that counts as started cannot be changed.
     if child.fields.get("/status").is_some_and(|status| !status["startTime"].is_null()) {
-        return Some(Write::PatchStatus(versioned(child, json!({ "status": { "startTime": null } }))));
+        return Some(Action::patch_status(child, json!({ "status": { "startTime": null } })));
     }
     let template = directives(child, &wanted_job()["spec"]["template"]);
-    Some(Write::Patch(versioned(child, json!({ "spec": { "suspend": false, "template": template } }))))
+    Some(Action::patch(child, json!({ "spec": { "suspend": false, "template": template } })))
 }
 
 /// A merge patch that gives the Job the labels, annotations and scheduling directives of a template. Labels and

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The job's memory. One that carries another uid belongs to an earlier job of the name and counts as empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +163,33 @@ impl Ledger {
             }
         }
         *ranges = folded;
+    }
+}
+
+/// Why a job is given no ports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NoPorts {
+    /// Other jobs have too many.
+    #[default]
+    NoneFree,
+    /// The jobs of its namespace would have more than they may.
+    Quota {
+        /// How many they have.
+        used: u32,
+        /// How many they may have.
+        most: u32,
+    },
+}
+
+impl fmt::Display for NoPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoneFree => f.write_str("other jobs have too many"),
+            Self::Quota { used, most } => {
+                write!(f, "jobs of this namespace have {used} of the {most} that they may have")
+            }
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! Where a job is in its life, as far as the host can tell without the plugin.
 
 use crate::{
-    Snapshot, cleanup,
+    Snapshot,
     decide::decide,
-    decision::{Action, Decision, Wake, Write},
-    ledger::Finished,
+    decision::{Action, Decision, Wake},
+    over::{over, was_edited},
     plan::{Answer, Rejection},
-    ttl,
 };
-use serde_json::json;
 
 /// Whether a plugin has to be asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,18 +40,6 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
     }
 }
 
-/// The job was edited after its end.
-pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
-    finished.generation.is_some_and(|planned| planned != snapshot.job.generation)
-}
-
-/// Cleans up, until the time to live is over: with the job go all its children.
-pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
-    let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
-    let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);
-    Decision::unsaid(actions, wake)
-}
-
 fn settled(actions: Vec<Action>) -> Triage {
     Triage::Settled(Decision::unsaid(actions, Wake::OnChange))
 }
@@ -65,9 +51,8 @@ fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
     if kept.len() == job.finalizers.len() {
         return vec![];
     }
-    let patch = json!({ "metadata": { "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": kept } });
     let kind = &snapshot.kind;
-    vec![Action::new(&kind.api_version(), &kind.kind, &job.name, Write::Patch(patch))]
+    vec![Action::set_finalizers(&kind.api_version(), &kind.kind, job, &kept)]
 }
 
 #[cfg(test)]

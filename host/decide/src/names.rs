@@ -1,9 +1,6 @@
 //! Names: texts filled in, and read back to the replica they stand for.
 
-use crate::{
-    plan::{Backing, Object, Piece, Plan, Role, Text},
-    snapshot::Child,
-};
+use crate::plan::{Backing, Object, Piece, Plan, Role, Text};
 
 /// The text for one replica. `pod_name` is None where there is no pod to speak of; addresses are left out.
 #[must_use]
@@ -71,16 +68,16 @@ pub fn index_of_object(plan: &Plan, object: &Object, job_name: &str, name: &str)
 
 /// The key of the plan's object, or the name of the Job-backed role, that a child is.
 #[must_use]
-pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, child: &Child) -> Option<&'a str> {
+pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, api_version: &str, kind: &str, name: &str) -> Option<&'a str> {
     let object = plan
         .objects
         .iter()
-        .filter(|object| object.kind == child.kind && object.api_version == child.api_version)
-        .find(|object| index_of_object(plan, object, job_name, &child.name).is_some())
+        .filter(|object| object.kind == kind && object.api_version == api_version)
+        .find(|object| index_of_object(plan, object, job_name, name).is_some())
         .map(|object| object.key.as_str());
     object.or_else(|| {
-        let jobs = plan.roles.iter().filter(|role| child.kind == "Job" && matches!(role.backing, Backing::Job(_)));
-        jobs.filter(|role| of_replica(role, job_name, 0) == child.name).map(|role| role.name.as_str()).next()
+        let jobs = plan.roles.iter().filter(|role| kind == "Job" && matches!(role.backing, Backing::Job(_)));
+        jobs.filter(|role| of_replica(role, job_name, 0) == name).map(|role| role.name.as_str()).next()
     })
 }
 

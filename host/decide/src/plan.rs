@@ -35,6 +35,16 @@ pub struct Descriptor {
     pub asks: Grants,
 }
 
+impl Descriptor {
+    /// Everything that the plugin needs: what it asks for, and its kinds of object.
+    #[must_use]
+    pub fn wanted_grants(&self) -> Grants {
+        let mut wanted = self.asks.clone();
+        wanted.kinds.extend(self.children.iter().map(ChildKind::id));
+        wanted
+    }
+}
+
 /// A kind of job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobKind {

@@ -6,35 +6,8 @@ use crate::{
     ledger::{HostPorts, Ledger},
     plan::{Outcome, Plan},
 };
-use serde::{Deserialize, Serialize};
-use std::fmt;
 
-/// Why a job is given no ports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum NoPorts {
-    /// Other jobs have too many.
-    #[default]
-    NoneFree,
-    /// The jobs of its namespace would have more than they may.
-    Quota {
-        /// How many they have.
-        used: u32,
-        /// How many they may have.
-        most: u32,
-    },
-}
-
-impl fmt::Display for NoPorts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoneFree => f.write_str("other jobs have too many"),
-            Self::Quota { used, most } => {
-                write!(f, "jobs of this namespace have {used} of the {most} that they may have")
-            }
-        }
-    }
-}
+pub use crate::ledger::NoPorts;
 
 /// The job needs ports of its own before anything is made of it: its plan asks for some, replicas are wanted now, and its
 /// ledger has no block of this size.

@@ -154,7 +154,7 @@ fn judged(plan: &Plan, outcome: Outcome) -> Answer {
 fn applied(snapshot: &Snapshot, answer: &Answer, actions: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     for action in actions {
-        match (&action.write, action.kind.as_str()) {
+        match (&action.write(), action.kind.as_str()) {
             (Write::Create(_), "Pod") => after.pods.push(pod(&action.name, PodPhase::Pending, false, false)),
             (Write::Create(part), kind) => {
                 let made = build::body(snapshot, answer, *part).expect("a decision makes parts of the plan");
@@ -190,8 +190,10 @@ proptest! {
         let mut after = applied(&snapshot, &answer, &first.actions);
         let mut again = decide(&after, &answer);
         // A Job that counts as started is released in two steps.
-        if let [Action { write: Write::Patch(_), .. }] = &again.actions[..] {
-            prop_assert!(first.actions.iter().any(|action| matches!(action.write, Write::PatchStatus(_))));
+        if let [action] = &again.actions[..]
+            && matches!(action.write(), Write::Patch(_))
+        {
+            prop_assert!(first.actions.iter().any(|action| matches!(action.write(), Write::PatchStatus(_))));
             after = applied(&after, &answer, &again.actions);
             again = decide(&after, &answer);
         }
@@ -201,7 +203,7 @@ proptest! {
     #[test]
     fn no_wanted_success_is_deleted_before_the_ledger_holds_it(snapshot in snapshot(), plan in plan()) {
         let decision = decide(&snapshot, &judged(&plan, Outcome::Open));
-        for action in decision.actions.iter().filter(|action| matches!(action.write, Write::Delete { .. })) {
+        for action in decision.actions.iter().filter(|action| matches!(action.write(), Write::Delete { .. })) {
             let Some(pod) = snapshot.pods.iter().find(|pod| pod.name == action.name) else { continue };
             let place = names::role_of_pod(&plan, "job", &pod.name);
             let wanted = place.filter(|(role, index)| {
@@ -216,7 +218,7 @@ proptest! {
     #[test]
     fn a_success_in_the_ledger_is_not_made_again(snapshot in snapshot(), plan in plan()) {
         let decision = decide(&snapshot, &judged(&plan, Outcome::Open));
-        for action in decision.actions.iter().filter(|action| action.kind == "Pod" && matches!(action.write, Write::Create(_))) {
+        for action in decision.actions.iter().filter(|action| action.kind == "Pod" && matches!(action.write(), Write::Create(_))) {
             let (role, index) = names::role_of_pod(&plan, "job", &action.name).expect("only the plan's pods are made");
             let momentary = plan.roles[role].success == Success::Momentary;
             prop_assert!(momentary || !snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");
@@ -228,7 +230,7 @@ proptest! {
         let mut noted = snapshot;
         noted.ledger.made.insert("job/launcher".into());
         let decision = decide(&noted, &judged(&plan, Outcome::Open));
-        let makes = decision.actions.iter().any(|action| action.kind == "Job" && matches!(action.write, Write::Create(_)));
+        let makes = decision.actions.iter().any(|action| action.kind == "Job" && matches!(action.write(), Write::Create(_)));
         prop_assert!(!(makes && plan.roles[2].may_vanish()), "{:?}", decision.actions);
     }
 

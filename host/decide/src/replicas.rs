@@ -2,9 +2,7 @@
 
 use crate::{
     Snapshot,
-    build::Part,
-    cleanup::delete_pod,
-    decision::{Action, Write},
+    decision::{Action, Part},
     plan::Plan,
     standing::{Replica, Standing},
     waiting::Waiting,
@@ -29,7 +27,7 @@ pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>
         }
     }
     let surplus = standing.surplus.iter().filter_map(|replica| replica.pod).filter(|pod| !pod.terminating);
-    actions.extend(surplus.map(|pod| delete_pod(pod)));
+    actions.extend(surplus.map(|pod| Action::delete_pod(pod)));
     (actions, waiting)
 }
 
@@ -44,5 +42,5 @@ fn terminating(replica: &Replica<'_>) -> Waiting {
 
 fn create(replica: &Replica<'_>) -> Action {
     let part = Part::Pod { role: replica.place, index: replica.index };
-    Action::new("v1", "Pod", &replica.name, Write::Create(part))
+    Action::create("v1", "Pod", &replica.name, part)
 }

@@ -1,10 +1,9 @@
 //! Everything one decision may depend on, at one instant.
 
 use crate::{
-    ledger::{HostPorts, Ledger},
+    ledger::{HostPorts, Ledger, NoPorts},
     names,
     plan::{Backing, FieldError, JobKind, Role},
-    ports::NoPorts,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,13 @@
 //! What is written to a job's status, and when: a headline at once, counts folded, the host's own conditions first.
 
+pub use crate::published::Published;
+
 use crate::{
     Snapshot, contest,
     decision::{Applied, Decision, Report, Trouble, Wake},
     ledger::Ledger,
     plan::Event,
+    time::rfc3339,
     waiting::Waiting,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -31,27 +34,6 @@ const CREATED: &str = "Created";
 
 /// Events of the host's own that a framework may have a reason of its own for.
 pub const REASONS: [&str; 3] = [CREATED, "NameTaken", "Refused"];
-
-/// What this process last wrote to a job's status.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Published {
-    /// When.
-    pub at: Timestamp,
-    /// The status that was sent.
-    pub wanted: Value,
-    /// The status that the API server made of it; an older CRD prunes fields.
-    pub stored: Value,
-    /// How many times in a row it was overwritten by somebody else before.
-    pub overwritten: u32,
-}
-
-impl Published {
-    /// The installed CRD drops the ledger.
-    #[must_use]
-    pub fn is_pruned(&self) -> bool {
-        self.stored.get("troupe").is_none()
-    }
-}
 
 /// What to do about the status.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,12 +179,6 @@ pub fn merge_patch(from: &Value, to: &Value) -> Value {
     }
     patch.extend(from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
     Value::Object(patch)
-}
-
-/// A time as `metav1.Time` writes it.
-#[must_use]
-pub fn rfc3339(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// What the job's column shows; "" where the phase or a headline of one word says it.

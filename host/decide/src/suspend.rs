@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot,
-    cleanup::{delete_child, delete_pod, removes},
+    cleanup::removes,
     decision::Action,
     jobs, names,
     plan::{Clean, Moment, Plan, Success},
@@ -27,14 +27,14 @@ pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
         .own_pods()
         .filter(|pod| removes(plan.policy.clean_on_suspend, pod))
         .filter(|pod| pod.phase != PodPhase::Succeeded || noted(&pod.name))
-        .map(|pod| delete_pod(pod));
+        .map(|pod| Action::delete_pod(pod));
     let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {
         let going = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::Suspended));
         going
             .filter(|object| object.kind == child.kind)
             .any(|object| names::index_of_object(plan, object, job_name, &child.name).is_some())
     });
-    pods.chain(objects.map(|child| delete_child(child))).collect()
+    pods.chain(objects.map(|child| Action::delete(child))).collect()
 }
 
 /// The same while the plugin has no plan to say more: the user's switch ends what runs. Pods that are over stay, since
@@ -43,6 +43,6 @@ pub(crate) fn suspend_unplanned(snapshot: &Snapshot) -> Vec<Action> {
     if !snapshot.suspended() {
         return vec![];
     }
-    let pods = snapshot.own_pods().filter(|pod| removes(Clean::Active, pod)).map(|pod| delete_pod(pod));
+    let pods = snapshot.own_pods().filter(|pod| removes(Clean::Active, pod)).map(|pod| Action::delete_pod(pod));
     pods.chain(jobs::suspend_all(snapshot)).collect()
 }

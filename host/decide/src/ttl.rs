@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot,
-    decision::{Action, Wake, Write},
+    decision::{Action, Wake},
     plan::Ttl,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -28,8 +28,7 @@ pub(crate) fn expire(snapshot: &Snapshot, due: Option<Timestamp>) -> (Option<Act
         Some(due) if due > snapshot.now => (None, Wake::At(due)),
         Some(_) => {
             let (kind, job) = (&snapshot.kind, &snapshot.job);
-            let write = Write::Delete { uid: job.uid.clone(), resource_version: job.resource_version.clone() };
-            (Some(Action::new(&kind.api_version(), &kind.kind, &job.name, write)), Wake::OnChange)
+            (Some(Action::delete_job(&kind.api_version(), &kind.kind, job)), Wake::OnChange)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why nothing, or no more, was done.
 
-use crate::{plan::Reached, ports::NoPorts};
+use crate::{ledger::NoPorts, plan::Reached};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,10 +3,10 @@
 
 use super::{
     allowance::Allowances,
-    compile::LoadError,
     convert::{Exports, JobInput, Live, Seen, Stop},
     guest::Guest,
     limits::{Limits, OutOfMemory},
+    load_error::LoadError,
     log::{Log, clean},
     stats::{Call, Tally},
 };

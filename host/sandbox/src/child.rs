@@ -7,9 +7,10 @@
 //! that lies.
 
 use super::{
-    compile::{LoadError, config, load, plausible},
+    compile::{config, load, plausible},
     convert::Exports,
     limits::Limits,
+    load_error::LoadError,
     log::clean,
     source::digest,
 };

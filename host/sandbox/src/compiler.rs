@@ -2,9 +2,10 @@
 
 use super::{
     child::{self, Bounds},
-    compile::{self, LoadError},
+    compile,
     convert::Exports,
     limits::Limits,
+    load_error::LoadError,
     source,
 };
 use std::{

@@ -167,7 +167,8 @@ impl Seen {
     pub(super) fn new(snapshot: &Snapshot, plan: &plan::Plan) -> Self {
         let rows = observe::rows(snapshot, plan);
         let child = |child: &snapshot::Child| wit::ChildView {
-            key: names::key_of_child(plan, &snapshot.job.name, child).map(str::to_owned),
+            key: names::key_of_child(plan, &snapshot.job.name, &child.api_version, &child.kind, &child.name)
+                .map(str::to_owned),
             kind: child.kind.clone(),
             name: child.name.clone(),
             uid: child.uid.clone(),

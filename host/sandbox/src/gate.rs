@@ -1,8 +1,14 @@
 //! How complicated a component may be. Counted by reading it once, before the compiler sees it: what is refused here costs
 //! no compilation, and what is not is small enough for one within bounds.
 
-use super::compile::{LoadError, MEMORIES, TABLES};
+use super::load_error::LoadError;
 use wasmparser::{Encoding, Parser, Payload};
+
+/// Memories that a component may have.
+pub(super) const MEMORIES: u32 = 1;
+
+/// Tables that a component may have.
+pub(super) const TABLES: u32 = 4;
 
 /// What is counted, over all modules and components within one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

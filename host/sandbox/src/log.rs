@@ -1,14 +1,9 @@
 //! The log of one instance: what the plugin writes, what it prints, and its last words before a trap. All of it capped.
 
-use super::guest::{Guest, charge};
 use std::sync::Arc;
-use wasmtime::{StoreContextMut, bail, component::Val};
 
 /// A longer line is cut.
-const LONGEST_LINE: usize = 1024;
-
-/// What the `log` interface costs beyond the guest's own instructions, so that a flood ends by fuel too.
-const COST: u64 = 2_000;
+pub(super) const LONGEST_LINE: usize = 1024;
 
 /// How bad a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +19,7 @@ pub(super) enum Level {
 pub(super) struct Log {
     plugin: Arc<str>,
     job: Arc<str>,
-    lines_left: u32,
+    pub(super) lines_left: u32,
     dropped: u64,
     printed: Vec<u8>,
     last_words: Vec<u8>,
@@ -36,7 +31,7 @@ impl Log {
         Self { plugin, job, lines_left: lines, dropped: 0, printed: Vec::new(), last_words: Vec::new() }
     }
 
-    fn line(&mut self, level: Level, message: &str, fields: &str) {
+    pub(super) fn line(&mut self, level: Level, message: &str, fields: &str) {
         if self.lines_left == 0 {
             self.dropped += 1;
             return;
@@ -89,49 +84,6 @@ impl Drop for Log {
             tracing::warn!(plugin = &*self.plugin, job = &*self.job, dropped = self.dropped, "plugin log is full");
         }
     }
-}
-
-/// The only function of the `log` interface.
-pub(super) fn write(mut store: StoreContextMut<'_, Guest>, args: &[Val]) -> wasmtime::Result<Option<Val>> {
-    let [Val::Enum(level), Val::String(message), Val::List(fields)] = args else {
-        bail!("log.write has other parameters in this component than in the contract");
-    };
-    let level = match level.as_str() {
-        "error" => Level::Error,
-        "warn" => Level::Warn,
-        "info" => Level::Info,
-        _ => Level::Debug,
-    };
-    let bytes = fields.iter().fold(message.len(), |bytes, field| match field {
-        Val::Tuple(pair) => pair.iter().fold(bytes, |bytes, part| match part {
-            Val::String(part) => bytes + part.len(),
-            _ => bytes,
-        }),
-        _ => bytes,
-    });
-    charge(&mut store, COST + bytes as u64)?;
-    let log = &mut store.data_mut().log;
-    let more = if fields.is_empty() || log.lines_left == 0 { String::new() } else { pairs(fields) };
-    log.line(level, message, &more);
-    Ok(None)
-}
-
-fn pairs(fields: &[Val]) -> String {
-    let mut out = String::new();
-    for field in fields {
-        let Val::Tuple(pair) = field else { continue };
-        let [Val::String(name), Val::String(value)] = pair.as_slice() else { continue };
-        if out.len() > LONGEST_LINE {
-            break;
-        }
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(&clean(name, 64));
-        out.push('=');
-        out.push_str(&clean(value, LONGEST_LINE));
-    }
-    out
 }
 
 /// The text without control and direction characters, cut after `longest` bytes.

@@ -57,5 +57,5 @@ pub(super) fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), Con
 
 /// Everything that a plugin asks for, and what its settings ask for by themselves.
 pub fn wanted(descriptor: &Descriptor, config: &Value) -> Grants {
-    Grants::wanted_by(descriptor).with(&Grants::by_settings(&descriptor.config_schema, config))
+    descriptor.wanted_grants().with(&Grants::by_settings(&descriptor.config_schema, config))
 }

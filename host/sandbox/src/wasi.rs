@@ -5,9 +5,9 @@
 //! it is called; what is off the list is refused when the component is loaded.
 
 use super::{
-    compile::LoadError,
     guest::{Guest, charge},
-    log,
+    load_error::LoadError,
+    logging,
 };
 use wasmtime::{
     AsContextMut, Engine, StoreContextMut, bail,
@@ -59,7 +59,7 @@ type Stub = fn(Store<'_>, &[Val]) -> wasmtime::Result<Option<Val>>;
 
 /// What a component may call, by interface and function.
 const STUBS: &[(&str, &str, Stub)] = &[
-    (LOG, "write", log::write),
+    (LOG, "write", logging::write),
     ("wasi:cli/environment", "get-environment", |_, _| Ok(Some(Val::List(vec![])))),
     ("wasi:cli/environment", "get-arguments", |_, _| Ok(Some(Val::List(vec![])))),
     ("wasi:cli/environment", "initial-cwd", |_, _| Ok(Some(Val::Option(None)))),

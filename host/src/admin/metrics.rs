@@ -112,7 +112,7 @@ impl Metrics {
         }
         registry.register("plugin_revision_info", "Digests that plan new jobs", revisions);
         let trials = Family::<TrialLabels, Gauge>::default();
-        for (plugin, trial) in context.trials.all() {
+        for (plugin, trial) in context.delivery.trials.all() {
             let live = &trial.live;
             let classes = [
                 ("all", live.passes),

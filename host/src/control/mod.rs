@@ -1,6 +1,5 @@
 //! The loop: which job is next, one pass over it, and which host may write.
 
-pub(crate) mod bundled;
 pub mod lease;
 pub mod operator;
 pub mod queue;

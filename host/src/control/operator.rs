@@ -4,19 +4,18 @@ use crate::{
     api::deadline::with_deadline,
     clock::Clock,
     control::{
-        bundled::Bundled,
         lease::Election,
         queue::{PASSES, Queue},
         reconcile::Context,
         supervise::{AbortOnDrop, Restarts, supervise},
     },
-    delivery::{self, Comparisons, Delivery, Trials, Wanted},
+    delivery::{self, Delivery, Handles},
     error::chain,
     job_key::JobKey,
     observe::{
         host_ports,
         layout::{Layout, Route},
-        stores::{Listed, Stores},
+        stores::Stores,
         watch::watch,
     },
     record::passes::Passes,
@@ -100,9 +99,10 @@ impl Operator {
             layout.route(&framework.name, &Route::to(&digest));
         }
         let stores = Arc::new(Stores::new(layout, options.host_ports));
-        let bundled = Bundled::of(&plugins);
+        let queue = Arc::new(Queue::default());
+        let delivery = Arc::new(Handles::new(options.clock.clone(), stores.clone(), queue.clone(), plugins.clone()));
         let context = Context {
-            queue: Arc::new(Queue::default()),
+            queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
             clock: options.clock,
@@ -112,11 +112,7 @@ impl Operator {
             stands_by: AtomicBool::new(options.election.is_some()),
             panics: AtomicU32::new(0),
             failed: AtomicU64::new(0),
-            wanted: Wanted::default(),
-            trials: Trials::default(),
-            comparisons: Comparisons::default(),
-            bundled,
-            restarts: Arc::default(),
+            delivery,
         };
         Self {
             context: Arc::new(context),
@@ -146,7 +142,7 @@ impl Operator {
         for place in running.len()..self.context.stores.layout().watches().len() {
             let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
             let seed = self.seed;
-            running.push(supervise("watch", &self.context.restarts, move || {
+            running.push(supervise("watch", &self.context.delivery.restarts, move || {
                 let (stores, queue) = (context.stores.clone(), context.queue.clone());
                 watch(client.clone(), stores, queue, place, namespace.clone(), seed)
             }));
@@ -157,13 +153,13 @@ impl Operator {
     fn deliver(&self, started: Delivery) -> AbortOnDrop {
         let (client, context, options) = (with_deadline(&self.client), self.context.clone(), self.delivery.clone());
         let mut started = Some(started);
-        supervise("delivery", &self.context.restarts, move || {
+        supervise("delivery", &self.context.delivery.restarts, move || {
             let (started, client, context) = (started.take(), client.clone(), context.clone());
             let options = options.clone().unwrap_or_default();
             async move {
                 let delivery = match started {
                     Some(delivery) => delivery,
-                    None => Delivery::start(client, context, options).await,
+                    None => Delivery::start(client, context.delivery.clone(), options).await,
                 };
                 delivery.run().await;
             }
@@ -173,9 +169,9 @@ impl Operator {
     /// Shows passes to candidates until the value is dropped.
     fn compare(&self) -> AbortOnDrop {
         let context = self.context.clone();
-        supervise("comparisons", &self.context.restarts, move || {
+        supervise("comparisons", &self.context.delivery.restarts, move || {
             let context = context.clone();
-            async move { context.show_to_candidates().await }
+            async move { context.delivery.show_to_candidates().await }
         })
     }
 
@@ -209,7 +205,7 @@ impl Operator {
         let mut lost = std::pin::pin!(lost);
         let delivery = async {
             let options = self.delivery.clone()?;
-            Some(Delivery::start(with_deadline(&self.client), self.context.clone(), options).await)
+            Some(Delivery::start(with_deadline(&self.client), self.context.delivery.clone(), options).await)
         };
         // No job is planned before it is known which plugins serve.
         let delivery = tokio::select! {
@@ -276,7 +272,7 @@ impl Context {
     /// Every watch has listed, or waits for its kind to be served; or another host has the lease.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.stands_by.load(Ordering::Relaxed) || self.stores.listed().iter().all(|listed| *listed != Listed::NotYet)
+        self.stands_by.load(Ordering::Relaxed) || self.stores.have_listed()
     }
 
     /// How many passes ended in a panic of our own.
@@ -294,7 +290,7 @@ impl Context {
     /// How often long-lived tasks had to be started again.
     #[must_use]
     pub fn restarts(&self) -> &Restarts {
-        &self.restarts
+        &self.delivery.restarts
     }
 
     /// The last passes of jobs.
@@ -318,7 +314,7 @@ impl Context {
     /// The digest that is tried beside the one that serves this plugin, and how many passes it was shown.
     #[must_use]
     pub fn candidate(&self, plugin: &str) -> Option<(String, u32)> {
-        self.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
+        self.delivery.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
     }
 
     /// What time it is for this host.

@@ -2,8 +2,8 @@
 
 use crate::{
     clock::Clock,
-    control::{bundled::Bundled, queue::Queue, supervise::Restarts},
-    delivery::{Comparisons, Trials, Wanted},
+    control::queue::Queue,
+    delivery::Handles,
     job_key::JobKey,
     observe::stores::{Observed, Stores},
     record::passes::{Noted, Pass, Passes},
@@ -72,16 +72,8 @@ pub struct Context {
     pub(crate) panics: std::sync::atomic::AtomicU32,
     /// Passes that have to be tried again.
     pub(crate) failed: std::sync::atomic::AtomicU64,
-    /// Digests that jobs need and that are not loaded.
-    pub(crate) wanted: Wanted,
-    /// Candidates beside the digests that serve.
-    pub(crate) trials: Trials,
-    /// What serves where no Plugin says otherwise.
-    pub(crate) bundled: Bundled,
-    /// Passes that candidates are to be shown.
-    pub(crate) comparisons: Comparisons,
-    /// How often long-lived tasks had to be started again.
-    pub(crate) restarts: Arc<Restarts>,
+    /// What this pass leaves for the delivery of plugins.
+    pub(crate) delivery: Arc<Handles>,
 }
 
 impl Context {
@@ -94,7 +86,7 @@ impl Context {
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Stale => return Ok(Some(Wake::OnChange)),
             Observed::Loading(digest) => {
-                self.wanted.add(digest, key);
+                self.delivery.wanted.add(digest, key);
                 return Ok(Some(Wake::OnChange));
             }
             Observed::Gone => return Ok(None),
@@ -133,7 +125,7 @@ impl Context {
         }
         let said = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
         if let Some(pass) = &pass {
-            self.try_candidate(pass, &decision);
+            self.delivery.try_candidate(pass, &decision);
         }
         // All that this pass found out is written down, as far as the CRD keeps it.
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));

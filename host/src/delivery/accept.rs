@@ -48,7 +48,7 @@ impl Looker {
         settings: &Settings,
     ) -> Result<Accepted, Trouble> {
         let Question { name, active, plugins, .. } = question;
-        let layout = self.context.stores.layout();
+        let layout = self.handles.stores.layout();
         let refused = |reason, message| Trouble { at: Stage::Accepted, reason, message };
         if new.descriptor.name != *name {
             let (called, version) = (&new.descriptor.name, &new.descriptor.version);
@@ -65,7 +65,7 @@ impl Looker {
             serves_the_same(old, &new.descriptor).map_err(|message| refused("Incompatible", message))?;
         }
         not_granted(new, settings).map_or(Ok(()), Err)?;
-        let apart = self.context.plugins.apart();
+        let apart = self.handles.plugins.apart();
         apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
                 refused("InvalidConfig", format!("spec.config is not what the plugin's schema allows: {message}"))
@@ -100,14 +100,14 @@ impl Looker {
         apart: &Plugins,
         new: &str,
     ) -> (Comparison, Vec<(Snapshot, Answer)>) {
-        let (stores, plugins, began) = (&self.context.stores, self.context.plugins.apart(), Instant::now());
+        let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
         let mut some = Vec::new();
         for key in stores.keys_of(name) {
             if comparison.failed >= ENOUGH_FAILED || began.elapsed() > PREFLIGHT {
                 break;
             }
-            let Observed::Ready(snapshot) = stores.observe(&key, self.context.clock.now()) else { continue };
+            let Observed::Ready(snapshot) = stores.observe(&key, self.handles.clock.now()) else { continue };
             if snapshot.ledger.finished.is_some() || snapshot.job.deleting || snapshot.managed_by_another() {
                 continue;
             }

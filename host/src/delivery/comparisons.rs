@@ -1,7 +1,8 @@
 //! Passes that candidates are shown: after their writes, by a task of its own, so that a slow candidate delays nobody.
 //! What there is no time for is dropped and counted.
 
-use crate::{control::reconcile::Context, record::passes::Noted};
+use super::Handles;
+use crate::record::passes::Noted;
 use decide::{Decision, Report, difference::differences, plan::Answer};
 use std::{
     collections::VecDeque,
@@ -51,7 +52,7 @@ fn job(pass: &Noted) -> String {
     format!("{}/{}", pass.snapshot.job.namespace, pass.snapshot.job.name)
 }
 
-impl Context {
+impl Handles {
     /// Notes for the candidate of the job's plugin, if one is tried, how the pass went; has it shown a pass of another digest.
     pub(crate) fn try_candidate(&self, pass: &Arc<Noted>, decision: &Decision) {
         let (trials, plugin) = (&self.trials, pass.plugin.clone());

@@ -13,7 +13,7 @@ use super::{
     upgrade::{Found, Step, step},
 };
 use crate::{
-    control::reconcile::Context,
+    delivery::Handles,
     error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
@@ -109,7 +109,7 @@ pub(super) struct Looked {
 /// What looks work with.
 #[derive(Clone)]
 pub(super) struct Looker {
-    pub(super) context: Arc<Context>,
+    pub(super) handles: Arc<Handles>,
     pub(super) sources: Sources,
     pub(super) kept: Option<Kept>,
     pub(super) places: Arc<Semaphore>,
@@ -123,7 +123,7 @@ impl Looker {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(late()),
             Err(_) => {
-                self.context.restarts.add("look");
+                self.handles.restarts.add("look");
                 Err(panicked())
             }
         };
@@ -139,9 +139,9 @@ impl Looker {
         {
             return Err(refused(refusal.trouble.clone()));
         }
-        let prepared = match (self.context.plugins.prepared(&digest), &fetched) {
+        let prepared = match (self.handles.plugins.prepared(&digest), &fetched) {
             (Some(prepared), _) => prepared,
-            (None, Some(fetched)) => prepare(&self.context, &question.name, &fetched.wasm).await.map_err(refused)?,
+            (None, Some(fetched)) => prepare(&self.handles, &question.name, &fetched.wasm).await.map_err(refused)?,
             (None, None) => return Err(refused(unloaded(&digest))),
         };
         let settings = super::settings(&question.spec);
@@ -156,7 +156,7 @@ impl Looker {
     /// The digest that a Plugin asks for, and its bytes unless it is loaded.
     async fn find(&self, question: &Question) -> Result<(String, Option<Fetched>), Trouble> {
         let pin = question.spec.digest.as_ref();
-        if let Some(pin) = pin.filter(|pin| self.context.plugins.has(pin)) {
+        if let Some(pin) = pin.filter(|pin| self.handles.plugins.has(pin)) {
             return Ok((pin.clone(), None));
         }
         let failed = |error: &FetchError| Trouble { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
@@ -205,8 +205,8 @@ impl Looker {
 }
 
 /// Compiles what is a stranger's, in a process of its own.
-pub(super) async fn prepare(context: &Context, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
-    let prepared = context.plugins.prepare_foreign(name, wasm).await;
+pub(super) async fn prepare(handles: &Handles, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
+    let prepared = handles.plugins.prepare_foreign(name, wasm).await;
     prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
 }
 

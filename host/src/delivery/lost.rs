@@ -57,12 +57,12 @@ impl Delivery {
         let kinds: BTreeMap<_, _> =
             self.marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
         let mut new = Vec::new();
-        self.context.stores.change(|layout| new = layout.accepted().map(|it| it.keep(kinds)).unwrap_or_default());
+        self.handles.stores.change(|layout| new = layout.accepted().map(|it| it.keep(kinds)).unwrap_or_default());
         // Those that waited to know what is accepted look for themselves.
-        self.context.wanted.settle_all().into_iter().for_each(|key| self.context.queue.add(key));
+        self.handles.wanted.settle_all().into_iter().for_each(|key| self.handles.queue.add(key));
         for digest in new {
             self.sought.remove(&digest);
-            let layout = self.context.stores.layout();
+            let layout = self.handles.stores.layout();
             if layout.is_lost(&digest) || self.is_active(&digest) {
                 self.seek(&digest).await;
             } else {
@@ -73,7 +73,7 @@ impl Delivery {
 
     /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost are told so.
     pub(super) async fn seek(&mut self, digest: &str) {
-        let layout = self.context.stores.layout();
+        let layout = self.handles.stores.layout();
         if layout.descriptor(digest).is_some() || !layout.is_accepted(digest) {
             self.sought.remove(digest);
             return;
@@ -90,7 +90,7 @@ impl Delivery {
         let now = Instant::now();
         let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
         for digest in due {
-            if self.is_active(&digest) || !self.context.stores.keys_pinned_to(&digest).is_empty() {
+            if self.is_active(&digest) || !self.handles.stores.keys_pinned_to(&digest).is_empty() {
                 self.seek(&digest).await;
             } else {
                 self.sought.remove(&digest);
@@ -107,7 +107,7 @@ impl Delivery {
         if let Some(mark) = kept.read_mark(digest).await.map_err(Absent::Kept)? {
             self.marks.insert(digest.to_owned(), mark);
         }
-        let prepared = look::prepare(&self.context, short(digest), &wasm)
+        let prepared = look::prepare(&self.handles, short(digest), &wasm)
             .await
             .map_err(|trouble| Absent::Unfit(trouble.message))?;
         self.add_back(digest, &prepared).map_err(Absent::Unfit)?;
@@ -123,7 +123,7 @@ impl Delivery {
         let granted =
             marked.or_else(|| named().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
         let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
-        let plugins = &self.context.plugins;
+        let plugins = &self.handles.plugins;
         let without_config = || Settings { config: None, ..granted.clone() };
         let added = plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()));
         added.map_err(|error| error.to_string())?;
@@ -140,7 +140,7 @@ impl Delivery {
         let name = &prepared.descriptor.name;
         info!(plugin = name, digest = short(digest), "loaded again for jobs that run");
         self.sought.remove(digest);
-        self.context.stores.change(|layout| layout.add(&prepared.descriptor, digest));
+        self.handles.stores.change(|layout| layout.add(&prepared.descriptor, digest));
         if self.is_active(digest) && self.active(name).is_none() {
             self.route(name, &crate::observe::layout::Route::to(digest));
         }
@@ -156,7 +156,7 @@ impl Delivery {
         };
         warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
         if !is_passing || again.attempts >= QUIET {
-            self.context.stores.change(|layout| layout.lose(digest, &why));
+            self.handles.stores.change(|layout| layout.lose(digest, &why));
             self.wake_pinned(digest);
         }
     }
@@ -167,8 +167,8 @@ impl Delivery {
     }
 
     fn wake_pinned(&self, digest: &str) {
-        let waiting = self.context.wanted.settle(digest);
-        let pinned = self.context.stores.keys_pinned_to(digest);
-        waiting.into_iter().chain(pinned).for_each(|key| self.context.queue.add(key));
+        let waiting = self.handles.wanted.settle(digest);
+        let pinned = self.handles.stores.keys_pinned_to(digest);
+        waiting.into_iter().chain(pinned).for_each(|key| self.handles.queue.add(key));
     }
 }

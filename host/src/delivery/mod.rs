@@ -4,6 +4,7 @@
 //! here, at once and as a whole. What is decided is in `upgrade`, what is said in `report` and `statuses`.
 
 mod accept;
+mod bundled;
 mod comparisons;
 mod fetch;
 mod kept;
@@ -23,16 +24,17 @@ mod upgrade;
 mod wanted;
 mod watched;
 
-pub(crate) use comparisons::Comparisons;
 pub use kept::short;
-pub(crate) use trials::Trials;
-pub(crate) use wanted::Wanted;
 
 use crate::{
-    control::reconcile::Context,
+    clock::Clock,
+    control::{queue::Queue, supervise::Restarts},
     error::chain,
+    observe::stores::Stores,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
+use bundled::Bundled;
+use comparisons::Comparisons;
 use fetch::Sources;
 use futures::StreamExt;
 use kept::{Kept, Shelf};
@@ -42,7 +44,7 @@ use lost::Again;
 use mark::Mark;
 use refusals::Refusal;
 use report::{Stage, Trouble};
-use sandbox::Settings;
+use sandbox::{Plugins, Settings};
 use seen::Seen;
 use startup::Unkept;
 use std::{
@@ -56,6 +58,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use tracing::{debug, info, warn};
+use trials::Trials;
+use wanted::Wanted;
 use watched::{Version, Versions};
 
 /// Counts in statuses are no older than this, and what was refused is tried again as soon as it is due.
@@ -71,6 +75,43 @@ pub struct Options {
     pub namespace: Option<String>,
     /// Other namespaces whose ConfigMaps may be sources.
     pub source_namespaces: BTreeSet<String>,
+}
+
+/// The parts of the host that the delivery works with, and what passes leave for it.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    pub(crate) clock: Clock,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) plugins: Arc<Plugins>,
+    /// How often long-lived tasks had to be started again.
+    pub(crate) restarts: Arc<Restarts>,
+    /// Digests that jobs need and that are not loaded.
+    pub(crate) wanted: Wanted,
+    /// Candidates beside the digests that serve.
+    pub(crate) trials: Trials,
+    /// Passes that candidates are to be shown.
+    comparisons: Comparisons,
+    /// What serves where no Plugin says otherwise: what is loaded when the host starts.
+    bundled: Bundled,
+}
+
+impl Handles {
+    /// Of a host that serves what is loaded now.
+    pub(crate) fn new(clock: Clock, stores: Arc<Stores>, queue: Arc<Queue>, plugins: Arc<Plugins>) -> Self {
+        let bundled = Bundled::of(&plugins);
+        Self {
+            clock,
+            stores,
+            queue,
+            plugins,
+            restarts: Arc::default(),
+            wanted: Wanted::default(),
+            trials: Trials::default(),
+            comparisons: Comparisons::default(),
+            bundled,
+        }
+    }
 }
 
 /// What is known of a Plugin.
@@ -102,7 +143,7 @@ impl Known {
 /// The task that delivers plugins.
 pub(crate) struct Delivery {
     client: Client,
-    context: Arc<Context>,
+    handles: Arc<Handles>,
     sources: Sources,
     kept: Option<Kept>,
     /// What the watch of it has shown.
@@ -127,13 +168,13 @@ impl Delivery {
     /// Serves until it is dropped.
     pub(crate) async fn run(mut self) {
         let mut happened = self.watched();
-        let context = self.context.clone();
+        let handles = self.handles.clone();
         let mut tick = interval(REFRESH);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                digests = context.wanted.take() => {
+                digests = handles.wanted.take() => {
                     for digest in digests {
                         self.seek(&digest).await;
                     }
@@ -141,7 +182,7 @@ impl Delivery {
                 () = sleep_until(self.next_attempt()) => self.try_again().await,
                 Some(Ok(looked)) = self.looks.join_next() => self.looked(looked).await,
                 Some(event) = happened.next() => self.note(event).await,
-                () = context.trials.changed() => self.refresh().await,
+                () = handles.trials.changed() => self.refresh().await,
                 _ = tick.tick() => {
                     self.look_at_all().await;
                     self.refresh().await;
@@ -182,7 +223,7 @@ impl Delivery {
             return;
         }
         info!(plugin = name, "the Plugin is gone");
-        self.context.trials.end(name);
+        self.handles.trials.end(name);
         self.give_back(name);
         for name in self.names() {
             if self.known.get(&name).and_then(|known| known.refusal.as_ref()).is_some_and(Refusal::is_conflict) {
@@ -249,7 +290,7 @@ impl Delivery {
             known.looking = Some(self.begun);
         }
         let looker = Looker {
-            context: self.context.clone(),
+            handles: self.handles.clone(),
             sources: self.sources.clone(),
             kept: self.kept.clone(),
             places: self.places.clone(),
@@ -282,7 +323,7 @@ impl Delivery {
     }
 
     async fn accepted(&mut self, name: &str, at: LookedAt, mut status: PluginStatus) {
-        let now = self.context.clock.now();
+        let now = self.handles.clock.now();
         status.observed_generation = Some(at.generation);
         report::progress(&mut status, None, at.generation, now);
         report::serving(&mut status, at.generation, now);
@@ -300,8 +341,8 @@ impl Delivery {
     async fn refused(&mut self, name: &str, at: LookedAt, refused: Refused) {
         let Refused { digest, trouble } = refused;
         warn!(plugin = name, reason = trouble.reason, message = trouble.message, "a plugin is not served");
-        let (active, is_tried) = (self.serving(name), self.context.trials.candidate(name).is_some());
-        let (now, clock) = (Instant::now(), self.context.clock.now());
+        let (active, is_tried) = (self.serving(name), self.handles.trials.candidate(name).is_some());
+        let (now, clock) = (Instant::now(), self.handles.clock.now());
         let Some(known) = self.known.get_mut(name) else { return };
         let status = &mut known.status;
         if let Some(digest) = digest.as_ref().filter(|digest| !is_tried && active.as_ref() != Some(digest)) {
@@ -328,11 +369,11 @@ impl Delivery {
     /// Releases what neither a job nor a Plugin needs, once it is known what jobs there are.
     async fn sweep(&mut self) {
         let Some(kept) = &self.kept else { return };
-        if self.swept.elapsed() < SWEEP || !self.context.is_ready() {
+        if self.swept.elapsed() < SWEEP || !self.handles.stores.have_listed() {
             return;
         }
         self.swept = Instant::now();
-        let stores = &self.context.stores;
+        let stores = &self.handles.stores;
         let mut needed: BTreeSet<String> = stores.all_digests_in_use();
         let statuses = self.known.values().map(|known| &known.status);
         needed.extend(statuses.flat_map(|status| {
@@ -340,14 +381,14 @@ impl Delivery {
             status.digest.iter().chain(&status.previous).cloned().chain(candidate)
         }));
         // Whenever a Plugin goes, what comes with the host serves again.
-        needed.extend(self.context.bundled.digests().cloned());
+        needed.extend(self.handles.bundled.digests().cloned());
         needed.extend(stores.layout().kinds().iter().filter_map(|served| served.route.active.clone()));
-        if let Err(error) = kept.sweep(&needed, self.context.clock.now()).await {
+        if let Err(error) = kept.sweep(&needed, self.handles.clock.now()).await {
             debug!(error = chain(&error), "bytes of plugins are looked at again later");
         }
-        for digest in self.context.plugins.digests().into_iter().filter(|digest| !needed.contains(digest)) {
+        for digest in self.handles.plugins.digests().into_iter().filter(|digest| !needed.contains(digest)) {
             info!(digest = short(&digest), "nobody needs this plugin any more");
-            self.context.plugins.unload(&digest);
+            self.handles.plugins.unload(&digest);
             stores.change(|layout| layout.remove(&digest));
         }
     }

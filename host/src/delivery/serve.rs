@@ -27,11 +27,11 @@ impl Delivery {
         };
         // Another Plugin may have come first since it was looked at.
         let others = self.known.keys().cloned().collect();
-        let held = self.context.stores.layout().conflict(descriptor, &others);
+        let held = self.handles.stores.layout().conflict(descriptor, &others);
         held.map_or(Ok(()), Err).map_err(|message| refused(CONFLICT, message))?;
-        let added = self.context.plugins.add(&prepared, &settings);
+        let added = self.handles.plugins.add(&prepared, &settings);
         added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
-        self.context.stores.change(|layout| match step.plans_jobs() {
+        self.handles.stores.change(|layout| match step.plans_jobs() {
             true => layout.add(descriptor, digest),
             false => layout.try_out(descriptor, digest),
         });
@@ -48,12 +48,12 @@ impl Delivery {
                     status.previous = active.clone().filter(|active| active != digest).or(status.previous.take());
                 }
                 route.active = Some(digest.clone());
-                self.context.trials.end(name);
+                self.handles.trials.end(name);
                 self.settle_others(name, digest, &settings);
             }
             Step::Candidate(state, canary) => {
                 route.canary = canary.map(|canary| (digest.clone(), canary));
-                self.context.trials.begin(name, digest, state);
+                self.handles.trials.begin(name, digest, state);
                 let known = candidate.unwrap_or_default();
                 let (live, message) = (known.live, known.message.filter(|_| state == CandidateState::Stopped));
                 let (digest, version) = (digest.clone(), descriptor.version.clone());
@@ -69,8 +69,8 @@ impl Delivery {
     /// Other digests of the Plugin, which jobs are pinned to, get the settings that were accepted, as far as they fit. What
     /// comes with the host keeps its own.
     fn settle_others(&self, name: &str, digest: &str, settings: &Settings) {
-        let plugins = &self.context.plugins;
-        let is_own = |other: &String| other != digest && self.context.bundled.digests().all(|bundled| bundled != other);
+        let plugins = &self.handles.plugins;
+        let is_own = |other: &String| other != digest && self.handles.bundled.digests().all(|bundled| bundled != other);
         for other in plugins.digests_of(name).into_iter().filter(is_own) {
             if let Some(prepared) = plugins.prepared(&other) {
                 self.settle(name, &prepared, settings);
@@ -81,7 +81,7 @@ impl Delivery {
     /// A digest that jobs are pinned to gets the settings that were accepted with another one of its Plugin, as far as they
     /// fit.
     pub(super) fn settle(&self, name: &str, prepared: &Prepared, settings: &Settings) {
-        let (plugins, digest) = (&self.context.plugins, &prepared.digest);
+        let (plugins, digest) = (&self.handles.plugins, &prepared.digest);
         // That the Plugin trusts what comes with the host says nothing of what came from elsewhere.
         let grants = settings.grants.clone().or_else(|| plugins.grants(digest));
         let settings = Settings { grants, ..settings.clone() };
@@ -96,19 +96,19 @@ impl Delivery {
     pub(super) fn withdraw(&self, name: &str, digest: Option<&str>) {
         let Some(known) = self.known.get(name) else { return };
         let (Some(digest), Ok(spec)) = (digest, &known.seen.spec) else { return };
-        let is_tried = self.context.trials.candidate(name).as_deref() == Some(digest);
+        let is_tried = self.handles.trials.candidate(name).as_deref() == Some(digest);
         let is_its = is_tried || known.status.digest.as_deref() == Some(digest);
-        if is_its && self.context.bundled.digests().all(|bundled| bundled != digest) {
+        if is_its && self.handles.bundled.digests().all(|bundled| bundled != digest) {
             warn!(plugin = name, digest = short(digest), "grants were taken from what serves");
-            self.context.plugins.grant(digest, &spec.grants);
+            self.handles.plugins.grant(digest, &spec.grants);
             self.wake(name);
         }
     }
 
     /// What comes with the host serves the framework as it did before there was a Plugin; else nobody does.
     pub(super) fn give_back(&self, name: &str) {
-        let plugins = &self.context.plugins;
-        let route = match self.context.bundled.get(name) {
+        let plugins = &self.handles.plugins;
+        let route = match self.handles.bundled.get(name) {
             Some((digest, settings)) => {
                 if let Some(prepared) = plugins.prepared(digest)
                     && let Err(error) = plugins.add(&prepared, settings)
@@ -135,14 +135,14 @@ impl Delivery {
 
     /// Where new jobs of a framework go.
     pub(super) fn route_of(&self, name: &str) -> Option<Route> {
-        let layout = self.context.stores.layout();
+        let layout = self.handles.stores.layout();
         let served = layout.kinds().iter().find(|served| served.framework.name == name)?;
         Some(served.route.clone())
     }
 
     /// Sends new jobs this way, and has the jobs looked at that go another way now.
     pub(super) fn route(&self, name: &str, route: &Route) {
-        let stores = &self.context.stores;
+        let stores = &self.handles.stores;
         let before = stores.layout();
         stores.change(|layout| layout.route(name, route));
         let now = stores.layout();
@@ -154,12 +154,12 @@ impl Delivery {
             self.wake(name);
         } else {
             // Those that a digest plans stay with it.
-            stores.unplanned_keys_of(name).into_iter().for_each(|key| self.context.queue.add(key));
+            stores.unplanned_keys_of(name).into_iter().for_each(|key| self.handles.queue.add(key));
         }
     }
 
     /// Has all jobs of the framework looked at.
     pub(super) fn wake(&self, name: &str) {
-        self.context.stores.keys_of(name).into_iter().for_each(|key| self.context.queue.add(key));
+        self.handles.stores.keys_of(name).into_iter().for_each(|key| self.handles.queue.add(key));
     }
 }

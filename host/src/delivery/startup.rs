@@ -9,7 +9,7 @@ use super::{
     mark::Mark,
     seen, short,
 };
-use crate::{control::reconcile::Context, error::chain, observe::layout::Route};
+use crate::{delivery::Handles, error::chain, observe::layout::Route};
 use kube::{Client, api::ListParams};
 use sandbox::{Limits, Plugins};
 use std::{
@@ -31,7 +31,7 @@ pub(super) struct Unkept {
 
 impl Delivery {
     /// Whatever served before serves again once this returns, or is sought.
-    pub(crate) async fn start(client: Client, context: Arc<Context>, options: Options) -> Self {
+    pub(crate) async fn start(client: Client, handles: Arc<Handles>, options: Options) -> Self {
         let sources = Sources {
             client: client.clone(),
             namespace: options.namespace,
@@ -39,10 +39,10 @@ impl Delivery {
             limit: Limits::default().component,
         };
         let kept = sources.namespace.as_ref().map(|namespace| Kept::new(&sources, namespace, LARGEST));
-        let built_in = Plugins::built_in_digests().filter(|digest| context.plugins.has(digest)).collect();
+        let built_in = Plugins::built_in_digests().filter(|digest| handles.plugins.has(digest)).collect();
         let mut delivery = Self {
             client,
-            context,
+            handles,
             sources,
             kept,
             shelf: None,
@@ -68,10 +68,10 @@ impl Delivery {
 
     /// Where the task was started again, a Plugin may have gone unseen.
     fn give_back_what_nobody_names(&self) {
-        let layout = self.context.stores.layout();
+        let layout = self.handles.stores.layout();
         for served in layout.kinds() {
             let name = &served.framework.name;
-            let own = self.context.bundled.get(name).map(|(digest, _)| digest);
+            let own = self.handles.bundled.get(name).map(|(digest, _)| digest);
             if !self.known.contains_key(name) && served.route.active.as_ref() != own {
                 self.give_back(name);
             }
@@ -87,7 +87,7 @@ impl Delivery {
             );
             return;
         }
-        self.context.stores.change(|layout| {
+        self.handles.stores.change(|layout| {
             layout.keep_bytes();
             self.unkept.digests.iter().for_each(|digest| layout.withhold(digest, None));
         });
@@ -102,14 +102,14 @@ impl Delivery {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
             let Err(error) = kept.keep(&digest, wasm, None, Some(&mark)).await else {
                 self.unkept.digests.remove(&digest);
-                self.context.stores.change(|layout| layout.release(&digest));
+                self.handles.stores.change(|layout| layout.release(&digest));
                 self.wake_new(&name, &digest);
                 continue;
             };
             let why = chain(&error);
             warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
             if again.attempts >= QUIET {
-                self.context.stores.change(|layout| layout.withhold(&digest, Some(&why)));
+                self.handles.stores.change(|layout| layout.withhold(&digest, Some(&why)));
                 self.wake_new(&name, &digest);
             }
         }
@@ -118,10 +118,10 @@ impl Delivery {
 
     /// The name, the bytes and the mark of a plugin that comes with this host.
     fn built_in(&self, digest: &str) -> Option<(String, &'static [u8], Mark)> {
-        let plugins = &self.context.plugins;
+        let plugins = &self.handles.plugins;
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
-        let (_, settings) = self.context.bundled.get(&name)?;
+        let (_, settings) = self.handles.bundled.get(&name)?;
         let mark = Mark::new("this host".to_owned(), &prepared, settings, settings.grants.clone()?);
         let wasm = Plugins::built_in(&name)?;
         Some((name, wasm, mark))
@@ -129,8 +129,8 @@ impl Delivery {
 
     /// Jobs that no digest plans so far look whether this one does.
     fn wake_new(&self, name: &str, digest: &str) {
-        let new = self.context.stores.unplanned_keys_of(name);
-        self.context.wanted.settle(digest).into_iter().chain(new).for_each(|key| self.context.queue.add(key));
+        let new = self.handles.stores.unplanned_keys_of(name);
+        self.handles.wanted.settle(digest).into_iter().chain(new).for_each(|key| self.handles.queue.add(key));
     }
 
     /// All Plugins; none where the API server does not have them. Asks until there is an answer, since a job must not be
@@ -156,12 +156,12 @@ impl Delivery {
         self.learn(plugin);
         let Some(known) = self.known.get(&name) else { return };
         let (named, active) = (known.named(), known.status.digest.clone());
-        self.context.stores.change(|layout| {
+        self.handles.stores.change(|layout| {
             let Some(accepted) = layout.accepted() else { return };
             named.iter().for_each(|digest| accepted.name(digest));
         });
         let Some(active) = active else { return };
-        let is_loaded = self.context.plugins.has(&active);
+        let is_loaded = self.handles.plugins.has(&active);
         if self.kept.is_none() && !is_loaded {
             warn!(plugin = name, digest = short(&active), "the digest that served is lost; new jobs wait for another");
             return self.route(&name, &Route::default());

@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 impl Delivery {
     pub(super) fn tell_active(&self, status: &mut PluginStatus, active: Option<&str>) {
-        let layout = self.context.stores.layout();
+        let layout = self.handles.stores.layout();
         status.digest = active.map(str::to_owned);
         status.short_digest = active.map(|digest| short(digest).to_owned());
         status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());
@@ -28,13 +28,13 @@ impl Delivery {
     }
 
     pub(super) async fn refresh_one(&mut self, name: &str) {
-        let (all, in_use) = self.context.stores.digests_in_use(name);
+        let (all, in_use) = self.handles.stores.digests_in_use(name);
         let Some(known) = self.known.get_mut(name) else { return };
         let status = &mut known.status;
         status.jobs = Some(all);
         status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (short(&digest).to_owned(), jobs)).collect();
         let mut stops = false;
-        let trial = self.context.trials.read(name);
+        let trial = self.handles.trials.read(name);
         if let (Some(candidate), Some(trial)) = (&mut status.candidate, trial)
             && candidate.digest == trial.digest
         {
@@ -47,17 +47,17 @@ impl Delivery {
         }
         let mut why = worth_a_look(status);
         let active = status.digest.clone().unwrap_or_default();
-        let breakers = self.context.plugins.breakers(self.context.clock.now());
+        let breakers = self.handles.plugins.breakers(self.handles.clock.now());
         let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
         if breakers.iter().filter(|breaker| breaker.digest == active).any(|breaker| is_open(&breaker)) {
             let message = "the plugin failed in several namespaces and is not asked for a while; see the conditions of their jobs";
             why.push(("BreakerOpen", message.to_owned()));
         }
-        report::degraded(status, &why, known.seen.generation, self.context.clock.now());
+        report::degraded(status, &why, known.seen.generation, self.handles.clock.now());
         if stops {
             let active = status.digest.clone();
             warn!(plugin = name, "the canary was stopped");
-            self.context.trials.end(name);
+            self.handles.trials.end(name);
             let migrate = self.route_of(name).is_some_and(|route| route.migrate);
             self.route(name, &Route { active, canary: None, migrate });
         }

@@ -117,6 +117,11 @@ impl Stores {
         self.lock().tables.iter().map(|table| table.listed).collect()
     }
 
+    /// Every watch has listed, or waits for its kind to be served.
+    pub(crate) fn have_listed(&self) -> bool {
+        self.listed().iter().all(|listed| *listed != Listed::NotYet)
+    }
+
     /// The jobs that are known, by kind, namespace and name.
     pub(crate) fn jobs(&self) -> Vec<JobKey> {
         let mut jobs = self.lock().all_keys();

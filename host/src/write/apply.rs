@@ -14,8 +14,8 @@ use crate::{
 };
 use decide::weight;
 use decide::{
-    Action, Applied, Snapshot, Waiting, Write,
-    build::{self, Part},
+    Action, Applied, Snapshot, Waiting, Write, build,
+    decision::Part,
     decision::in_order,
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
@@ -220,7 +220,7 @@ impl Writer {
         let _turn = self.turns.wait(rank(action), &key.namespace).await;
         let resource = self.resource(key, ground.snapshot, action);
         let one = One { key, ground, resource: &resource, action };
-        match &action.write {
+        match action.write() {
             Write::Create(part) => return self.create_part(&one, *part).await,
             Write::CreateSecret { recipe, metadata } => {
                 return self.create(&one, text(&self.secret(recipe, metadata)?)).await;
@@ -357,7 +357,7 @@ impl Writer {
 }
 
 fn rank(action: &Action) -> Rank {
-    match (&action.write, action.kind.as_str()) {
+    match (action.write(), action.kind.as_str()) {
         (Write::Create(_), "Pod" | "Job") => Rank::Pod,
         _ => Rank::Rest,
     }

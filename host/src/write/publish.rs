@@ -14,7 +14,8 @@ use crate::{
 use decide::{
     Applied, Decision, Snapshot, Wake,
     plan::Event,
-    status::{Publication, Published, creation, publication, rfc3339},
+    status::{Publication, Published, creation, publication},
+    time::rfc3339,
 };
 use kube::{
     Client,

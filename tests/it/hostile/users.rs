@@ -93,7 +93,7 @@ fn six_jobs_outside_the_granted_namespaces_are_rejected_and_stop_nobody() {
         let [digest] = &plugins.digests_of(framework)[..] else { panic!("one digest") };
         let mut grants = plugins.prepared(digest).unwrap().descriptor.asks.clone();
         grants.namespaces = Some(["quiet".to_owned()].into());
-        let granted = decide::grants::Grants::wanted_by(&plugins.prepared(digest).unwrap().descriptor).with(&grants);
+        let granted = plugins.prepared(digest).unwrap().descriptor.wanted_grants().with(&grants);
         let granted = decide::grants::Grants { namespaces: grants.namespaces, ..granted };
         plugins.restrict(digest, &Settings { grants: Some(granted), ..Settings::default() });
         for number in 0..6 {

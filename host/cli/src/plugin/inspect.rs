@@ -60,7 +60,7 @@ fn facts(plugin: &Candidate, surface: Surface, size: usize, compressed: usize) -
         size,
         compressed,
         fits_config_map: size.min(compressed) <= ROOM,
-        asks_for: Grants::wanted_by(&said),
+        asks_for: said.wanted_grants(),
         settings: settings.map(|all| all.keys().cloned().collect()).unwrap_or_default(),
         imports: surface.imports,
         fuel_of_describe: plugin.fuel_of_describe(),

@@ -109,7 +109,7 @@ pub(super) fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
 
 /// Its kinds, and what else is said.
 pub(super) fn granted(more: &Value) -> Grants {
-    Grants::wanted_by(&descriptor()).with(&Grants::asked(more).unwrap())
+    descriptor().wanted_grants().with(&Grants::asked(more).unwrap())
 }
 
 /// The template of a pod that asks for nothing, with this merged into it.
@@ -687,8 +687,8 @@ fn a_kind_that_is_not_granted_is_refused_and_some_are_whatever_is_granted() {
     for (api_version, kind) in all {
         let greedy = Descriptor { children: vec![child(api_version, kind)], ..descriptor() };
         assert!(description(&greedy).unwrap_err().contains(kind));
-        let message = vet(&greedy, &modest(), &Grants::wanted_by(&greedy), &with(object(api_version, kind, json!({}))))
-            .unwrap_err();
+        let message =
+            vet(&greedy, &modest(), &greedy.wanted_grants(), &with(object(api_version, kind, json!({})))).unwrap_err();
         assert!(message.contains("no plan may have a") && message.contains(kind), "{message}");
     }
     let reader = Descriptor { children: vec![child("v1", "Secret")], ..descriptor() };
@@ -843,7 +843,7 @@ mod what_the_host_writes_into {
         };
         let mut plan = plan();
         change(&mut plan);
-        let grants = Grants { images: BTreeSet::from(["*".to_owned()]), ..Grants::wanted_by(&descriptor) };
+        let grants = Grants { images: BTreeSet::from(["*".to_owned()]), ..descriptor.wanted_grants() };
         vet(&descriptor, &idle().job, &grants, &plan).err().map(|objection| objection.to_string())
     }
 

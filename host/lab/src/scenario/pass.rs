@@ -113,7 +113,7 @@ fn apply(
                     applied.made.extend(action.noted.clone());
                     applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
                     said.push(action.to_string());
-                    quiet &= action.write == Write::Require;
+                    quiet &= *action.write() == Write::Require;
                 }
                 Err(failure) => {
                     said.push(format!("{action} (refused)"));

@@ -4,7 +4,7 @@ use super::{words, world::text};
 use anyhow::{Context, bail};
 use decide::{
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
-    status::rfc3339,
+    time::rfc3339,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};

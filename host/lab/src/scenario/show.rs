@@ -5,11 +5,7 @@ use super::{
     world::{World, text},
 };
 use anyhow::Context;
-use decide::{
-    ownership::MADE_BY,
-    status::{of_framework, rfc3339},
-    waiting::object,
-};
+use decide::{ownership::MADE_BY, status::of_framework, time::rfc3339, waiting::object};
 use serde_json::{Map, Value, json};
 
 /// What fits in so many characters is printed in one line.

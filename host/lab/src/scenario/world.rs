@@ -7,7 +7,8 @@ use anyhow::{Context, bail, ensure};
 use decide::{
     Action, Snapshot, Waiting, Write, build,
     plan::{Answer, Descriptor, Event, Fault, JobKind},
-    status::{Published, rfc3339},
+    status::Published,
+    time::rfc3339,
     waiting::object,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -140,7 +141,7 @@ impl World {
         action: &Action,
     ) -> anyhow::Result<Result<(), Waiting>> {
         let key = (action.kind.clone(), action.name.clone());
-        match &action.write {
+        match action.write() {
             Write::Create(part) => {
                 let body = answer.and_then(|answer| build::body(snapshot, answer, *part));
                 self.create(action, key, body.with_context(|| format!("{action}: the plan has no such part"))?)

@@ -1,5 +1,7 @@
 //! The delivery as a part of a whole host, on a simulated cluster in virtual time.
 
+#![expect(clippy::unwrap_used, reason = "a test says by its panic what is wrong")]
+
 mod candidates;
 mod failures;
 mod kinds;
@@ -48,7 +50,7 @@ fn built_in() -> Plugins {
 fn grants(framework: &str) -> Grants {
     let frameworks = built_in().frameworks();
     let (descriptor, _) = frameworks.into_iter().find(|(descriptor, _)| descriptor.name == framework).unwrap();
-    Grants::wanted_by(&descriptor)
+    descriptor.wanted_grants()
 }
 
 /// A Plugin that comes from the ConfigMap of its name.

@@ -3,8 +3,9 @@
 use super::{
     super::{
         call::internal,
-        compile::{LoadError, reload},
+        compile::reload,
         determinism::{check_same, on_another_thread},
+        load_error::LoadError,
         seam::Seat,
     },
     Loaded, Plugins,

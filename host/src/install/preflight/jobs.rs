@@ -60,7 +60,7 @@ impl JobFacts {
     pub(super) fn of(pass: &Pass) -> Self {
         let Pass { snapshot, answer, decision, .. } = pass;
         // Secrets are not watched: that there is one already is found by trying to make it.
-        let writes = decision.actions.iter().filter(|action| !matches!(action.write, Write::CreateSecret { .. }));
+        let writes = decision.actions.iter().filter(|action| !matches!(action.write(), Write::CreateSecret { .. }));
         let writes: Vec<_> = writes.map(Action::to_string).collect();
         let (phase, outcome) = match answer {
             Answer::Judged { verdict, .. } if triage(snapshot) == Triage::NeedsPlan => {
