@@ -2,6 +2,8 @@
 //!
 //! Start reading at [`reconcile`], then `ARCHITECTURE.md` beside this package.
 #![deny(unsafe_code)]
+// A closed pipe would be a panic: `out` prints.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod accepted;
 pub mod admin;
@@ -28,6 +30,7 @@ pub mod lease;
 pub mod metrics;
 pub mod oci;
 pub mod operator;
+pub mod out;
 mod pages;
 pub mod passes;
 pub mod plugin;

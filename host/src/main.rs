@@ -4,7 +4,7 @@
 use clap::Parser;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
-use troupe::{args::Args, cli};
+use troupe::{args::Args, cli, out};
 
 /// Objects, JSON and what plugins are shown are many small pieces, which the system's allocator is slow with.
 #[global_allocator]
@@ -12,13 +12,13 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
-        eprintln!("troupe: another TLS provider is installed already");
+        out::note("troupe: another TLS provider is installed already");
         return ExitCode::FAILURE;
     }
     match cli::run(Args::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("troupe: {error:#}");
+            out::note(format_args!("troupe: {error:#}"));
             ExitCode::FAILURE
         }
     }

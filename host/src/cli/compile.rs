@@ -1,13 +1,13 @@
 //! `troupe compile`: what the host starts for each component that others made. Not for people.
 
-use crate::{args::CompileArgs, plugin::compile_as_child};
+use crate::{args::CompileArgs, out, plugin::compile_as_child};
 use std::process::ExitCode;
 
 pub(super) fn compile(args: &CompileArgs) -> ExitCode {
     match compile_as_child(args.cpu_seconds, args.memory_bytes) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
+            out::note(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }

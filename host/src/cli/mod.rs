@@ -14,7 +14,7 @@ mod timeline;
 
 use crate::{
     args::{Args, Command},
-    crds,
+    crds, out,
 };
 use anyhow::Context;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::demo(&args),
         Command::Crds => {
             let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();
-            print!("{}", documents.context("a CRD as YAML")?.join("---\n"));
+            out::text(documents.context("a CRD as YAML")?.join("---\n"));
             Ok(ExitCode::SUCCESS)
         }
         Command::Rbac(args) => rbac::rbac(&args),

@@ -4,6 +4,7 @@ use super::serve;
 use crate::{
     args::PreflightArgs,
     metrics::Metrics,
+    out,
     plugin::Limits,
     preflight::{self, Options},
     telemetry,
@@ -25,9 +26,9 @@ async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
     let report = preflight::report(&facts);
     if json {
-        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+        out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {
-        println!("{report}");
+        out::line(&report);
     }
     Ok(if report.is_clear() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

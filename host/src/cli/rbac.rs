@@ -4,6 +4,7 @@ use super::serve;
 use crate::{
     args::RbacArgs,
     metrics::Metrics,
+    out,
     plugin::{Options, Plugins, Seam, source, wanted},
     plugin_resource::{self, ConfigMapSource, PluginSpec},
     rbac::{self, Plugin},
@@ -32,7 +33,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
     let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
-    print!("{}", rbac::yaml(&documents).context("the rights as YAML")?);
+    out::text(rbac::yaml(&documents).context("the rights as YAML")?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,11 +74,13 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
             (Ok(None), Some(there)) => there,
             (Ok(None), None) => {
-                eprintln!("plugin {name} is in a registry: give its file with --plugin, or its rights are left out");
+                out::note(format_args!(
+                    "plugin {name} is in a registry: give its file with --plugin, or its rights are left out"
+                ));
                 continue;
             }
             (Err(error), _) => {
-                eprintln!("plugin {name} is left as it is: {error:#}");
+                out::note(format_args!("plugin {name} is left as it is: {error:#}"));
                 continue;
             }
         };

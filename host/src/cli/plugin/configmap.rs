@@ -1,6 +1,6 @@
 //! `troupe plugin configmap`: a component's file as an immutable ConfigMap with the digest in its name.
 
-use crate::{args::ConfigmapArgs, cli::input, plugin::source};
+use crate::{args::ConfigmapArgs, cli::input, out, plugin::source};
 use anyhow::{Context, ensure};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use std::{collections::BTreeMap, process::ExitCode};
@@ -37,6 +37,6 @@ pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
         immutable: args.name.is_none().then_some(true),
         ..ConfigMap::default()
     };
-    print!("{}", serde_norway::to_string(&map)?);
+    out::text(serde_norway::to_string(&map)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use super::{
     changes::Changes,
     recording::{candidate, passes},
 };
-use crate::{args::DiffArgs, replay::Candidate};
+use crate::{args::DiffArgs, out, replay::Candidate};
 use anyhow::{Context, bail};
 use decide::difference::differences;
 use serde_json::{Value, json};
@@ -30,13 +30,13 @@ pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         report["old"] = identity(&old);
         report["new"] = identity(&new);
         report["dangerous"] = json!(changes.is_dangerous());
-        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+        out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {
-        println!("old: {}\nnew: {}", line(&old), line(&new));
+        out::line(format_args!("old: {}\nnew: {}", line(&old), line(&new)));
         if others > 0 {
-            println!("{others} passes over jobs of other kinds are left out");
+            out::line(format_args!("{others} passes over jobs of other kinds are left out"));
         }
-        println!("{changes}");
+        out::line(&changes);
     }
     Ok(if changes.is_dangerous() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -4,6 +4,7 @@ use super::{configmap::ROOM, recording::candidate};
 use crate::{
     args::InspectArgs,
     cli::input,
+    out,
     plugin::{source, surface::Surface},
     replay::Candidate,
 };
@@ -47,9 +48,9 @@ pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let compressed = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
     let facts = facts(&plugin, surface, wasm.len(), compressed);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
+        out::line(serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
     } else {
-        println!("{facts}");
+        out::line(&facts);
     }
     Ok(ExitCode::SUCCESS)
 }

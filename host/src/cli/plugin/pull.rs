@@ -4,6 +4,7 @@ use super::registry::{credentials, run};
 use crate::{
     args::PullArgs,
     oci::{self, PublicKey, PullOptions},
+    out,
 };
 use anyhow::Context;
 use std::{path::PathBuf, process::ExitCode};
@@ -19,7 +20,7 @@ pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
 
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));
     std::fs::write(&output, &pulled.wasm).with_context(|| format!("{} cannot be written", output.display()))?;
-    eprintln!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display());
-    println!("{}", pulled.resolved);
+    out::note(format_args!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display()));
+    out::line(pulled.resolved);
     Ok(ExitCode::SUCCESS)
 }

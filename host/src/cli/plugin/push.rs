@@ -4,6 +4,7 @@ use super::registry::{credentials, run};
 use crate::{
     args::PushArgs,
     oci::{self, PushOptions},
+    out,
     plugin::{Options, Plugins, Seam},
 };
 use anyhow::{Context, bail};
@@ -22,7 +23,10 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
     let options = PushOptions { credentials, insecure, ..PushOptions::default() };
     let resolved = run(oci::push(&args.reference, &wasm, description, &options))??;
-    eprintln!("pushed {} {}, digest {digest}, as {}", description.name, description.version, args.reference);
-    println!("{resolved}");
+    out::note(format_args!(
+        "pushed {} {}, digest {digest}, as {}",
+        description.name, description.version, args.reference
+    ));
+    out::line(&resolved);
     Ok(ExitCode::SUCCESS)
 }
