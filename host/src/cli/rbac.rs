@@ -1,4 +1,5 @@
-//! `troupe rbac`: the least rights for the plugins in use, and the parameters of the fence.
+//! `troupe rbac`: the least rights for the plugins in use and the parameters of the fence, or one of the admission policies
+//! about their kinds of job.
 
 use super::serve;
 use crate::{
@@ -30,6 +31,10 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     if args.cluster {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
         runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
+    }
+    if let Some(policy) = args.policy {
+        out::text(policy.yaml(&plugins).map_err(anyhow::Error::msg)?);
+        return Ok(ExitCode::SUCCESS);
     }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
     let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
@@ -75,7 +80,7 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             (Ok(None), Some(there)) => there,
             (Ok(None), None) => {
                 out::note(format_args!(
-                    "plugin {name} is in a registry: give its file with --plugin, or its rights are left out"
+                    "plugin {name} is in a registry: give its file with --plugin, or it is left out"
                 ));
                 continue;
             }
