@@ -2,7 +2,7 @@
 //! before the time that a pass asked for.
 
 use crate::{
-    lanes::{Lanes, Shares},
+    lanes::{Amount, Lanes, Shares},
     stores::JobKey,
 };
 use std::{
@@ -45,6 +45,8 @@ struct Inner {
     not_before: BTreeMap<JobKey, Instant>,
     failures: BTreeMap<JobKey, u32>,
 }
+
+impl Amount for JobKey {}
 
 impl Queue {
     /// Something happened to this job.
@@ -215,14 +217,14 @@ impl Inner {
 
     fn pop(&mut self) -> Option<JobKey> {
         let (namespace, key) = self.ready.pop(&self.shares)?;
-        self.shares.begin(&namespace);
+        self.shares.begin(&namespace, 1);
         self.queued.remove(&key);
         self.running.insert(key.clone(), false);
         Some(key)
     }
 
     fn finish(&mut self, key: &JobKey) {
-        self.shares.end(&key.namespace);
+        self.shares.end(&key.namespace, 1);
         if self.running.remove(key) == Some(true) {
             self.add(key.clone(), Instant::now());
         }
