@@ -41,3 +41,4 @@ pub use seam::Seam;
 pub(crate) use settings::wanted;
 pub use settings::{ConfigError, Settings};
 pub use stats::CallStats;
+pub(crate) use wasi::fuzz::calls as calls_of_stubs;
