@@ -36,7 +36,7 @@ pub struct Target {
 }
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "manifest", run: manifest },
     Target { name: "plan", run: plan },
     Target { name: "template", run: template },
@@ -44,6 +44,7 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "recording", run: recording },
     Target { name: "artifact", run: artifact },
     Target { name: "component", run: component },
+    Target { name: "wasi", run: wasi },
 ];
 
 /// Bytes that a component or an artifact may have here.
@@ -150,6 +151,11 @@ pub fn artifact(bytes: &[u8]) {
 pub fn component(bytes: &[u8]) {
     let plugins = Plugins::empty(Options::new(Seam::Inline)).expect("an engine");
     drop(plugins.load("fuzz", bytes));
+}
+
+/// Whatever a plugin calls of the host, in whatever order and with whatever arguments, is answered or traps.
+pub fn wasi(bytes: &[u8]) {
+    sandbox::calls_of_stubs(bytes);
 }
 
 /// The kind of job that the text says it is, with the digest that plans it.

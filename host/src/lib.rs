@@ -2,6 +2,8 @@
 //!
 //! Start reading at [`control::reconcile`], then `ARCHITECTURE.md` beside this package.
 #![deny(unsafe_code)]
+// A closed pipe would be a panic: `out` prints.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod admin;
 pub mod api;
@@ -13,6 +15,7 @@ pub mod fuzz;
 pub mod install;
 pub mod job_key;
 pub mod observe;
+pub mod out;
 pub mod plugin_resource;
 pub mod record;
 pub mod write;

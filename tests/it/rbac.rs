@@ -1,11 +1,11 @@
 //! The rights in `deploy/` are those that the host uses, and no more.
 
-use crate::cluster::deploy;
-use decide::{grants::Grants, plan::JobKind};
+use crate::{cluster::deploy, hostile::guest, recording::commands::troupe};
+use decide::grants::Grants;
 use lab::campaign;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use troupe::install::rbac::{self, Plugin};
+use std::{collections::BTreeSet, path::Path};
+use troupe::install::rbac::{self, Plugin, Policy};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang
@@ -50,13 +50,45 @@ fn plugins() -> Vec<Plugin> {
 
 #[test]
 fn the_file_is_what_the_plugins_descriptions_generate() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
-    let text = rbac::yaml(&rbac::documents(&plugins(), &Grants::default()).unwrap()).unwrap();
+    is_generated("rbac.yaml", &rbac::yaml(&rbac::documents(&plugins(), &Grants::default()).unwrap()).unwrap());
+}
+
+#[test]
+fn the_policies_are_about_every_kind_that_the_plugins_describe() {
+    is_generated("ledger.yaml", &Policy::Ledger.yaml(&plugins()).unwrap());
+    is_generated("authors.yaml", &Policy::Authors.yaml(&plugins()).unwrap());
+}
+
+/// The file of `deploy/` has this text.
+fn is_generated(file: &str, text: &str) {
+    let path = format!("{}/../deploy/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(path, &text).unwrap();
+        std::fs::write(&path, text).unwrap();
     }
     let there = std::fs::read_to_string(path).unwrap();
-    assert!(there == text, "deploy/rbac.yaml is out of date; run the tests with UPDATE_EXPECT=1");
+    assert!(there == text, "deploy/{file} is out of date; run the tests with UPDATE_EXPECT=1");
+}
+
+#[test]
+fn the_policies_are_about_the_kinds_of_a_delivered_plugin_too() {
+    let wasm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("delivered.wasm");
+    std::fs::write(&wasm, guest("")).unwrap();
+    for (policy, resources) in
+        [("ledger", json!(["hostilejobs", "hostilejobs/status"])), ("authors", json!(["hostilejobs"]))]
+    {
+        let (well, text) = troupe(&["rbac", "--policy", policy, "--plugin", wasm.to_str().unwrap()]);
+        assert!(well, "{text}");
+        let rules = |of: &[Value]| of[0]["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap().clone();
+        let (mut built_in, mut all) = (deploy::documents(&format!("{policy}.yaml")), deploy::parse(&text));
+        let added: Vec<_> = rules(&all).into_iter().filter(|rule| !rules(&built_in).contains(rule)).collect();
+        let rule = json!({ "apiGroups": ["example.org"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+            "resources": resources });
+        assert_eq!((added, rules(&all).len()), (vec![rule], rules(&built_in).len() + 1));
+        for documents in [&mut built_in, &mut all] {
+            documents[0]["spec"]["matchConstraints"].take();
+        }
+        assert_eq!(all, built_in, "it says the same of them");
+    }
 }
 
 #[test]
@@ -82,26 +114,6 @@ fn no_rights_are_made_for_a_plugin_that_calls_secrets_by_another_kind() {
     child.plural = "secrets".into();
     let refused = rbac::documents(&plugins, &Grants::default()).unwrap_err();
     assert!(refused.contains("the plural of ConfigMap of v1 is configmaps, not secrets"), "{refused}");
-}
-
-#[test]
-fn who_may_make_jobs_is_asked_for_every_kind() {
-    covers_every_kind("authors.yaml", |kind| json!([kind.plural]));
-}
-
-#[test]
-fn what_the_host_remembers_of_a_job_is_its_own_for_every_kind() {
-    covers_every_kind("ledger.yaml", |kind| json!([kind.plural, format!("{}/status", kind.plural)]));
-}
-
-/// The policy in this file of `deploy/` is about these resources of each kind of job.
-fn covers_every_kind(file: &str, resources: impl Fn(&JobKind) -> Value) {
-    let policy = &deploy::documents(file)[0];
-    let rules = policy["spec"]["matchConstraints"]["resourceRules"].as_array().unwrap();
-    for kind in plugins().iter().flat_map(|plugin| &plugin.descriptor.kinds) {
-        let is_asked = |rule: &&Value| rule["apiGroups"][0] == *kind.group && rule["resources"] == resources(kind);
-        assert!(rules.iter().any(|rule| is_asked(&rule)), "deploy/{file} lacks {}", kind.plural);
-    }
 }
 
 /// `verb resource` for everything that hosts ask for in campaigns, faults and strangers in the way included.

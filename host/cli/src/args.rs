@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use registry::Reference;
 use sandbox::Limits;
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
-use troupe::{observe::host_ports, write::warnings::FieldValidation};
+use troupe::{install::rbac::Policy, observe::host_ports, write::warnings::FieldValidation};
 
 /// One Kubernetes operator for every distributed-job framework.
 #[derive(Debug, Parser)]
@@ -27,7 +27,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print the CustomResourceDefinitions.
     Crds,
-    /// Print the least rights that serve the plugins' jobs, and the parameters of the fence (`deploy/fence.yaml`).
+    /// Print the least rights that serve the plugins' jobs, and the parameters of the fence (`deploy/fence.yaml`); or an
+    /// admission policy about their kinds of job.
     Rbac(RbacArgs),
     /// For those who write plugins and those who run them.
     Plugin {
@@ -71,6 +72,9 @@ pub struct RbacArgs {
     /// What users' own jobs may have in their pods beyond that: YAML as in `spec.grants` of a Plugin (`capabilities: [IPC_LOCK]`).
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
+    /// Print this admission policy for the same plugins, and no rights.
+    #[arg(long, conflicts_with = "users")]
+    pub policy: Option<Policy>,
 }
 
 /// What to do with a plugin.

@@ -3,12 +3,13 @@
 use crate::args::CompileArgs;
 use sandbox::compile_as_child;
 use std::process::ExitCode;
+use troupe::out;
 
 pub(super) fn compile(args: &CompileArgs) -> ExitCode {
     match compile_as_child(args.cpu_seconds, args.memory_bytes) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
+            out::note(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@ use crate::args::ExplainArgs;
 use anyhow::{Context, ensure};
 use decide::{Triage, decide, difference::differences, triage};
 use std::{path::Path, process::ExitCode};
-use troupe::record::passes::Pass;
+use troupe::{out, record::passes::Pass};
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let text = input::text(&args.pass)?;
@@ -16,19 +16,21 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         Triage::NeedsPlan => decide(&pass.snapshot, &pass.answer),
     };
     let job = &pass.snapshot.job;
-    println!("{} {}/{} at {}", pass.snapshot.kind.kind, job.namespace, job.name, pass.snapshot.now);
-    println!("seen: {} pods, {} other children", pass.snapshot.pods.len(), pass.snapshot.children.len());
-    println!("answered by: plugin {}, digest {}", pass.plugin, pass.snapshot.digest);
+    out::line(format_args!("{} {}/{} at {}", pass.snapshot.kind.kind, job.namespace, job.name, pass.snapshot.now));
+    out::line(format_args!("seen: {} pods, {} other children", pass.snapshot.pods.len(), pass.snapshot.children.len()));
+    out::line(format_args!("answered by: plugin {}, digest {}", pass.plugin, pass.snapshot.digest));
     for action in &decision.actions {
-        println!("{action}");
+        out::line(action);
     }
     for waiting in &decision.waiting {
-        println!("waiting: {waiting}");
+        out::line(format_args!("waiting: {waiting}"));
     }
     match &decision.report {
-        decide::Report::Unchanged => println!("status: unchanged"),
-        decide::Report::Verdict { headline, .. } => println!("status: {headline}"),
-        decide::Report::Trouble(trouble) => println!("{}: {}: {}", trouble.condition, trouble.reason, trouble.message),
+        decide::Report::Unchanged => out::line("status: unchanged"),
+        decide::Report::Verdict { headline, .. } => out::line(format_args!("status: {headline}")),
+        decide::Report::Trouble(trouble) => {
+            out::line(format_args!("{}: {}: {}", trouble.condition, trouble.reason, trouble.message));
+        }
     }
     ensure!(decision == pass.decision, "this version decides otherwise than the host that made the pass");
     args.plugin.as_deref().map_or(Ok(ExitCode::SUCCESS), |file| ask_again(&pass, file))
@@ -40,12 +42,12 @@ fn ask_again(pass: &Pass, file: &Path) -> anyhow::Result<ExitCode> {
     let (name, kind) = (file.display(), &pass.snapshot.kind.kind);
     ensure!(plugin.serves(pass), "the plugin in {name} does not serve {kind}; name one that does");
     let differences = differences(&pass.snapshot, &pass.answer, &plugin.answer(pass)?);
-    println!("asked again: plugin {}, digest {}", plugin.descriptor().name, plugin.digest());
+    out::line(format_args!("asked again: plugin {}, digest {}", plugin.descriptor().name, plugin.digest()));
     for difference in &differences {
-        println!("  {difference}");
+        out::line(format_args!("  {difference}"));
     }
     if differences.is_empty() {
-        println!("  it answers the same");
+        out::line("  it answers the same");
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::FAILURE)

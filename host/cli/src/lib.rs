@@ -1,5 +1,7 @@
 //! The commands of the binary `troupe`.
 #![forbid(unsafe_code)]
+// A closed pipe would be a panic: `troupe::out` prints.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
 mod compile;
@@ -15,7 +17,7 @@ mod simulate;
 use crate::args::{Args, Command};
 use anyhow::Context;
 use std::process::ExitCode;
-use troupe::install::crds;
+use troupe::{install::crds, out};
 
 /// Runs the command.
 ///
@@ -32,7 +34,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Crds => {
             let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();
-            print!("{}", documents.context("a CRD as YAML")?.join("---\n"));
+            out::text(documents.context("a CRD as YAML")?.join("---\n"));
             Ok(ExitCode::SUCCESS)
         }
         Command::Rbac(args) => rbac::rbac(&args),

@@ -4,6 +4,7 @@
 use clap::Parser;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
+use troupe::out;
 use troupe_cli::{args::Args, run};
 
 /// Objects, JSON and what plugins are shown are many small pieces, which the system's allocator is slow with.
@@ -12,13 +13,13 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
-        eprintln!("troupe: another TLS provider is installed already");
+        out::note("troupe: another TLS provider is installed already");
         return ExitCode::FAILURE;
     }
     match run(Args::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("troupe: {error:#}");
+            out::note(format_args!("troupe: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -8,6 +8,7 @@ use std::{process::ExitCode, sync::Arc};
 use troupe::{
     admin::{metrics::Metrics, telemetry},
     install::preflight::{self, Options},
+    out,
 };
 
 pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
@@ -24,9 +25,9 @@ async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
     let report = preflight::report(&facts);
     if json {
-        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+        out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {
-        println!("{report}");
+        out::line(&report);
     }
     Ok(if report.is_clear() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,4 +1,5 @@
-//! `troupe rbac`: the least rights for the plugins in use, and the parameters of the fence.
+//! `troupe rbac`: the least rights for the plugins in use and the parameters of the fence, or one of the admission policies
+//! about their kinds of job.
 
 use super::serve;
 use crate::args::RbacArgs;
@@ -11,6 +12,7 @@ use std::{path::Path, process::ExitCode};
 use troupe::{
     admin::{metrics::Metrics, telemetry},
     install::rbac::{self, Plugin},
+    out,
     plugin_resource::{self, ConfigMapSource, PluginSpec},
 };
 
@@ -29,9 +31,13 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
         runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
     }
+    if let Some(policy) = args.policy {
+        out::text(policy.yaml(&plugins).map_err(anyhow::Error::msg)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
     let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
-    print!("{}", rbac::yaml(&documents).context("the rights as YAML")?);
+    out::text(rbac::yaml(&documents).context("the rights as YAML")?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -72,11 +78,13 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
             (Ok(None), Some(there)) => there,
             (Ok(None), None) => {
-                eprintln!("plugin {name} is in a registry: give its file with --plugin, or its rights are left out");
+                out::note(format_args!(
+                    "plugin {name} is in a registry: give its file with --plugin, or it is left out"
+                ));
                 continue;
             }
             (Err(error), _) => {
-                eprintln!("plugin {name} is left as it is: {error:#}");
+                out::note(format_args!("plugin {name} is left as it is: {error:#}"));
                 continue;
             }
         };

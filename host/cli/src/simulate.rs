@@ -3,6 +3,7 @@
 use crate::args::SimArgs;
 use lab::campaign;
 use std::{collections::BTreeMap, process::ExitCode};
+use troupe::out;
 
 pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let plugins = campaign::plugins()?;
@@ -12,30 +13,30 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
         let run = campaign::run(seed, &plugins)?;
         if args.trace && seed + 1 == args.first + args.seeds {
             for line in &run.trace {
-                println!("{line}");
+                out::line(line);
             }
         }
         for (what, times) in &run.happened {
             *happened.entry(what.clone()).or_default() += times;
         }
         for violation in &run.violations {
-            println!("seed {seed}: {violation}");
+            out::line(format_args!("seed {seed}: {violation}"));
         }
         if !run.violations.is_empty() {
             violations += 1;
-            println!("replay: troupe sim --seeds 1 --first {seed} --trace");
+            out::line(format_args!("replay: troupe sim --seeds 1 --first {seed} --trace"));
         }
         if (seed + 1 - args.first).is_multiple_of(100) || seed + 1 == args.first + args.seeds {
             let done = seed + 1 - args.first;
-            println!(
+            out::line(format_args!(
                 "{done} of {} seeds, {violations} with violations, last log hash {:016x}",
                 args.seeds, run.log_hash
-            );
+            ));
         }
     }
-    println!("what happened, and how often:");
+    out::line("what happened, and how often:");
     for (what, times) in &happened {
-        println!("{times:>9}  {what}");
+        out::line(format_args!("{times:>9}  {what}"));
     }
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -2,7 +2,14 @@
 //! the features that all other tests have.
 #![expect(clippy::unwrap_used, reason = "a test says by its panic what is wrong")]
 
-use std::process::{Command, Output};
+use std::{
+    fs,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 fn troupe(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_troupe")).args(arguments).output().unwrap()
@@ -27,3 +34,76 @@ fn help_names_every_command_with_what_it_does() {
     }
     assert!(!told.contains("compile"), "the host's own child is no command for users: {told}");
 }
+
+/// The end of a pipe that nobody reads.
+fn closed() -> io::PipeWriter {
+    io::pipe().unwrap().1
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_ends_without_a_word() {
+    let paddle = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/examples/paddlejob.yaml");
+    let commands: [&[&str]; 5] =
+        [&["crds"], &["rbac"], &["sim", "--seeds", "1"], &["sim", "--seeds", "1", "--trace"], &["demo", paddle]];
+    for arguments in commands {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+        let output = command.args(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*told), (Some(141), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_told() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_troupe")).arg("crds").stdout(full).stderr(Stdio::piped()).spawn();
+    let output = output.unwrap().wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with("troupe: standard output cannot be written: "), "{told}");
+}
+
+#[test]
+fn a_command_that_fails_keeps_its_exit_code_where_nobody_reads_why() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    let status = command.args(["explain", "/nowhere"]).stderr(closed()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn an_operator_whose_logs_nobody_reads_goes_on() {
+    let [address, nobody] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let kubeconfig = format!("{}/nobody.yaml", env!("CARGO_TARGET_TMPDIR"));
+    fs::write(&kubeconfig, NOBODY.replace("ADDRESS", &nobody.to_string())).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    command.args(["operator", "--admin-address", &address.to_string()]).env("KUBECONFIG", kubeconfig);
+    let mut operator = command.stderr(closed()).spawn().unwrap();
+
+    // Before it answers it logs which plugins it serves.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while healthy(address).is_err() && operator.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let (healthy, ended) = (healthy(address), operator.try_wait().unwrap());
+    operator.kill().unwrap();
+    operator.wait().unwrap();
+    assert!(healthy.is_ok() && ended.is_none(), "{healthy:?}, {ended:?}");
+}
+
+fn healthy(address: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.ends_with("\r\n\r\nok") { Ok(()) } else { Err(io::Error::other(answer)) }
+}
+
+/// A cluster whose API server does not answer.
+const NOBODY: &str = "apiVersion: v1
+kind: Config
+current-context: nobody
+contexts: [{name: nobody, context: {cluster: nobody, user: nobody}}]
+clusters: [{name: nobody, cluster: {server: http://ADDRESS}}]
+users: [{name: nobody, user: {}}]
+";

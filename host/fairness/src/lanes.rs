@@ -3,6 +3,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a waiting value takes up of what is shared, once it is under way.
+pub trait Amount {
+    /// How much it takes up; 1 where values are counted.
+    fn amount(&self) -> usize {
+        1
+    }
+}
+
 /// Waiting values, by the namespace that each is of.
 #[derive(Debug)]
 pub struct Lanes<T> {
@@ -17,7 +25,7 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-impl<T> Lanes<T> {
+impl<T: Amount> Lanes<T> {
     /// The value waits behind those of its namespace.
     pub fn push(&mut self, namespace: &str, value: T) {
         match self.by_namespace.get_mut(namespace) {
@@ -29,15 +37,14 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Something waits of a namespace that the shares leave room for.
-    pub fn has(&self, shares: &Shares) -> bool {
-        self.turns.iter().any(|namespace| shares.has_room(namespace))
+    /// How much the next value takes up.
+    pub fn next(&self, shares: &Shares) -> Option<usize> {
+        self.first(shares).map(|(_, amount)| amount)
     }
 
-    /// The next value of the namespace that has the least under way and room for more, with the namespace.
+    /// The next value of the namespace that has the least under way and room for it, with the namespace.
     pub fn pop(&mut self, shares: &Shares) -> Option<(String, T)> {
-        let with_room = self.turns.iter().enumerate().filter(|(_, namespace)| shares.has_room(namespace));
-        let (place, _) = with_room.min_by_key(|(_, namespace)| shares.under_way(namespace))?;
+        let (place, _) = self.first(shares)?;
         let namespace = self.turns.remove(place)?;
         let lane = self.by_namespace.get_mut(&namespace)?;
         let value = lane.pop_front()?;
@@ -47,6 +54,17 @@ impl<T> Lanes<T> {
             self.turns.push_back(namespace.clone());
         }
         Some((namespace, value))
+    }
+
+    /// Whose turn it is, and how much the value takes up.
+    fn first(&self, shares: &Shares) -> Option<(usize, usize)> {
+        let amount = |namespace| Some(self.by_namespace.get(namespace)?.front()?.amount());
+        let heads = self.turns.iter().enumerate().filter_map(|(place, namespace)| {
+            let amount = amount(namespace).filter(|amount| shares.has_room(namespace, *amount))?;
+            Some((shares.under_way(namespace), place, amount))
+        });
+        // Of those with equally much the one whose turn was longest ago.
+        heads.min().map(|(_, place, amount)| (place, amount))
     }
 }
 
@@ -58,29 +76,29 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// At most so many at once of one namespace.
+    /// At most so much at once of one namespace.
     pub fn of(most: usize) -> Self {
         Self { most, under_way: BTreeMap::new() }
     }
 
-    /// The namespace has less under way than its share.
-    pub fn has_room(&self, namespace: &str) -> bool {
-        self.under_way(namespace) < self.most
+    /// The namespace has less under way than its share, by this amount.
+    pub fn has_room(&self, namespace: &str, amount: usize) -> bool {
+        self.under_way(namespace) + amount <= self.most
     }
 
     fn under_way(&self, namespace: &str) -> usize {
         self.under_way.get(namespace).copied().unwrap_or_default()
     }
 
-    /// One more of this namespace is under way.
-    pub fn begin(&mut self, namespace: &str) {
-        *self.under_way.entry(namespace.to_owned()).or_default() += 1;
+    /// So much more of this namespace is under way.
+    pub fn begin(&mut self, namespace: &str, amount: usize) {
+        *self.under_way.entry(namespace.to_owned()).or_default() += amount;
     }
 
-    /// One less is.
-    pub fn end(&mut self, namespace: &str) {
+    /// So much less is.
+    pub fn end(&mut self, namespace: &str, amount: usize) {
         if let Some(count) = self.under_way.get_mut(namespace) {
-            *count -= 1;
+            *count -= amount;
             if *count == 0 {
                 self.under_way.remove(namespace);
             }
@@ -91,6 +109,8 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Amount for i32 {}
 
     #[test]
     fn namespaces_take_turns_whatever_each_has_waiting() {
@@ -109,10 +129,10 @@ mod tests {
         for (namespace, value) in [("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 5)] {
             lanes.push(namespace, value);
         }
-        (0..2).for_each(|_| shares.begin("a"));
+        (0..2).for_each(|_| shares.begin("a", 1));
         let next = || {
             let (namespace, value) = lanes.pop(&shares)?;
-            shares.begin(&namespace);
+            shares.begin(&namespace, 1);
             Some(value)
         };
         let order: Vec<_> = std::iter::from_fn(next).collect();
@@ -125,11 +145,11 @@ mod tests {
         for (namespace, value) in [("a", 1), ("b", 2)] {
             lanes.push(namespace, value);
         }
-        (0..2).for_each(|_| shares.begin("a"));
+        (0..2).for_each(|_| shares.begin("a", 1));
         assert_eq!(lanes.pop(&shares), Some(("b".to_owned(), 2)));
-        assert!(!lanes.has(&shares) && lanes.pop(&shares).is_none());
-        shares.end("a");
-        assert!(lanes.has(&shares));
+        assert!(lanes.next(&shares).is_none() && lanes.pop(&shares).is_none());
+        shares.end("a", 1);
+        assert_eq!(lanes.next(&shares), Some(1));
         assert_eq!(lanes.pop(&shares), Some(("a".to_owned(), 1)));
     }
 }

@@ -1,8 +1,8 @@
-//! Whose turn is next when many want one: so many are under way at once. Namespaces take turns, and one has no more than
+//! Whose turn is next when many want one: so much is under way at once. Namespaces take turns, and one has no more than
 //! its share under way, so that there is room for others. Pods go before everything else: in a burst of jobs those of all of
 //! them are made before the Services of any, so that they are scheduled and pull their images meanwhile.
 
-use crate::lanes::{Lanes, Shares};
+use crate::lanes::{Amount, Lanes, Shares};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
@@ -20,44 +20,67 @@ pub enum Rank {
 
 /// The queue for turns; those of a rank and a namespace come in the order in which they asked.
 #[derive(Debug, Clone)]
-pub struct Turns(Arc<Mutex<Waiting>>);
+pub struct Turns {
+    waiting: Arc<Mutex<Waiting>>,
+    of_one: usize,
+}
 
 #[derive(Debug)]
 struct Waiting {
     free: usize,
     shares: Shares,
-    pods: Lanes<oneshot::Sender<Turn>>,
-    rest: Lanes<oneshot::Sender<Turn>>,
+    pods: Lanes<Asked>,
+    rest: Lanes<Asked>,
     /// Turns of pods since the last of the rest.
     pods_in_a_row: usize,
+}
+
+/// Who waits for a turn.
+#[derive(Debug)]
+struct Asked {
+    amount: usize,
+    give: oneshot::Sender<Turn>,
+}
+
+impl Amount for Asked {
+    fn amount(&self) -> usize {
+        self.amount
+    }
 }
 
 /// What it was given for may be under way as long as this is held. The next one's turn comes when it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    turns: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<Waiting>>,
     namespace: String,
+    amount: usize,
 }
 
 impl Turns {
-    /// So many at once, and so many of them of one namespace.
+    /// So much at once, and so much of it of one namespace.
     pub fn new(at_once: usize, of_one: usize) -> Self {
         let (pods, rest) = (Lanes::default(), Lanes::default());
         let waiting = Waiting { free: at_once, shares: Shares::of(of_one), pods, rest, pods_in_a_row: 0 };
-        Self(Arc::new(Mutex::new(waiting)))
+        Self { waiting: Arc::new(Mutex::new(waiting)), of_one }
     }
 
     /// Waits for a turn. Who gives up waiting passes it on.
     pub async fn wait(&self, rank: Rank, namespace: &str) -> Turn {
+        self.wait_for(1, rank, namespace).await
+    }
+
+    /// The same for something that takes up so much; for more than one may have at once, all that it may have. Nothing
+    /// smaller goes before one whose turn it is and that has to wait for room.
+    pub async fn wait_for(&self, amount: usize, rank: Rank, namespace: &str) -> Turn {
+        let amount = amount.min(self.of_one);
         let turn = {
-            let mut waiting = lock(&self.0);
-            if waiting.free > 0 && waiting.shares.has_room(namespace) {
-                waiting.free -= 1;
-                waiting.shares.begin(namespace);
-                return self.turn(namespace.to_owned());
+            let mut waiting = lock(&self.waiting);
+            if waiting.is_free_for(amount, namespace) {
+                waiting.begin(namespace, amount);
+                return self.turn(namespace.to_owned(), amount);
             }
             let (give, turn) = oneshot::channel();
-            waiting.lanes(rank).push(namespace, give);
+            waiting.lanes(rank).push(namespace, Asked { amount, give });
             turn
         };
         match turn.await {
@@ -66,25 +89,40 @@ impl Turns {
         }
     }
 
-    fn turn(&self, namespace: String) -> Turn {
-        Turn { turns: Arc::clone(&self.0), namespace }
+    fn turn(&self, namespace: String, amount: usize) -> Turn {
+        Turn { waiting: Arc::clone(&self.waiting), namespace, amount }
     }
 }
 
 impl Waiting {
-    fn lanes(&mut self, rank: Rank) -> &mut Lanes<oneshot::Sender<Turn>> {
+    fn lanes(&mut self, rank: Rank) -> &mut Lanes<Asked> {
         match rank {
             Rank::Pod => &mut self.pods,
             Rank::Rest => &mut self.rest,
         }
     }
 
-    fn next(&mut self) -> Option<(String, oneshot::Sender<Turn>)> {
-        let rank = match (self.pods.has(&self.shares), self.rest.has(&self.shares)) {
-            (true, true) if self.pods_in_a_row + 1 < ONE_IN => Rank::Pod,
-            (true, false) => Rank::Pod,
-            _ => Rank::Rest,
+    /// Nobody else is waiting for that room.
+    fn is_free_for(&self, amount: usize, namespace: &str) -> bool {
+        let waits = [&self.pods, &self.rest].into_iter().any(|lanes| lanes.next(&self.shares).is_some());
+        amount <= self.free && self.shares.has_room(namespace, amount) && !waits
+    }
+
+    fn begin(&mut self, namespace: &str, amount: usize) {
+        self.free -= amount;
+        self.shares.begin(namespace, amount);
+    }
+
+    /// Whose turn it is, if there is room for it.
+    fn next(&mut self) -> Option<(String, Asked)> {
+        let (rank, amount) = match (self.pods.next(&self.shares), self.rest.next(&self.shares)) {
+            (Some(pod), Some(_)) if self.pods_in_a_row + 1 < ONE_IN => (Rank::Pod, pod),
+            (Some(pod), None) => (Rank::Pod, pod),
+            (_, rest) => (Rank::Rest, rest?),
         };
+        if amount > self.free {
+            return None;
+        }
         self.pods_in_a_row = if rank == Rank::Pod { self.pods_in_a_row + 1 } else { 0 };
         let Self { pods, rest, shares, .. } = self;
         if rank == Rank::Pod { pods.pop(shares) } else { rest.pop(shares) }
@@ -93,17 +131,17 @@ impl Waiting {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.turns);
-        waiting.shares.end(&self.namespace);
-        match waiting.next() {
-            Some((namespace, next)) => {
-                waiting.shares.begin(&namespace);
-                drop(waiting);
-                // One that nobody waits for any more comes back, and is dropped in its turn.
-                drop(next.send(Self { turns: Arc::clone(&self.turns), namespace }));
-            }
-            None => waiting.free += 1,
+        let mut given = Vec::new();
+        let mut waiting = lock(&self.waiting);
+        waiting.free += self.amount;
+        waiting.shares.end(&self.namespace, self.amount);
+        while let Some((namespace, Asked { amount, give })) = waiting.next() {
+            waiting.begin(&namespace, amount);
+            given.push((give, Self { waiting: Arc::clone(&self.waiting), namespace, amount }));
         }
+        drop(waiting);
+        // One that nobody waits for any more comes back, and is dropped in its turn.
+        given.into_iter().for_each(|(give, turn)| drop(give.send(turn)));
     }
 }
 
@@ -197,5 +235,62 @@ mod tests {
         drop(turn);
         drop(given);
         takes(&turns, Rank::Rest, "a");
+    }
+
+    /// Bytes, say: of nine at once six may be of one namespace.
+    fn takes_much(turns: &Turns, amount: usize, namespace: &str) -> Turn {
+        turns.wait_for(amount, Rank::Pod, namespace).now_or_never().expect("there is room")
+    }
+
+    fn asks_much<'a>(turns: &'a Turns, amount: usize, namespace: &'a str) -> BoxFuture<'a, Turn> {
+        let mut waits = turns.wait_for(amount, Rank::Pod, namespace).boxed();
+        assert!((&mut waits).now_or_never().is_none(), "it has to wait");
+        waits
+    }
+
+    #[test]
+    fn what_is_large_of_one_namespace_leaves_room_for_what_is_small_of_others() {
+        let turns = Turns::new(9, 6);
+        let large = takes_much(&turns, 5, "crowd");
+        let mut crowd = [5, 5, 5].map(|amount| asks_much(&turns, amount, "crowd"));
+        let small = [1, 2].map(|amount| takes_much(&turns, amount, "quiet"));
+        drop((large, small));
+        for next in &mut crowd {
+            drop(next.now_or_never().expect("its turn"));
+        }
+    }
+
+    #[test]
+    fn what_is_larger_than_a_share_counts_as_the_share() {
+        let turns = Turns::new(9, 6);
+        let _huge = takes_much(&turns, usize::MAX, "a");
+        takes_much(&turns, 3, "b");
+    }
+
+    // A stream of small ones would keep it waiting for ever.
+    #[test]
+    fn nothing_smaller_passes_one_whose_turn_it_is() {
+        let turns = Turns::new(9, 6);
+        let (six, two) = (takes_much(&turns, 6, "a"), takes_much(&turns, 2, "b"));
+        let mut large = asks_much(&turns, 4, "c");
+        let mut small = asks_much(&turns, 1, "d");
+        drop(two);
+        assert!((&mut large).now_or_never().is_none() && (&mut small).now_or_never().is_none());
+        drop(six);
+        let _both = (large.now_or_never().expect("its turn"), small.now_or_never().expect("room is left"));
+    }
+
+    #[test]
+    fn the_namespace_with_the_least_under_way_is_next_not_the_one_with_the_fewest() {
+        let turns = Turns::new(9, 6);
+        let held = [takes_much(&turns, 4, "large"), takes_much(&turns, 1, "small"), takes_much(&turns, 1, "small")];
+        let full = takes_much(&turns, 3, "other");
+        let mut large = asks_much(&turns, 2, "large");
+        let mut small = asks_much(&turns, 3, "small");
+        drop(full);
+        let _given = (&mut small).now_or_never().expect("two are less than four");
+        assert!((&mut large).now_or_never().is_none());
+        drop(held);
+        assert!((&mut large).now_or_never().is_some());
     }
 }

@@ -21,6 +21,7 @@ use troupe::{
         reconcile::Context as HostContext,
     },
     job_key::JobKey,
+    out,
 };
 
 /// What runs when no manifest is named.
@@ -210,11 +211,14 @@ impl Shown {
             let name = job["metadata"]["name"].as_str().unwrap_or_default();
             match self.end_of(job) {
                 Some(Ok(())) => continue,
-                Some(Err(why)) => eprintln!("{name} failed: {why}"),
+                Some(Err(why)) => out::note(format_args!("{name} failed: {why}")),
                 None if ended => continue,
                 None => {
                     let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned()).unwrap_or_default();
-                    eprintln!("{name} has not ended: {}; waiting for {waiting:?}", phase(&self.status(job)));
+                    out::note(format_args!(
+                        "{name} has not ended: {}; waiting for {waiting:?}",
+                        phase(&self.status(job))
+                    ));
                 }
             }
             code = ExitCode::FAILURE;
@@ -226,21 +230,24 @@ impl Shown {
     fn explain(&self) {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
-            println!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name);
+            out::line(format_args!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name));
             let last =
                 self.host.passes().latest(None).filter(|pass| self.key_of(&pass.snapshot).as_ref() == Some(&key));
             for request in last.last().iter().flat_map(|pass| plan_of(&pass.answer)) {
-                println!("{request}");
+                out::line(&request);
             }
             for map in self.sim.list("v1", "ConfigMap", &key.namespace) {
                 let name = map["metadata"]["name"].as_str().unwrap_or_default();
                 if !name.starts_with(&key.name) {
                     continue;
                 }
-                println!("  configmap/{name}");
+                out::line(format_args!("  configmap/{name}"));
                 for (entry, text) in map["data"].as_object().into_iter().flatten() {
                     for (number, line) in text.as_str().unwrap_or_default().lines().enumerate() {
-                        println!("    {}{line}", if number == 0 { format!("{entry}=") } else { "  ".into() });
+                        out::line(format_args!(
+                            "    {}{line}",
+                            if number == 0 { format!("{entry}=") } else { "  ".into() }
+                        ));
                     }
                 }
             }
@@ -249,17 +256,17 @@ impl Shown {
 
     fn summary(&self) {
         let requests = self.sim.requests_of(HOST);
-        println!(
+        out::line(format_args!(
             "\n{:<16}{:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
             "JOB", "KIND", "PHASE", "PODS", "CREATE", "STATUS", "PATCH", "DELETE", "EVENT"
-        );
+        ));
         for job in &self.jobs {
             let (name, kind) =
                 (job["metadata"]["name"].as_str().unwrap_or_default(), job["kind"].as_str().unwrap_or_default());
             let mine: Vec<_> =
                 requests.iter().filter(|request| request.name.starts_with(name) && request.is_write()).collect();
             let count = |is: &dyn Fn(&RequestRecord) -> bool| mine.iter().filter(|request| is(request)).count();
-            println!(
+            out::line(format_args!(
                 "{name:<16}{kind:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
                 phase(&self.status(job)),
                 count(&|r| r.verb == "create" && r.resource == "pods"),
@@ -268,14 +275,14 @@ impl Shown {
                 count(&|r| r.verb == "patch" && r.subresource.is_empty()),
                 count(&|r| r.verb == "delete"),
                 count(&|r| r.resource == "events"),
-            );
+            ));
         }
-        println!("\n{:<12}{:<12}{:>8}{:>12}", "PLUGIN", "FUNCTION", "CALLS", "MEDIAN");
+        out::line(format_args!("\n{:<12}{:<12}{:>8}{:>12}", "PLUGIN", "FUNCTION", "CALLS", "MEDIAN"));
         for (plugin, function, stats) in self.host.plugins().calls() {
-            println!("{plugin:<12}{function:<12}{:>8}{:>9} us", stats.count, stats.median().as_micros());
+            out::line(format_args!("{plugin:<12}{function:<12}{:>8}{:>9} us", stats.count, stats.median().as_micros()));
         }
         let reads = requests.iter().filter(|request| !request.is_write() && request.verb == "get").count();
-        println!("\nreads after the first lists: {reads}");
+        out::line(format_args!("\nreads after the first lists: {reads}"));
     }
 }
 

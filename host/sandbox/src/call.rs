@@ -176,10 +176,7 @@ impl Caller {
     fn open<'a>(&'a self, asked: Asked<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {
         let limits = asked.limits;
         let log = Log::new(asked.plugin.into(), purpose.subject.into(), limits.log_lines);
-        let mut store = Store::new(&self.engine, Guest::new(limits, log, purpose.now, purpose.seed));
-        store.limiter(|guest| &mut guest.ceiling);
-        store.set_hostcall_fuel(limits.answer);
-        store.set_max_component_handles(1024);
+        let store = Guest::new(limits, log, purpose.now, purpose.seed).into_store(&self.engine, limits);
         let pods = purpose.shown.seen.map_or(0, Seen::pods);
         let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(pods));
         let (calls, shown) = (Vec::with_capacity(3), purpose.shown);

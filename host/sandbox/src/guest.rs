@@ -9,7 +9,10 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 use sha2::{Digest, Sha256};
-use wasmtime::{StoreContextMut, Trap};
+use wasmtime::{Engine, Store, StoreContextMut, Trap};
+
+/// Handles that an instance may have at once.
+const HANDLES: usize = 1024;
 
 /// The data of a store. Nothing in it outlives the instance.
 #[derive(Debug)]
@@ -32,6 +35,15 @@ impl Guest {
     /// For an instance that lives at `now`; its random bytes are a function of `seed`.
     pub(super) fn new(limits: &Limits, log: Log, now: u64, seed: &str) -> Self {
         Self { ceiling: Ceiling::new(limits), log, now, random: Random::Seed(seed.to_owned()) }
+    }
+
+    /// A store with this in it that keeps the limits. It has no fuel yet.
+    pub(super) fn into_store(self, engine: &Engine, limits: &Limits) -> Store<Self> {
+        let mut store = Store::new(engine, self);
+        store.limiter(|guest| &mut guest.ceiling);
+        store.set_hostcall_fuel(limits.answer);
+        store.set_max_component_handles(HANDLES);
+        store
     }
 
     /// The next random number: the same for the same seed, so that even a `HashMap`'s order is.

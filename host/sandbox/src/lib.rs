@@ -43,3 +43,4 @@ pub use seam::Seam;
 pub use settings::wanted;
 pub use settings::{ConfigError, Settings};
 pub use stats::CallStats;
+pub use wasi::fuzz::calls as calls_of_stubs;

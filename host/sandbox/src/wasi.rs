@@ -4,6 +4,8 @@
 //! goes to the log, clocks stand still, random numbers follow from the job. What is on the list but has no stub traps when
 //! it is called; what is off the list is refused when the component is loaded.
 
+pub(super) mod fuzz;
+
 use super::{
     guest::{Guest, charge},
     load_error::LoadError,

@@ -2,7 +2,7 @@
 //! before the time that a pass asked for.
 
 use crate::job_key::JobKey;
-use fairness::{Lanes, Shares};
+use fairness::{Amount, Lanes, Shares};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -43,6 +43,8 @@ struct Inner {
     not_before: BTreeMap<JobKey, Instant>,
     failures: BTreeMap<JobKey, u32>,
 }
+
+impl Amount for JobKey {}
 
 impl Queue {
     /// Something happened to this job.
@@ -213,14 +215,14 @@ impl Inner {
 
     fn pop(&mut self) -> Option<JobKey> {
         let (namespace, key) = self.ready.pop(&self.shares)?;
-        self.shares.begin(&namespace);
+        self.shares.begin(&namespace, 1);
         self.queued.remove(&key);
         self.running.insert(key.clone(), false);
         Some(key)
     }
 
     fn finish(&mut self, key: &JobKey) {
-        self.shares.end(&key.namespace);
+        self.shares.end(&key.namespace, 1);
         if self.running.remove(key) == Some(true) {
             self.add(key.clone(), Instant::now());
         }

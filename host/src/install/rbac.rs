@@ -4,6 +4,9 @@
 //! [`AGGREGATE`], so that a plugin's rights come and go with it.
 
 mod fence;
+mod policy;
+
+pub use policy::Policy;
 
 use decide::{
     grants::Grants,
@@ -38,9 +41,7 @@ pub struct Plugin {
 /// # Errors
 /// A plugin describes kinds that it may not have, Secrets for example: the host would be given the right to read them.
 pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, String> {
-    for Plugin { descriptor, .. } in plugins {
-        vet::description(descriptor).map_err(|message| format!("plugin {}: {message}", descriptor.name))?;
-    }
+    check(plugins)?;
     let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
     let mut documents = vec![
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
@@ -66,6 +67,13 @@ pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, Strin
         fence::parameters(plugins, users),
     ]);
     Ok(documents)
+}
+
+/// Each describes what a plugin may.
+fn check(plugins: &[Plugin]) -> Result<(), String> {
+    plugins.iter().try_for_each(|Plugin { descriptor, .. }| {
+        vet::description(descriptor).map_err(|message| format!("plugin {}: {message}", descriptor.name))
+    })
 }
 
 /// The documents as the file `deploy/rbac.yaml` has them.

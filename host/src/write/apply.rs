@@ -20,7 +20,7 @@ use decide::{
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
 };
-use fairness::{Rank, Turns};
+use fairness::{Rank, Turn, Turns};
 use futures::future::join_all;
 use kube::{
     Client,
@@ -33,7 +33,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{debug, warn};
 
 /// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
@@ -42,8 +41,11 @@ const IN_FLIGHT: usize = 80;
 /// Requests under way at once for jobs of one namespace: slow ones leave room for others.
 const IN_FLIGHT_OF_ONE: usize = 64;
 
-/// What the bodies of all requests under way take up, in bytes of memory. A larger body goes alone.
-const BODIES: u32 = 16 << 20;
+/// What the bodies of all requests under way take up, in bytes of memory.
+const BODIES: usize = 16 << 20;
+
+/// Those for jobs of one namespace: large ones leave room for others. A larger body goes alone in its namespace.
+const BODIES_OF_ONE: usize = 12 << 20;
 
 /// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
 const SLOW_START: usize = 32;
@@ -111,8 +113,8 @@ pub struct Writer {
     stores: Arc<Stores>,
     validation: FieldValidation,
     turns: Turns,
-    /// A permit for each byte of [`BODIES`].
-    room: Semaphore,
+    /// For the bytes of bodies.
+    room: Turns,
     back_off: BackOff,
     random: Mutex<ChaCha20Rng>,
 }
@@ -156,7 +158,7 @@ impl Writer {
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
-        let room = Semaphore::new(BODIES as usize);
+        let room = Turns::new(BODIES, BODIES_OF_ONE);
         let turns = Turns::new(IN_FLIGHT, IN_FLIGHT_OF_ONE);
         Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
     }
@@ -240,15 +242,13 @@ impl Writer {
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
         let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
-        let _room = self.room_for(weight::json(source)).await;
+        let _room = self.room_for(one, source).await;
         let body = build::body(one.ground.snapshot, answer, part).map(|body| text(&body));
         self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
     }
 
-    async fn room_for(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
-        let bytes = u32::try_from(bytes).unwrap_or(BODIES).min(BODIES);
-        // It is never closed.
-        self.room.acquire_many(bytes).await.ok()
+    async fn room_for(&self, one: &One<'_>, source: &Value) -> Turn {
+        self.room.wait_for(weight::json(source), rank(one.action), &one.key.namespace).await
     }
 
     async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {
@@ -420,4 +420,45 @@ fn has_changed(error: &WriteError) -> bool {
 fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{
+        decide,
+        plan::{Outcome, Verdict},
+        testkit,
+    };
+    use futures::future::{join, pending};
+    use std::convert::Infallible;
+
+    /// A job of so many pods with a template of so many bytes, and what was answered about it.
+    fn wide(name: &str, pods: u32, bytes: usize) -> (Snapshot, Answer) {
+        let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
+        let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);
+        let (outcome, status, headline, events) = (Outcome::Open, json!({}), "Running".to_owned(), vec![]);
+        let verdict = Verdict { outcome, status, headline, events };
+        let answer = Answer::Judged { plan: plan.into(), bodies: Default::default(), verdict };
+        (testkit::snapshot(testkit::job(name, "uid")), answer)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_of_a_namespace_leave_room_for_those_of_others() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let silent = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            seen.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
+            pending::<Result<http::Response<kube::client::Body>, Infallible>>()
+        });
+        let writer = Writer::new(Client::new(silent, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
+        let make = async |namespace: &str, (snapshot, answer): (Snapshot, Answer)| {
+            let key = JobKey { kind: 0, namespace: namespace.to_owned(), name: snapshot.job.name.clone() };
+            let actions = decide(&snapshot, &answer).actions;
+            writer.apply(&key, Ground { snapshot: &snapshot, answer: Some(&answer) }, &actions).await.applied.created
+        };
+        let both = join(make("crowd", wide("huge", 9, 5 << 20)), make("quiet", wide("small", 3, 100)));
+        assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");
+        assert_eq!(*asked.lock().unwrap(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
+    }
 }

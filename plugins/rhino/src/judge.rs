@@ -56,6 +56,7 @@ impl Stage {
         match Jobs::of(seen) {
             // Better: the original stays Pending.
             Jobs::Launching(Some(BatchJob { given_up: Some(why), .. })) => Self::Failed(why),
+            Jobs::Launching(Some(launcher)) if launcher.succeeded > 0 => Self::Completed,
             Jobs::Launching(_) => image_error().unwrap_or(Self::Pending),
             Jobs::Orphaned(workers) => Self::Orphaned(workers.name),
             Jobs::Both { launcher, workers } => match failure(seen, &launcher, &workers) {
@@ -308,6 +309,13 @@ mod tests {
         let verdict = judged(&[launcher_job(&failed("BackoffLimitExceeded"))], &[]);
         assert_eq!(verdict.outcome, Outcome::Failed);
         assert!(verdict.events[0].message.ends_with("BackoffLimitExceeded: m"), "{}", verdict.events[0].message);
+    }
+
+    // R04, Better: the original stays Pending, since a pod that has succeeded does not become ready
+    #[test]
+    fn a_launcher_that_succeeds_before_there_are_workers_completes_the_job() {
+        let verdict = judged(&[launcher_job(&json!({ "succeeded": 1 }))], &[launcher_pod().succeeded()]);
+        assert_eq!((verdict.outcome, &*verdict.headline), (Outcome::Succeeded, "Completed"));
     }
 
     // Better: mpirun's exit code counts

@@ -21,7 +21,8 @@
 //! - Workers are run by `/bin/sh`, not `ash`, which only images made from busybox have.
 //! - A run is over when its first worker fails, or its launcher ends in any way but well: what is started again finds
 //!   nobody that it could talk to. The original has Kubernetes try the worker six times more, and says Failed already.
-//! - A launcher whose Job fails before there are workers makes the RhinoJob Failed; the original leaves it Pending.
+//! - A launcher whose Job ends before there are workers ends the RhinoJob, Completed or Failed, and no workers are made; the
+//!   original leaves it Pending.
 //! - Only what is wrong with an image is `ImageError`, and a worker's image counts as well. CrashLoopBackOff, say, is none.
 //! - Completed and Failed are final. The original runs a job again whose two Jobs were deleted; here that holds for a
 //!   job that is not finished.

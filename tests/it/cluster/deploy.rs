@@ -12,8 +12,12 @@ pub(crate) const HOST: &str = "system:serviceaccount:troupe-system:troupe";
 /// The documents of a file.
 pub(crate) fn documents(file: &str) -> Vec<Value> {
     let path = format!("{}/../deploy/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
-    serde_norway::Deserializer::from_str(&text).map(|document| Value::deserialize(document).unwrap()).collect()
+    parse(&std::fs::read_to_string(path).unwrap())
+}
+
+/// The documents of a text.
+pub(crate) fn parse(text: &str) -> Vec<Value> {
+    serde_norway::Deserializer::from_str(text).map(|document| Value::deserialize(document).unwrap()).collect()
 }
 
 /// Makes every object of a file.

@@ -5,6 +5,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use sandbox::source;
 use std::{collections::BTreeMap, process::ExitCode};
+use troupe::out;
 
 /// The API server refuses larger objects; what is not the component takes some of it.
 pub(super) const ROOM: usize = (1 << 20) - 4096;
@@ -38,6 +39,6 @@ pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
         immutable: args.name.is_none().then_some(true),
         ..ConfigMap::default()
     };
-    print!("{}", serde_norway::to_string(&map)?);
+    out::text(serde_norway::to_string(&map)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use decide::difference::differences;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use troupe::record::replay::Candidate;
+use troupe::{out, record::replay::Candidate};
 
 pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let (mut old, mut new) = (candidate(&args.old)?, candidate(&args.new)?);
@@ -31,13 +31,13 @@ pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         report["old"] = identity(&old);
         report["new"] = identity(&new);
         report["dangerous"] = json!(changes.is_dangerous());
-        println!("{}", serde_json::to_string_pretty(&report).context("the report as JSON")?);
+        out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {
-        println!("old: {}\nnew: {}", line(&old), line(&new));
+        out::line(format_args!("old: {}\nnew: {}", line(&old), line(&new)));
         if others > 0 {
-            println!("{others} passes over jobs of other kinds are left out");
+            out::line(format_args!("{others} passes over jobs of other kinds are left out"));
         }
-        println!("{changes}");
+        out::line(&changes);
     }
     Ok(if changes.is_dangerous() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

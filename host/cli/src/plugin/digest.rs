@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use troupe::{
     admin::metrics::Metrics,
     delivery::short,
+    out,
     plugin_resource::{CandidateState, Plugin, PluginStatus},
 };
 
@@ -52,7 +53,7 @@ fn change(name: &str, of: impl FnOnce(&PluginStatus) -> anyhow::Result<(Value, S
         let (patch, told) = of(&plugin.status.unwrap_or_default())?;
         let patched = plugins.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         patched.with_context(|| format!("plugin {name} cannot be changed"))?;
-        println!("{told}");
+        out::line(&told);
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -10,7 +10,7 @@ use decide::{
 use sandbox::{source, surface::Surface};
 use serde::Serialize;
 use std::{fmt, process::ExitCode};
-use troupe::record::replay::Candidate;
+use troupe::{out, record::replay::Candidate};
 
 /// All there is to know of a component without a cluster.
 #[derive(Debug, Serialize)]
@@ -44,9 +44,9 @@ pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let compressed = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
     let facts = facts(&plugin, surface, wasm.len(), compressed);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
+        out::line(serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
     } else {
-        println!("{facts}");
+        out::line(&facts);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use crate::args::PullArgs;
 use anyhow::Context;
 use registry::{self, PublicKey, PullOptions};
 use std::{path::PathBuf, process::ExitCode};
+use troupe::out;
 
 pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let public_key = args.public_key.as_ref().map(|file| {
@@ -17,7 +18,7 @@ pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
 
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));
     std::fs::write(&output, &pulled.wasm).with_context(|| format!("{} cannot be written", output.display()))?;
-    eprintln!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display());
-    println!("{}", pulled.resolved);
+    out::note(format_args!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display()));
+    out::line(pulled.resolved);
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use registry::{self, PushOptions};
 use sandbox::{Options, Plugins, Seam};
 use std::process::ExitCode;
+use troupe::out;
 
 pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display().to_string();
@@ -20,7 +21,10 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
     let options = PushOptions { credentials, insecure, ..PushOptions::default() };
     let resolved = run(registry::push(&args.reference, &wasm, description, &options))??;
-    eprintln!("pushed {} {}, digest {digest}, as {}", description.name, description.version, args.reference);
-    println!("{resolved}");
+    out::note(format_args!(
+        "pushed {} {}, digest {digest}, as {}",
+        description.name, description.version, args.reference
+    ));
+    out::line(&resolved);
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use lab::scenario::{self, Outcome, Shorthand};
 use std::path::Path;
-use troupe::record::replay::Candidate;
+use troupe::{out, record::replay::Candidate};
 
 /// Prints how each scenario goes. Returns whether all go as they say, or do now that they are rewritten.
 pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyhow::Result<bool> {
@@ -19,22 +19,22 @@ pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyh
         let name = file.strip_prefix(folder).unwrap_or(file).display();
         match scenario::check(file, plugin.plugins(), &shorthand, update) {
             Outcome::AsItSays => {
-                println!("ok {name}");
+                out::line(format_args!("ok {name}"));
                 well += 1;
             }
             Outcome::Rewritten => {
-                println!("rewritten {name}");
+                out::line(format_args!("rewritten {name}"));
                 rewritten += 1;
             }
             Outcome::Otherwise(difference) => {
-                print!("FAILED {name}\n{difference}");
+                out::text(format_args!("FAILED {name}\n{difference}"));
                 otherwise += 1;
             }
-            Outcome::Stuck(error) => println!("FAILED {name}\n  {error:#}"),
+            Outcome::Stuck(error) => out::line(format_args!("FAILED {name}\n  {error:#}")),
         }
     }
     let rewriting = if rewritten > 0 { format!(", {rewritten} rewritten") } else { String::new() };
     let hint = if otherwise > 0 { "; --update rewrites what the others print" } else { "" };
-    println!("{well} of {} scenarios went as they say{rewriting}{hint}", files.len());
+    out::line(format_args!("{well} of {} scenarios went as they say{rewriting}{hint}", files.len()));
     Ok(well + rewritten == files.len())
 }

@@ -8,12 +8,12 @@ use super::{
 use crate::args::TestArgs;
 use decide::difference::differences;
 use std::{collections::BTreeSet, path::Path, process::ExitCode};
-use troupe::record::replay::Candidate;
+use troupe::{out, record::replay::Candidate};
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
     let mut plugin = candidate(&args.file)?;
     let said = plugin.descriptor();
-    println!("{} {}, digest {}", said.name, said.version, plugin.digest());
+    out::line(format_args!("{} {}, digest {}", said.name, said.version, plugin.digest()));
     let mut well = true;
     if let Some(file) = &args.by.recording {
         well &= answers_as_recorded(&mut plugin, file)?;
@@ -34,10 +34,10 @@ fn answers_as_recorded(plugin: &mut Candidate, file: &Path) -> anyhow::Result<bo
         changes.note(pass, differences(&pass.snapshot, &pass.answer, &answer));
     }
     let by: BTreeSet<&str> = recorded.iter().map(|pass| pass.snapshot.digest.as_str()).collect();
-    println!("answered then by digest {}", by.into_iter().collect::<Vec<_>>().join(", "));
+    out::line(format_args!("answered then by digest {}", by.into_iter().collect::<Vec<_>>().join(", ")));
     if others > 0 {
-        println!("{others} passes over jobs of other kinds are left out");
+        out::line(format_args!("{others} passes over jobs of other kinds are left out"));
     }
-    println!("{changes}");
+    out::line(&changes);
     Ok(changes.is_empty())
 }

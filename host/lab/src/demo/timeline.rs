@@ -1,5 +1,6 @@
 //! What happens on the embedded cluster, as lines that a person can follow.
 
+use troupe::out;
 use serde_json::Value;
 use sim::Write;
 use std::{
@@ -86,7 +87,7 @@ impl Timeline {
             (true, "status") => ("\x1b[1;36m", "\x1b[0m"),
             (true, _) => ("\x1b[32m", "\x1b[0m"),
         };
-        println!("{:7.3}s  {on}{:<8}{off}{what}", first.at.as_secs_f64(), first.label);
+        out::line(format_args!("{:7.3}s  {on}{:<8}{off}{what}", first.at.as_secs_f64(), first.label));
     }
 }
 
