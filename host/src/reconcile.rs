@@ -7,13 +7,13 @@ use crate::{
     delivery::{Comparisons, Trials, Wanted},
     passes::{Noted, Pass, Passes},
     plugin::{Asked, Plugins},
-    publish::Publisher,
+    publish::{Publisher, Said},
     queue::Queue,
     stores::{JobKey, Observed, Stores},
     supervise::Restarts,
 };
 use decide::{
-    Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
+    Applied, Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
     plan::{Answer, Fault},
@@ -83,20 +83,53 @@ pub struct Context {
     pub(crate) restarts: Arc<Restarts>,
 }
 
+/// What came of looking at a job.
+pub(crate) enum Looked {
+    /// It is gone.
+    Gone,
+    /// It is not decided before something changes.
+    NotYet,
+    /// A pass was made over it.
+    Passed(Box<Passed>),
+}
+
+/// One pass, as it went.
+pub(crate) struct Passed {
+    /// What was seen.
+    pub(crate) snapshot: Snapshot,
+    /// What was decided.
+    pub(crate) decision: Decision,
+    /// What came of the writes.
+    pub(crate) applied: Applied,
+    /// How the status stands; None if it was not come to, or could not be written.
+    pub(crate) said: Option<Said>,
+    /// When to look again, or why the pass has to be tried again.
+    pub(crate) next: Result<Wake, ReconcileError>,
+}
+
 impl Context {
     /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
+        match self.look(key).await {
+            Looked::Gone => Ok(None),
+            Looked::NotYet => Ok(Some(Wake::OnChange)),
+            Looked::Passed(passed) => passed.next.map(Some),
+        }
+    }
+
+    /// The same, with everything that a pass came to.
+    pub(crate) async fn look(&self, key: &JobKey) -> Looked {
         // What goes while the pass is under way is not in its snapshot, and so not in what it writes down.
         let departed = self.stores.count_departed(key);
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale => return Ok(Some(Wake::OnChange)),
+            Observed::Stale => return Looked::NotYet,
             Observed::Loading(digest) => {
                 self.wanted.add(digest, key);
-                return Ok(Some(Wake::OnChange));
+                return Looked::NotYet;
             }
-            Observed::Gone => return Ok(None),
+            Observed::Gone => return Looked::Gone,
         };
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
@@ -124,23 +157,31 @@ impl Context {
                 first: first.to_string(),
                 retry_after,
             });
-        // Asked to wait, it does not write the status either.
-        if retry_after.is_some()
-            && let Some(failed) = failed
-        {
-            return Err(failed);
-        }
-        let said = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
-        if let Some(pass) = &pass {
+        let said = match (&failed, retry_after) {
+            // Asked to wait, it does not write the status either.
+            (Some(_), Some(_)) => None,
+            _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
+        };
+        if let (Some(pass), Some(Ok(_))) = (&pass, &said) {
             self.try_candidate(pass, &decision);
         }
+        let (said, next) = match (said.transpose(), failed) {
+            (Err(error), _) => (None, Err(ReconcileError::Status(error))),
+            (Ok(said), Some(failed)) => (said, Err(failed)),
+            (Ok(said), None) => (said, Ok(self.wake(key, departed, &decision, said))),
+        };
+        Looked::Passed(Box::new(Passed { snapshot: *snapshot, decision, applied, said, next }))
+    }
+
+    /// When to look again after a pass all of whose writes went well.
+    fn wake(&self, key: &JobKey, departed: usize, decision: &Decision, said: Option<Said>) -> Wake {
+        let Some(said) = said else { return decision.wake };
         // All that this pass found out is written down, as far as the CRD keeps it.
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));
-        match failed {
-            Some(failed) => Err(failed),
-            None if noted && self.stores.forget_departed(key, departed) => Ok(Some(Wake::At(self.clock.now()))),
-            None => Ok(Some(said.wake.min(decision.wake))),
+        if noted && self.stores.forget_departed(key, departed) {
+            return Wake::At(self.clock.now());
         }
+        said.wake.min(decision.wake)
     }
 
     /// The pass over the job as it would be now, without its writes and without taking ports: what is seen, what the plugin

@@ -1,11 +1,8 @@
-//! What kubelets and nodes do to pods, one word per deviation; and pods as a snapshot has them.
+//! What kubelets and nodes do to pods, one word per deviation.
 
 use super::{words, world::text};
 use anyhow::{Context, bail};
-use decide::{
-    snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
-    status::rfc3339,
-};
+use decide::status::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -18,8 +15,8 @@ pub(super) enum Fate {
 /// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
 /// `waiting <reason>`,
 /// `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`, `gone`.
-pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
-    let mut story = story.iter().map(String::as_str).peekable();
+pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
+    let mut story = story.iter().copied().peekable();
     while let Some(word) = story.next() {
         let mut next = |what: &str| story.next().with_context(|| format!("{word} needs {what}"));
         match word {
@@ -125,68 +122,4 @@ fn ended(code: i32, reason: &str, now: Timestamp) -> Value {
 fn names(pod: &Value, section: &str) -> Vec<String> {
     let listed = pod["spec"].get(section).and_then(Value::as_array).into_iter().flatten();
     listed.map(|container| text(container, "/name")).collect()
-}
-
-/// The pod as the host keeps it.
-pub(super) fn read(pod: &Value) -> Pod {
-    let conditions = pod["status"]["conditions"].as_array();
-    let is_ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-    let ip = text(pod, "/status/podIP");
-    let inits = statuses(pod, "initContainerStatuses", true);
-    Pod {
-        name: text(pod, "/metadata/name"),
-        uid: text(pod, "/metadata/uid"),
-        resource_version: text(pod, "/metadata/resourceVersion"),
-        owner_uid: super::world::owner_uid(pod).unwrap_or_default(),
-        created: time(pod, "/metadata/creationTimestamp"),
-        terminating: pod.pointer("/metadata/deletionTimestamp").is_some(),
-        phase: phase(pod),
-        reason: text(pod, "/status/reason"),
-        message: text(pod, "/status/message"),
-        ready: conditions.into_iter().flatten().any(is_ready),
-        ips: if ip.is_empty() { vec![] } else { vec![ip] },
-        node: text(pod, "/spec/nodeName"),
-        containers: inits.into_iter().chain(statuses(pod, "containerStatuses", false)).collect(),
-    }
-}
-
-fn phase(pod: &Value) -> PodPhase {
-    match text(pod, "/status/phase").as_str() {
-        "Running" => PodPhase::Running,
-        "Succeeded" => PodPhase::Succeeded,
-        "Failed" => PodPhase::Failed,
-        "Unknown" => PodPhase::Unknown,
-        _ => PodPhase::Pending,
-    }
-}
-
-fn statuses(pod: &Value, section: &str, init: bool) -> Vec<ContainerStatus> {
-    let listed = pod["status"].get(section).and_then(Value::as_array).into_iter().flatten();
-    let read = |status: &Value| ContainerStatus {
-        name: text(status, "/name"),
-        init,
-        ready: status["ready"] == true,
-        restarts: 0,
-        state: state(&status["state"]),
-    };
-    listed.map(read).collect()
-}
-
-fn state(state: &Value) -> ContainerState {
-    if state.get("running").is_some() {
-        return ContainerState::Running { since: time(state, "/running/startedAt") };
-    }
-    if state.get("waiting").is_some() {
-        return ContainerState::Waiting { reason: text(state, "/waiting/reason"), message: String::new() };
-    }
-    ContainerState::Terminated {
-        exit_code: state["terminated"]["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0),
-        reason: text(state, "/terminated/reason"),
-        message: String::new(),
-        at: time(state, "/terminated/finishedAt"),
-    }
-}
-
-fn time(object: &Value, pointer: &str) -> Timestamp {
-    text(object, pointer).parse().unwrap_or(Timestamp::UNIX_EPOCH)
 }
