@@ -100,7 +100,8 @@ impl Publisher {
             warn!(crd = snapshot.kind.crd(), "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
         }
         debug!("status written");
-        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored, overwritten });
+        let published = Published { at: self.clock.now(), wanted, stored, overwritten };
+        self.stores.note_published(key, &snapshot.job.uid, published);
         self.tell_all(key, snapshot, events).await;
         Ok(Said::WRITTEN)
     }

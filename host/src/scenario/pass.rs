@@ -20,9 +20,12 @@ const WIDTH: usize = 110;
 /// A settling world needs fewer passes than this.
 const MOST_PASSES: usize = 20;
 
+/// Nothing happened.
+const SETTLED: &str = "settled";
+
 /// What a pass came to.
 pub(super) struct Pass {
-    /// What happened, in words; `settled` if nothing did.
+    /// What happened, in words.
     pub(super) lines: Vec<String>,
     /// Nothing was written, and nothing is left to be looked at at once.
     quiet: bool,
@@ -51,7 +54,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
         lines.push(format!("again in {}", after(now, at)));
     }
     if lines.is_empty() {
-        lines.push("settled".into());
+        lines.push(SETTLED.into());
     }
     let wrote = asked.iter().any(|request| request.is_write() && request.code < 300);
     let again = matches!(passed.next, Ok(Wake::At(at)) if at <= now);
@@ -74,7 +77,7 @@ pub(super) async fn settle(world: &World) -> anyhow::Result<Vec<String>> {
                 world.host()?.wait_until(at).await;
                 world.come_to_rest().await?;
             }
-            _ => lines.append(&mut pass.lines),
+            _ => lines.extend(pass.lines.into_iter().filter(|line| line != SETTLED)),
         }
     }
     anyhow::bail!("it does not settle:\n{}", lines.join("\n"))

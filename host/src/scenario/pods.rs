@@ -57,6 +57,7 @@ fn counted_up(first: &str, place: u8) -> String {
 fn address(pod: &mut Value, ip: &str) {
     pod["spec"]["nodeName"] = json!("node");
     pod["status"]["podIP"] = json!(ip);
+    pod["status"]["podIPs"] = json!([{ "ip": ip }]);
 }
 
 /// A pod that runs is on a node and has an address, if only one that tells it from others.
@@ -64,17 +65,17 @@ fn bind(pod: &mut Value) {
     pod["spec"]["nodeName"] = json!("node");
     if pod.pointer("/status/podIP").is_none() {
         let number = text(pod, "/metadata/uid").replace("uid-", "");
-        pod["status"]["podIP"] = json!(format!("10.0.9.{number}"));
+        address(pod, &format!("10.0.9.{number}"));
     }
 }
 
 /// Its containers have not started, for this reason.
 fn held_up(pod: &mut Value, reason: &str) {
     bind(pod);
-    let containers = names(pod, "containers").into_iter();
-    let row = |name| json!({ "name": name, "ready": false, "state": { "waiting": { "reason": reason } } });
+    let state = json!({ "waiting": { "reason": reason } });
     pod["status"]["phase"] = json!("Pending");
-    pod["status"]["containerStatuses"] = containers.map(row).collect();
+    pod["status"]["containerStatuses"] =
+        names(pod, "containers").iter().map(|name| container(name, false, &state)).collect();
 }
 
 fn initialising(pod: &mut Value, busy: &str, now: Timestamp) {

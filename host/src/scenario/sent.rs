@@ -40,15 +40,15 @@ impl Sent {
         self.shown.load(Ordering::Relaxed)
     }
 
-    /// The object without what the API server added when it was made and nobody has changed since. Its status and its uid
-    /// stay.
+    /// The object without what the API server added when it was made and nobody has changed since. Its uid stays.
     pub(super) fn as_written(&self, object: &Value) -> Value {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((sent, made)) = made.get(&uid(object)) else { return object.clone() };
         let mut written = without(object, made, sent);
         written["metadata"]["uid"] = object["metadata"]["uid"].clone();
-        if let Some(status) = object.get("status") {
-            written["status"] = status.clone();
+        // What is sent as text is stored as bytes.
+        if sent.get("stringData").is_some() {
+            written["data"] = object["data"].clone();
         }
         written
     }

@@ -25,7 +25,11 @@ pub(super) fn show(world: &World, what: &str, sections: &[&str]) -> anyhow::Resu
         "ledger" => Ok(printed(&ledger(world))),
         "status" => parts(&of_framework(&status(world)), sections),
         "job" => parts(&world.job().context("there is no job")?, sections),
-        name => parts(&without_identity(world.sent.as_written(&world.object(name)?)), sections),
+        name => {
+            let stored = world.object(name)?;
+            let written = world.sent.as_written(&stored);
+            parts_of(&without_identity(written), &without_identity(stored), sections)
+        }
     }
 }
 
@@ -83,7 +87,8 @@ fn without_identity(mut there: Value) -> Value {
         metadata.retain(|field, _| !["resourceVersion", "creationTimestamp"].contains(&field.as_str()));
     }
     if there["kind"] == "Secret" {
-        there["data"].as_object_mut().into_iter().flatten().for_each(|(_, value)| *value = json!(secret(value)));
+        let data = there.get_mut("data").and_then(Value::as_object_mut);
+        data.into_iter().flatten().for_each(|(_, value)| *value = json!(secret(value)));
     }
     there
 }
@@ -97,6 +102,11 @@ fn secret(value: &Value) -> String {
 }
 
 fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
+    parts_of(whole, whole, sections)
+}
+
+/// What somebody wrote, and the status as it is stored.
+fn parts_of(whole: &Value, stored: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     if sections.is_empty() {
         return Ok(printed(whole));
     }
@@ -104,6 +114,7 @@ fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     for section in sections {
         match section.split_once(':').unwrap_or((section, "")) {
             ("env", container) => lines.extend(env(whole, container)),
+            (path, _) if path.starts_with("status") => lines.extend(printed(&named(section, part(stored, section)))),
             _ => lines.extend(printed(&named(section, part(whole, section)))),
         }
     }
