@@ -696,3 +696,6 @@ fn seen(layout: &Layout, kind: usize, mut snapshot: Box<Snapshot>, held: Option<
 fn is_batch_job(owner: &Owner) -> bool {
     owner.kind == "Job" && owner.api_version == "batch/v1"
 }
+
+#[cfg(test)]
+mod tests;
