@@ -6,6 +6,9 @@ use decide::status::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+/// Lists of containers in the spec, and of what is said of them in the status.
+const SECTIONS: [(&str, &str); 2] = [("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")];
+
 /// What the words of `> pods` come to for one pod.
 pub(super) enum Fate {
     Stays,
@@ -37,7 +40,10 @@ pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp)
             "unknown" => pod["status"]["phase"] = json!("Unknown"),
             "reason" => pod["status"]["reason"] = json!(words::text(next("a word")?)),
             "message" => pod["status"]["message"] = json!(words::text(next("a text")?)),
-            "ip" => address(pod, &counted_up(next("an address")?, place)),
+            "ip" => {
+                address(pod, &counted_up(next("an address")?, place));
+                created(pod);
+            }
             "terminating" => pod["metadata"]["deletionTimestamp"] = json!(rfc3339(now)),
             "gone" => return Ok(Fate::Goes),
             other => bail!("{other} is nothing that befalls pods"),
@@ -58,6 +64,16 @@ fn address(pod: &mut Value, ip: &str) {
     pod["spec"]["nodeName"] = json!("node");
     pod["status"]["podIP"] = json!(ip);
     pod["status"]["podIPs"] = json!([{ "ip": ip }]);
+}
+
+/// Its containers are still to be started, if nothing has befallen them.
+fn created(pod: &mut Value) {
+    for (section, statuses) in SECTIONS {
+        let names = names(pod, section);
+        if pod["status"].get(statuses).is_none() && !names.is_empty() {
+            pod["status"][statuses] = names.iter().map(|name| container(name, false, &waiting())).collect();
+        }
+    }
 }
 
 /// A pod that runs is on a node and has an address, if only one that tells it from others.
@@ -105,7 +121,8 @@ fn ended_or_running(pod: &mut Value, phase: &str, state: &Value, ready: bool, no
 }
 
 fn container(name: &str, ready: bool, state: &Value) -> Value {
-    json!({ "name": name, "ready": ready, "restartCount": 0, "state": state })
+    let runs = state.get("running").is_some();
+    json!({ "name": name, "ready": ready, "started": runs, "restartCount": 0, "state": state, "lastState": {} })
 }
 
 fn running(now: Timestamp) -> Value {

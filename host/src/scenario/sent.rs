@@ -10,11 +10,13 @@ use std::{
     },
 };
 
+/// By uid: what was sent, and what the API server made of it.
+type Made = BTreeMap<String, (Value, Arc<Value>)>;
+
 /// What is remembered of a cluster's objects, from when this was made.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Sent {
-    /// By uid: what was sent, and what the API server made of it.
-    made: Arc<Mutex<BTreeMap<String, (Value, Arc<Value>)>>>,
+    made: Arc<Mutex<Made>>,
     /// How many objects lists and watches have shown.
     shown: Arc<AtomicU64>,
 }

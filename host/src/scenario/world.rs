@@ -20,10 +20,12 @@ const HOPS: u32 = 32;
 /// What takes more turns than this never comes to rest.
 const MOST_TURNS: u32 = 100_000;
 
+/// Why what a scenario says cannot happen.
+const REFUSED: &str = "the API server refuses it";
+
 /// The job of a scenario.
-#[derive(Clone)]
 pub(super) struct Submitted {
-    pub(super) kind: JobKind,
+    kind: JobKind,
     pub(super) key: JobKey,
     /// As it was submitted, to be submitted again.
     manifest: Value,
@@ -44,8 +46,10 @@ pub(super) struct World {
 impl World {
     /// A cluster that serves what the plugins need, and a host that has listed it.
     pub(super) async fn new(plugins: Plugins) -> anyhow::Result<Self> {
-        let kinds = campaign::kinds(&plugins).into_iter().chain(children(&plugins)).collect();
+        let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options { kinds, life: Life::still(), uids: Uids::Counted, ..sim::Options::default() });
+        let is_new = |kind: &Kind| sim.kind(&kind.group, &kind.plural).is_none();
+        children(&plugins).into_iter().filter(is_new).for_each(|kind| sim.serve(kind));
         let (running, plugins, sent) = (sim.start(), Arc::new(plugins), Sent::of(&sim));
         let mut world = Self { sim, plugins, sent, host: None, job: None, refusals: vec![], _running: running };
         world.start_host();
@@ -172,13 +176,13 @@ impl World {
 
     /// Somebody makes an object.
     pub(super) fn make(&self, object: Value) -> anyhow::Result<()> {
-        self.sim.try_create(object).map(drop).map_err(refused)
+        self.sim.try_create(object).map(drop).context(REFUSED)
     }
 
     /// Somebody deletes an object.
     pub(super) fn delete(&self, object: &Value, options: &Value) -> anyhow::Result<()> {
         let [api_version, kind, namespace, name] = address(object);
-        self.sim.delete_with(&api_version, &kind, &namespace, &name, options).map_err(refused)
+        self.sim.delete_with(&api_version, &kind, &namespace, &name, options).context(REFUSED)
     }
 
     /// Somebody sets a part of an object.
@@ -194,13 +198,13 @@ impl World {
             Some("status") => self.sim.patch_status(&api_version, &kind, &namespace, &name, patch),
             _ => self.sim.patch(&api_version, &kind, &namespace, &name, patch),
         };
-        patched.map(drop).map_err(refused)
+        patched.map(drop).context(REFUSED)
     }
 
     /// A controller with every right changes an object.
     pub(super) fn alter(&self, object: &Value, change: impl FnOnce(&mut Value)) -> anyhow::Result<()> {
         let [api_version, kind, namespace, name] = address(object);
-        self.sim.alter(&api_version, &kind, &namespace, &name, change).map_err(refused)
+        self.sim.alter(&api_version, &kind, &namespace, &name, change).context(REFUSED)
     }
 
     /// An admission refuses creates of what is called so, in which `*` is any text.
@@ -236,10 +240,6 @@ fn children(plugins: &Plugins) -> Vec<Kind> {
     let frameworks = plugins.frameworks();
     let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
-}
-
-fn refused(error: ApiError) -> anyhow::Error {
-    anyhow::anyhow!("the API server refuses it: {error}")
 }
 
 /// API version, kind, namespace and name.
