@@ -118,6 +118,32 @@ impl Sim {
         world.delete(&target, &options).map(|_| ())
     }
 
+    /// Changes an object as a controller with every right would: nothing is validated, and no defaults are set. Nothing
+    /// happens if there is no such object.
+    pub fn alter(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<(), ApiError> {
+        let mut world = self.world();
+        let place = target(&world, api_version, kind, namespace, name)?.place();
+        world.alter("test", &place, change);
+        Ok(())
+    }
+
+    /// Serves this kind from now on, in place of what was known of it: its objects stay.
+    pub fn serve(&self, kind: Kind) {
+        self.world().store.add_kind(kind);
+    }
+
+    /// The kind that is addressed by this plural, if it is served.
+    pub fn kind(&self, group: &str, plural: &str) -> Option<Kind> {
+        self.world().store.kind(&store::table(group, plural)).map(|kind| (*kind).clone())
+    }
+
     /// Gives a pod a node and an address; its containers are still being created.
     pub fn set_pod_ip(&self, namespace: &str, name: &str) {
         self.show(namespace, name, &Progress::Sandbox);

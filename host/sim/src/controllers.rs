@@ -42,9 +42,11 @@ impl World {
                 match event.place.table.as_str() {
                     "/pods" => {
                         self.pod_changed(&event);
-                        self.job_pod_changed(&event);
+                        if self.life.life.jobs {
+                            self.job_pod_changed(&event);
+                        }
                     }
-                    "batch/jobs" => self.job_changed(&event),
+                    "batch/jobs" if self.life.life.jobs => self.job_changed(&event),
                     _ => {}
                 }
                 self.collect_changed(&event);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::fate::About;
+use crate::life::fits;
 
 /// How often things go wrong. Probabilities are per request, per watch opened, or per watch event.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +174,7 @@ pub struct Matching {
     pub subresource: Option<String>,
     /// The namespace.
     pub namespace: Option<String>,
-    /// The name, or with a trailing `*` its beginning.
+    /// The name, or a pattern of it, in which `*` is any text.
     pub name: Option<String>,
     /// The actor; every one but `user` by default.
     pub actor: Option<String>,
@@ -192,7 +193,7 @@ impl Matching {
         Self { verb: Some(verb.into()), resource: Some(resource.into()), ..Self::default() }
     }
 
-    /// The same, of this name only; a trailing `*` matches the rest.
+    /// The same, of this name only, in which `*` is any text.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: Some(name.into()), ..self }
@@ -216,10 +217,7 @@ impl Matching {
             && same(&self.resource, about.resource)
             && same(&self.subresource, about.subresource)
             && same(&self.namespace, about.namespace)
-            && self.name.as_deref().is_none_or(|want| match want.strip_suffix('*') {
-                Some(beginning) => about.name.starts_with(beginning),
-                None => want == about.name,
-            })
+            && self.name.as_deref().is_none_or(|want| fits(want, about.name))
             && self.actor.as_deref().map_or(about.actor != "user", |want| want == about.actor)
     }
 }

@@ -87,6 +87,19 @@ pub struct Options {
     pub base: Timestamp,
     /// How many changes watches can be resumed over before they are refused with 410.
     pub window: usize,
+    /// What uids look like.
+    pub uids: Uids,
+}
+
+/// What uids look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Uids {
+    /// As the API server makes them, from the seed.
+    #[default]
+    Random,
+    /// `uid-1`, `uid-2` and so on for what lives in a namespace and is no Event, in the order in which it was created: for
+    /// texts that people read and compare. Everything else has one from the seed.
+    Counted,
 }
 
 impl Default for Options {
@@ -98,6 +111,7 @@ impl Default for Options {
             life: Life::default(),
             base: Timestamp::constant(1_767_225_600, 0),
             window: 100_000,
+            uids: Uids::Random,
         }
     }
 }
@@ -131,7 +145,7 @@ impl Sim {
             store.add_kind(kind);
         }
         let (faults, life) = (FaultState::new(options.faults), LifeState::new(options.life));
-        let world = World::new(options.seed, options.base, store, faults, life);
+        let world = World::new(options.seed, options.base, options.uids, store, faults, life);
         let sim = Self { world: Arc::new(Mutex::new(world)) };
         for namespace in world::first_namespaces() {
             sim.create(namespace);

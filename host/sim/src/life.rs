@@ -43,6 +43,8 @@ pub struct Life {
     pub jitter: f64,
     /// Scheduler and kubelets leave pods alone, except that terminating ones end.
     pub manual: bool,
+    /// The Job controller works.
+    pub jobs: bool,
     /// How many nodes there are, named `node-1` and on.
     pub nodes: usize,
     /// (pattern of pod names, in which `*` is any text; key without `troupe.dev/`; value); annotations win.
@@ -63,6 +65,7 @@ impl Default for Life {
             collect: Duration::from_millis(50),
             jitter: 0.0,
             manual: false,
+            jobs: true,
             nodes: 4,
             rules: Vec::new(),
         }
@@ -73,6 +76,12 @@ impl Life {
     /// Pods are driven by hand, with [`crate::Sim::set_pod_ip`], [`crate::Sim::set_running`] and so on.
     pub fn manual() -> Self {
         Self { manual: true, ..Self::default() }
+    }
+
+    /// Nothing happens by itself but garbage collection, which takes no time: no scheduler, no kubelet that ends a pod, no
+    /// Job controller. What else happens is written by hand.
+    pub fn still() -> Self {
+        Self { terminate: None, collect: Duration::ZERO, jobs: false, ..Self::manual() }
     }
 
     /// As fast as possible: every delay is a few milliseconds, pods run for 100 ms.

@@ -77,6 +77,8 @@ pub struct Write {
     pub before: Option<Arc<Value>>,
     /// The object after; `None` when it is gone.
     pub after: Option<Arc<Value>>,
+    /// The object as it was sent, if this is its creation: without what the API server added.
+    pub sent: Option<Value>,
     /// The resource version of the change.
     pub version: u64,
     /// The virtual time.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::Uids;
 use crate::defaults::{self, remove};
 use crate::delete::held;
 use crate::error::{ApiError, Fault};
@@ -56,6 +57,7 @@ impl World {
     /// Creates an object as a POST does.
     pub(crate) fn create(&mut self, target: &Target, mut object: Value) -> Result<Arc<Value>, ApiError> {
         let kind = &target.kind;
+        let sent = (!self.hooks.is_empty()).then(|| object.clone());
         same_kind(kind, &mut object)?;
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
@@ -76,7 +78,9 @@ impl World {
             let suffix = self.dice("generated name").suffix();
             object["metadata"]["name"] = json!(format!("{base}{suffix}"));
         }
-        object["metadata"]["uid"] = json!(self.dice("uid").uid());
+        let is_counted = self.uids == Uids::Counted && kind.namespaced && kind.kind != "Event";
+        let uid = if is_counted { format!("uid-{}", self.next_number("object")) } else { self.dice("uid").uid() };
+        object["metadata"]["uid"] = json!(uid);
         object["metadata"]["creationTimestamp"] = json!(stamp);
         if kind.generations() {
             object["metadata"]["generation"] = json!(1);
@@ -108,6 +112,10 @@ impl World {
         if target.dry_run {
             return Ok(Arc::new(object));
         }
+        if is_counted {
+            self.number("object");
+        }
+        self.sent = sent;
         Ok(self.commit(&target.actor, place, Some(object)))
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use crate::Uids;
 use crate::dice::Dice;
 use crate::fate::FaultState;
 use crate::kubelet::LifeState;
@@ -24,6 +25,9 @@ pub(crate) type DeliveryHook = Box<dyn FnMut(&Delivery<'_>) + Send>;
 /// Everything there is, behind one lock that is never held across an `.await`.
 pub(crate) struct World {
     pub(crate) seed: u64,
+    pub(crate) uids: Uids,
+    /// What is being created, as it was sent: for the hooks.
+    pub(crate) sent: Option<Value>,
     base: Timestamp,
     start: Instant,
     pub(crate) store: Store,
@@ -52,9 +56,18 @@ pub(crate) enum Errand {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, base: Timestamp, store: Store, faults: FaultState, life: LifeState) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        base: Timestamp,
+        uids: Uids,
+        store: Store,
+        faults: FaultState,
+        life: LifeState,
+    ) -> Self {
         Self {
             seed,
+            uids,
+            sent: None,
             base,
             start: Instant::now(),
             store,
@@ -92,6 +105,11 @@ impl World {
         let number = self.numbers.entry(of).or_default();
         *number += 1;
         *number
+    }
+
+    /// What [`World::number`] will say.
+    pub(crate) fn next_number(&self, of: &'static str) -> u64 {
+        self.numbers.get(of).copied().unwrap_or_default() + 1
     }
 
     /// Something went wrong, as it was meant to.
@@ -149,6 +167,7 @@ impl World {
             name: name(&event.object).to_owned(),
             before: event.before.clone(),
             after: (event.change != Change::Deleted).then(|| event.object.clone()),
+            sent: self.sent.take(),
             version: event.version,
             at: self.now(),
         };

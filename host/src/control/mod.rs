@@ -4,4 +4,4 @@ pub mod lease;
 pub mod operator;
 pub mod queue;
 pub mod reconcile;
-pub(crate) mod supervise;
+pub mod supervise;

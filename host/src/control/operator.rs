@@ -131,7 +131,8 @@ impl Operator {
     }
 
     /// Everything that this host would watch, until the value is dropped.
-    pub(crate) fn watches(&self) -> Vec<AbortOnDrop> {
+    #[must_use]
+    pub fn watches(&self) -> Vec<AbortOnDrop> {
         let mut watches = Vec::new();
         self.watch_more(&mut watches);
         watches

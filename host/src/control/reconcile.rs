@@ -9,11 +9,11 @@ use crate::{
     record::passes::{Noted, Pass, Passes},
     write::{
         apply::{Attempted, Ground, WriteError, Writer},
-        publish::Publisher,
+        publish::{Publisher, Said},
     },
 };
 use decide::{
-    Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
+    Applied, Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
     plan::{Answer, Fault},
@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 /// Why a pass has to be tried again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReconcileError {
+pub enum ReconcileError {
     /// Some of its writes did not happen.
     #[error("{failed} of {all} writes failed, the first: {first}")]
     Writes {
@@ -76,20 +76,53 @@ pub struct Context {
     pub(crate) delivery: Arc<Handles>,
 }
 
+/// What came of looking at a job.
+pub enum Looked {
+    /// It is gone.
+    Gone,
+    /// It is not decided before something changes.
+    NotYet,
+    /// A pass was made over it.
+    Passed(Box<Passed>),
+}
+
+/// One pass, as it went.
+pub struct Passed {
+    /// What was seen.
+    pub snapshot: Snapshot,
+    /// What was decided.
+    pub decision: Decision,
+    /// What came of the writes.
+    pub applied: Applied,
+    /// How the status stands; None if it was not come to, or could not be written.
+    pub said: Option<Said>,
+    /// When to look again, or why the pass has to be tried again.
+    pub next: Result<Wake, ReconcileError>,
+}
+
 impl Context {
     /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
+        match self.look(key).await {
+            Looked::Gone => Ok(None),
+            Looked::NotYet => Ok(Some(Wake::OnChange)),
+            Looked::Passed(passed) => passed.next.map(Some),
+        }
+    }
+
+    /// The same, with everything that a pass came to.
+    pub async fn look(&self, key: &JobKey) -> Looked {
         // What goes while the pass is under way is not in its snapshot, and so not in what it writes down.
         let departed = self.stores.count_departed(key);
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale => return Ok(Some(Wake::OnChange)),
+            Observed::Stale => return Looked::NotYet,
             Observed::Loading(digest) => {
                 self.delivery.wanted.add(digest, key);
-                return Ok(Some(Wake::OnChange));
+                return Looked::NotYet;
             }
-            Observed::Gone => return Ok(None),
+            Observed::Gone => return Looked::Gone,
         };
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
@@ -117,23 +150,31 @@ impl Context {
                 first: first.to_string(),
                 retry_after,
             });
-        // Asked to wait, it does not write the status either.
-        if retry_after.is_some()
-            && let Some(failed) = failed
-        {
-            return Err(failed);
-        }
-        let said = self.publisher.publish(key, &snapshot, &decision, &applied).await.map_err(ReconcileError::Status)?;
-        if let Some(pass) = &pass {
+        let said = match (&failed, retry_after) {
+            // Asked to wait, it does not write the status either.
+            (Some(_), Some(_)) => None,
+            _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
+        };
+        if let (Some(pass), Some(Ok(_))) = (&pass, &said) {
             self.delivery.try_candidate(pass, &decision);
         }
+        let (said, next) = match (said.transpose(), failed) {
+            (Err(error), _) => (None, Err(ReconcileError::Status(error))),
+            (Ok(said), Some(failed)) => (said, Err(failed)),
+            (Ok(said), None) => (said, Ok(self.wake(key, departed, &decision, said))),
+        };
+        Looked::Passed(Box::new(Passed { snapshot: *snapshot, decision, applied, said, next }))
+    }
+
+    /// When to look again after a pass all of whose writes went well.
+    fn wake(&self, key: &JobKey, departed: usize, decision: &Decision, said: Option<Said>) -> Wake {
+        let Some(said) = said else { return decision.wake };
         // All that this pass found out is written down, as far as the CRD keeps it.
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));
-        match failed {
-            Some(failed) => Err(failed),
-            None if noted && self.stores.forget_departed(key, departed) => Ok(Some(Wake::At(self.clock.now()))),
-            None => Ok(Some(said.wake.min(decision.wake))),
+        if noted && self.stores.forget_departed(key, departed) {
+            return Wake::At(self.clock.now());
         }
+        said.wake.min(decision.wake)
     }
 
     /// The pass over the job as it would be now, without its writes and without taking ports: what is seen, what the plugin

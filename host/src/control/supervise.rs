@@ -21,7 +21,7 @@ const MOST_BACK_OFF: Duration = Duration::from_secs(60);
 const STEADY: Duration = Duration::from_secs(120);
 
 /// Ends a task when dropped.
-pub(crate) struct AbortOnDrop(AbortHandle);
+pub struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

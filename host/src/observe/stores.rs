@@ -64,7 +64,8 @@ struct Inner {
     /// By watch: its kind was not served and is now.
     served: Vec<Arc<Notify>>,
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
-    published: BTreeMap<JobKey, Published>,
+    /// With the uid of the job.
+    published: BTreeMap<JobKey, (String, Published)>,
     departed: Departed,
     /// What was made once and for all, and what was warned of, until the job's ledger says so.
     made: BTreeMap<JobKey, Made>,
@@ -204,6 +205,10 @@ impl Stores {
             return Observed::Gone;
         };
         let job = Arc::new(job.unpacked());
+        // What was said of an earlier job of this name was not said of this one.
+        if inner.published.get(key).is_some_and(|(uid, _)| *uid != job.uid) {
+            inner.published.remove(key);
+        }
         let mut ledger = Ledger::read(&job.status, &job.uid);
         let of_children = || inner.digest_of_children(&job.uid, |digest| layout.may_have_planned(key.kind, digest));
         let (digest, held) = match layout.planner(key.kind, &job, &ledger, of_children) {
@@ -254,7 +259,7 @@ impl Stores {
         children.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         let taken = inner.taken(&needed, &job.namespace, &job.name, &job.uid);
         inner.recall_made(key, &mut ledger);
-        let pruned = inner.published.get(key).is_some_and(Published::is_pruned);
+        let pruned = inner.published.get(key).is_some_and(|(_, published)| published.is_pruned());
         let namespace_terminating = inner.without_namespace.get(key) == Some(&job.uid);
         let snapshot = Snapshot {
             now,
@@ -277,12 +282,12 @@ impl Stores {
     /// What this process last wrote to the job's status.
     #[must_use]
     pub fn published(&self, key: &JobKey) -> Option<Published> {
-        self.lock().published.get(key).cloned()
+        self.lock().published.get(key).map(|(_, published)| published.clone())
     }
 
-    /// Remembers what was written to the job's status.
-    pub fn note_published(&self, key: &JobKey, published: Published) {
-        self.lock().published.insert(key.clone(), published);
+    /// Remembers what was written to the status of the job with this uid.
+    pub fn note_published(&self, key: &JobKey, uid: &str, published: Published) {
+        self.lock().published.insert(key.clone(), (uid.to_owned(), published));
     }
 
     /// Forgets it: it is not known any more what that was.
@@ -686,3 +691,6 @@ fn seen(layout: &Layout, kind: usize, mut snapshot: Box<Snapshot>, held: Option<
 fn is_batch_job(owner: &Owner) -> bool {
     owner.kind == "Job" && owner.api_version == "batch/v1"
 }
+
+#[cfg(test)]
+mod tests;

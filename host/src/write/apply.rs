@@ -52,7 +52,7 @@ const SLOW_START: usize = 32;
 
 /// Why a write did not happen.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
+pub enum WriteError {
     /// The reply did not come; the write may have happened.
     #[error("no reply within {} s", DEADLINE.as_secs())]
     NoReply,

@@ -14,7 +14,7 @@ pub(crate) struct Pair {
 
 /// A pair cannot be written down.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyError {
+pub enum KeyError {
     /// As SEC1 PEM.
     #[error("private key as PEM: {0}")]
     Private(String),

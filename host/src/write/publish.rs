@@ -31,11 +31,11 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// How the status stands after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said {
+pub struct Said {
     /// It was seen to say all that it should, as far as the CRD keeps it.
-    pub(crate) all: bool,
+    pub all: bool,
     /// When to look again for its sake.
-    pub(crate) wake: Wake,
+    pub wake: Wake,
 }
 
 impl Said {
@@ -104,7 +104,8 @@ impl Publisher {
             warn!(crd = snapshot.kind.crd(), "the CRD prunes status.troupe, so nothing can be cleaned up: apply crds/");
         }
         debug!("status written");
-        self.stores.note_published(key, Published { at: self.clock.now(), wanted, stored, overwritten });
+        let published = Published { at: self.clock.now(), wanted, stored, overwritten };
+        self.stores.note_published(key, &snapshot.job.uid, published);
         self.tell_all(key, snapshot, events).await;
         Ok(Said::WRITTEN)
     }

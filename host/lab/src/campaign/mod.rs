@@ -115,7 +115,11 @@ pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
     Ok(run)
 }
 
-fn in_virtual_time<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+/// Runs it to its end in a runtime whose time passes only when everything waits.
+///
+/// # Errors
+/// When the runtime cannot be made.
+pub(crate) fn in_virtual_time<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(future))
 }

@@ -1,6 +1,5 @@
 //! What happens on the embedded cluster, as lines that a person can follow.
 
-use troupe::out;
 use serde_json::Value;
 use sim::Write;
 use std::{
@@ -9,6 +8,7 @@ use std::{
     sync::mpsc::{Receiver, Sender, channel},
     time::Duration,
 };
+use troupe::out;
 
 /// The actor that the host writes as.
 pub(super) const HOST: &str = "troupe";

@@ -15,22 +15,26 @@
 //! | `foreign kind/name`, `foreign kind/name gone` | a stranger makes or removes an object |
 //! | `refuse <pattern> because <text>`, `admit` | an admission refuses creates such as `pod/*-1`; admits all again |
 //! | `crd prunes`, `crd keeps` | the job's CRD drops `status.troupe`; keeps it again |
-//! | `plugin traps`, `plugin recovers` | the plugin fails instead of answering; answers again |
+//! | `plugin traps`, `plugin recovers` | calls of the plugin have no fuel and trap; it answers again |
+//! | `host stops`, `host starts` | the host's process ends, so that nobody watches; it starts anew |
 //! | `wait 1500ms` | time passes |
 //! | `show ...` | prints, see [`show::show`] |
 
-use super::{Shorthand, manifest, pass, pods, show, words, world::World};
+use super::{
+    Shorthand, manifest, pass, pods, show, words,
+    world::{World, text},
+};
 use anyhow::{Context, bail};
-use decide::plan::Fault;
-use serde_json::{Value, json};
+use serde_json::json;
+use std::time::Duration;
 
 /// The command is followed by a manifest.
 pub(super) fn takes_manifest(command: &str) -> bool {
     command.trim() == "job"
 }
 
-/// Runs a command and returns the lines it prints.
-pub(super) fn run(
+/// Runs a command until everything has happened that takes no time, and returns the lines it prints.
+pub(super) async fn run(
     world: &mut World,
     shorthand: &Shorthand,
     command: &str,
@@ -42,27 +46,38 @@ pub(super) fn run(
         ["config", plugin, config] => world.plugins.configure(plugin, &words::value(config))?,
         ["job"] => world.submit(manifest::yaml(manifest)?)?,
         ["job", plugin, name, fields @ ..] => job(world, shorthand, plugin, name, fields)?,
-        ["set", path, value] => world.edit(path, words::value(value))?,
-        ["delete", "job"] => world.delete_job(false)?,
-        ["delete", "job", "foreground"] => world.delete_job(true)?,
+        ["set", path, value] => {
+            world.set(&world.job().context("there is no job")?, path, words::value(value))?;
+        }
+        ["delete", "job"] => world.delete_job("Background")?,
+        ["delete", "job", "foreground"] => world.delete_job("Foreground")?,
         ["recreate", "job"] => world.recreate()?,
-        ["reconcile"] => return Ok(pass::reconcile(world)?.lines),
-        ["settle"] => return pass::settle(world),
+        ["reconcile"] => return Ok(pass::reconcile(world).await?.lines),
+        ["settle"] => return pass::settle(world).await,
+        ["host", "stops"] => world.stop_host(),
+        ["host", "starts"] => world.start_host(),
         ["pods", pattern, story @ ..] => befall(world, pattern, story)?,
         ["spawn", pod, "from", job] => spawn(world, pod, job)?,
-        ["child", name, "gone"] | ["foreign", name, "gone"] => gone(world, name)?,
-        ["child", name, path, value] => change(world, name, path, words::value(value))?,
+        ["child", name, "gone"] | ["foreign", name, "gone"] => {
+            world
+                .delete(&world.object(name)?, &json!({ "propagationPolicy": "Background", "gracePeriodSeconds": 0 }))?;
+        }
+        ["child", name, path, value] => world.set(&world.object(name)?, path, words::value(value))?,
         ["foreign", name] => foreign(world, name)?,
-        ["refuse", pattern, "because", why @ ..] => world.refused.push(((*pattern).to_owned(), why.join(" "))),
-        ["admit"] => world.refused.clear(),
-        ["crd", "prunes"] => world.prunes = true,
-        ["crd", "keeps"] => world.prunes = false,
-        ["plugin", "traps"] => world.fault = Some(trap(world)),
-        ["plugin", "recovers"] => world.fault = None,
-        ["wait", time] => world.pass_time(time.parse().context("a time such as 1500ms")?),
+        ["refuse", pattern, "because", why @ ..] => world.refuse(pattern, &why.join(" "))?,
+        ["admit"] => world.admit(),
+        ["crd", "prunes"] => world.prune(true),
+        ["crd", "keeps"] => world.prune(false),
+        ["plugin", "traps"] => world.starve(true),
+        ["plugin", "recovers"] => world.starve(false),
+        ["wait", time] => {
+            let time: jiff::SignedDuration = time.parse().context("a time such as 1500ms")?;
+            world.wait(Duration::try_from(time).context("time does not go back")?).await;
+        }
         ["show", what, sections @ ..] => return show::show(world, what, sections),
         _ => bail!("there is no such command"),
     }
+    world.come_to_rest().await?;
     Ok(vec![])
 }
 
@@ -74,69 +89,52 @@ fn job(world: &mut World, shorthand: &Shorthand, plugin: &str, name: &str, field
     world.submit(manifest::line(&shorthand.of(plugin), kind, name, fields)?)
 }
 
-fn befall(world: &mut World, pattern: &str, story: &[&str]) -> anyhow::Result<()> {
-    let story: Vec<String> = story.iter().map(ToString::to_string).collect();
-    let (job, now) = (format!("{}-", world.job_name()), world.now);
+fn befall(world: &World, pattern: &str, story: &[&str]) -> anyhow::Result<()> {
+    let job = format!("{}-", world.submitted()?.key.name);
     let meant = |name: &str| {
         words::matches(pattern, name) || name.strip_prefix(&job).is_some_and(|rest| words::matches(pattern, rest))
     };
-    let keys: Vec<_> = world.objects.keys().filter(|key| key.0 == "Pod" && meant(&key.1)).cloned().collect();
-    anyhow::ensure!(!keys.is_empty(), "no pod is called {pattern}");
-    for (place, key) in keys.iter().enumerate() {
-        let Some(pod) = world.objects.get_mut(key) else { continue };
-        match pods::befall(pod, &story, u8::try_from(place)?, now)? {
-            pods::Fate::Stays => world.touch(key),
-            pods::Fate::Goes => world.remove(key),
+    let mut pods = world.sim.list("v1", "Pod", "");
+    pods.retain(|pod| meant(&text(pod, "/metadata/name")));
+    anyhow::ensure!(!pods.is_empty(), "no pod is called {pattern}");
+    for (place, pod) in pods.iter_mut().enumerate() {
+        let before = pod.clone();
+        match pods::befall(pod, story, u8::try_from(place)?, world.sim.now())? {
+            pods::Fate::Stays => world.alter(&before, |stored| stored.clone_from(pod))?,
+            pods::Fate::Goes => world.delete(pod, &json!({ "gracePeriodSeconds": 0 }))?,
         }
     }
     Ok(())
 }
 
 /// The Job controller makes a pod of the Job's template.
-fn spawn(world: &mut World, pod: &str, job: &str) -> anyhow::Result<()> {
-    let job = world.objects.get(&key(job)?).with_context(|| format!("there is no {job}"))?;
+fn spawn(world: &World, pod: &str, job: &str) -> anyhow::Result<()> {
+    let job = world.object(job)?;
     let mut made = job["spec"]["template"].clone();
+    made["apiVersion"] = json!("v1");
+    made["kind"] = json!("Pod");
     made["metadata"]["name"] = json!(pod);
+    made["metadata"]["namespace"] = job["metadata"]["namespace"].clone();
     made["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "batch/v1", "kind": "Job", "controller": true,
+        "apiVersion": "batch/v1", "kind": "Job", "controller": true, "blockOwnerDeletion": true,
         "name": job["metadata"]["name"], "uid": job["metadata"]["uid"],
     }]);
-    world.insert(("Pod".into(), pod.to_owned()), made);
-    Ok(())
+    world.make(made)
 }
 
-fn gone(world: &mut World, name: &str) -> anyhow::Result<()> {
-    let key = key(name)?;
-    anyhow::ensure!(world.objects.contains_key(&key), "there is no {name}");
-    world.remove(&key);
-    Ok(())
-}
-
-fn change(world: &mut World, name: &str, path: &str, value: Value) -> anyhow::Result<()> {
-    let key = key(name)?;
-    words::set(world.objects.get_mut(&key).with_context(|| format!("there is no {name}"))?, path, value)?;
-    world.touch(&key);
-    Ok(())
-}
-
-fn foreign(world: &mut World, name: &str) -> anyhow::Result<()> {
-    let key = key(name)?;
-    anyhow::ensure!(!world.objects.contains_key(&key), "there is a {name} already");
-    let object = json!({ "kind": key.0, "metadata": { "name": key.1 }, "spec": {} });
-    world.insert(key, object);
-    Ok(())
-}
-
-fn trap(world: &World) -> Fault {
-    let plugin = world.served.as_ref().map(|served| served.framework.name.clone()).unwrap_or_default();
-    Fault::Trapped { plugin, function: "judge".into(), message: "wasm `unreachable` instruction executed".into() }
-}
-
-/// `service/x` as kind and name.
-pub(super) fn key(name: &str) -> anyhow::Result<(String, String)> {
-    let (kind, name) = name.split_once('/').with_context(|| format!("{name} is no kind/name"))?;
-    let known = ["Pod", "Service", "ConfigMap", "Secret", "Job", "PodGroup"]
-        .into_iter()
-        .find(|known| known.eq_ignore_ascii_case(kind));
-    Ok((known.with_context(|| format!("{kind} is no kind of object here"))?.to_owned(), name.to_owned()))
+/// An object of nobody, of which there is no more than there has to be.
+fn foreign(world: &World, name: &str) -> anyhow::Result<()> {
+    let (kind, name) = world.named(name)?;
+    let pod = json!({ "restartPolicy": "Never", "containers": [{ "name": "main", "image": "image" }] });
+    let spec = match kind.kind.as_str() {
+        "Pod" => pod,
+        "Job" => json!({ "template": { "spec": pod } }),
+        _ => json!({}),
+    };
+    let metadata = json!({ "name": name, "namespace": world.namespace() });
+    let mut object = json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata });
+    if !spec.as_object().is_none_or(serde_json::Map::is_empty) || kind.kind == "Service" {
+        object["spec"] = spec;
+    }
+    world.make(object)
 }

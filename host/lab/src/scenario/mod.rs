@@ -1,4 +1,4 @@
-//! Scenarios: what should happen, as text, decided by real plugins on a small world without I/O.
+//! Scenarios: what should happen, as text, done by the real host with real plugins on a simulated cluster, in virtual time.
 //!
 //! A file is replayed line by line:
 //!
@@ -15,11 +15,12 @@
 
 mod command;
 pub mod diff;
+mod host;
 mod manifest;
 mod pass;
 mod pods;
 mod script;
-mod seen;
+mod sent;
 mod shorthand;
 mod show;
 mod words;
@@ -27,6 +28,7 @@ mod world;
 
 pub use shorthand::Shorthand;
 
+use crate::campaign;
 use anyhow::Context;
 use sandbox::Plugins;
 use std::{
@@ -92,5 +94,6 @@ fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) 
 /// # Errors
 /// Which command cannot be run, and why.
 pub fn replay(text: &str, plugins: Plugins, shorthand: &Shorthand) -> anyhow::Result<String> {
-    script::replay(text, world::World::new(plugins), shorthand)
+    let replayed = async { script::replay(text, world::World::new(plugins).await?, shorthand).await };
+    campaign::in_virtual_time(replayed).context("no runtime")?
 }

@@ -1,69 +1,71 @@
-//! One pass of the loop over the world, and its words: the same steps as the host's own, without its I/O.
+//! One pass of the real loop over the job of a scenario, and its words: what was asked of the API server, what came of it.
 
-use super::world::World;
+use super::{
+    host,
+    world::{World, text},
+};
 use decide::{
-    Action, Applied, Decision, Report, Snapshot, Triage, Wake, Write, decide,
-    decision::in_order,
-    ledger::HostPorts,
-    plan::{Answer, Event},
-    status::{self, Publication, Published, publication},
-    triage,
+    Action, Report, Snapshot, Wake, Write,
+    status::{self, merge_patch},
     waiting::object,
 };
-use futures::executor::block_on;
 use jiff::Timestamp;
 use serde_json::Value;
+use sim::RequestRecord;
+use troupe::control::reconcile::{Looked, Passed};
 
 /// Longer lines of actions are broken.
 const WIDTH: usize = 110;
 
-/// The first port of the nodes that jobs are given.
-const FIRST_PORT: u32 = 35_000;
-
 /// A settling world needs fewer passes than this.
 const MOST_PASSES: usize = 20;
 
+/// Nothing happened.
+const SETTLED: &str = "settled";
+
 /// What a pass came to.
 pub(super) struct Pass {
-    /// What happened, in words; `settled` if nothing did.
+    /// What happened, in words.
     pub(super) lines: Vec<String>,
-    /// Nothing was written.
+    /// Nothing was written, and nothing is left to be looked at at once.
     quiet: bool,
     /// The status waits for this time.
     later: Option<Timestamp>,
 }
 
 /// One pass.
-pub(super) fn reconcile(world: &mut World) -> anyhow::Result<Pass> {
-    let Some(mut snapshot) = world.snapshot() else {
-        return Ok(Pass { lines: vec!["there is no job".into()], quiet: true, later: None });
+pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
+    let quiet = |line: &str| Pass { lines: vec![line.to_owned()], quiet: true, later: None };
+    let (before, version) = (host::requests(&world.sim).len(), world.sim.version());
+    let passed = match world.host()?.look(&world.submitted()?.key).await {
+        Looked::Gone => return Ok(quiet("there is no job")),
+        Looked::NotYet => return Ok(quiet("not decided before something changes")),
+        Looked::Passed(passed) => passed,
     };
-    let (answer, decision) = match triage(&snapshot) {
-        Triage::Settled(decision) => (None, decision),
-        Triage::NeedsPlan => {
-            let answer = answer(world, &mut snapshot);
-            let decision = decide(&snapshot, &answer);
-            (Some(answer), decision)
-        }
-    };
-    let (mut lines, applied, quiet) = apply(world, &snapshot, answer.as_ref(), &decision.actions)?;
-    let mut pass = publish(world, &snapshot, &decision, &applied)?;
-    pass.quiet &= quiet;
-    lines.append(&mut pass.lines);
-    if let Wake::At(at) = decision.wake {
-        lines.push(format!("again in {}", after(world, at)));
+    world.come_to_rest().await?;
+    let asked = host::requests(&world.sim).split_off(before);
+    let now = passed.snapshot.now;
+    let mut lines = actions(world, &passed, &asked);
+    lines.extend(status::waiting(&passed.decision, &passed.applied).map(|waiting| format!("waiting: {waiting}")));
+    let later = later(&passed);
+    lines.extend(status(world, &passed, &asked, later));
+    lines.extend(events(world, version).iter().map(|event| format!("event: {}", told(event))));
+    if let Wake::At(at) = passed.decision.wake {
+        lines.push(format!("again in {}", after(now, at)));
     }
     if lines.is_empty() {
-        lines.push("settled".into());
+        lines.push(SETTLED.into());
     }
-    Ok(Pass { lines, ..pass })
+    let wrote = asked.iter().any(|request| request.is_write() && request.code < 300);
+    let again = matches!(passed.next, Ok(Wake::At(at)) if at <= now);
+    Ok(Pass { lines, quiet: !wrote && !again, later })
 }
 
 /// Passes until one does nothing; a status that was put off is waited for. What is waited for is said once.
-pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
+pub(super) async fn settle(world: &World) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for _ in 0..MOST_PASSES {
-        let mut pass = reconcile(world)?;
+        let mut pass = reconcile(world).await?;
         pass.lines.retain(|line| !said(&lines, line));
         match pass.later {
             None if pass.quiet => {
@@ -71,10 +73,11 @@ pub(super) fn settle(world: &mut World) -> anyhow::Result<Vec<String>> {
                 return Ok(lines);
             }
             Some(at) if pass.quiet => {
-                lines.push(format!("({} later)", after(world, at)));
-                world.now = at;
+                lines.push(format!("({} later)", after(world.sim.now(), at)));
+                world.host()?.wait_until(at).await;
+                world.come_to_rest().await?;
             }
-            _ => lines.append(&mut pass.lines),
+            _ => lines.extend(pass.lines.into_iter().filter(|line| line != SETTLED)),
         }
     }
     anyhow::bail!("it does not settle:\n{}", lines.join("\n"))
@@ -87,45 +90,42 @@ fn said(lines: &[String], line: &String) -> bool {
         .any(|kind| line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line))
 }
 
-fn answer(world: &World, snapshot: &mut Snapshot) -> Answer {
-    if let Some(fault) = &world.fault {
-        return Answer::Faulted(fault.clone());
+/// What the host asked for beside the job's status and events, in its own words.
+fn actions(world: &World, passed: &Passed, asked: &[RequestRecord]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for request in asked {
+        let kind = world.sim.kind(&request.group, &request.resource).map(|kind| kind.kind).unwrap_or_default();
+        if kind == "Event" || is_of_status(&passed.snapshot, &kind, request) {
+            continue;
+        }
+        let of_request = |action: &&Action| action.kind == kind && action.name == request.name;
+        let mut actions = passed.decision.actions.iter().filter(of_request);
+        let words = match actions.find(|action| verb(action) == (&request.verb, &request.subresource)) {
+            Some(action) => action.to_string(),
+            // A name that is there already is looked at, to see whose it is.
+            None if request.verb == "get" => continue,
+            None => format!("{} {}", request.verb, object(&kind, &request.name)),
+        };
+        let made = passed.applied.created.contains(&object(&kind, &request.name));
+        let refused = request.code >= 300 && !(request.verb == "create" && made);
+        said.push(if refused { format!("{words} (refused)") } else { words });
     }
-    // The host finds ports that no other job has; here there is no other.
-    let ports = |count| Ok(HostPorts { first: FIRST_PORT, count });
-    block_on(world.plugins.ask(snapshot, ports)).answer
+    wrapped(&said)
 }
 
-/// What was done in words, what came of it, and whether nothing was written.
-fn apply(
-    world: &mut World,
-    snapshot: &Snapshot,
-    answer: Option<&Answer>,
-    actions: &[Action],
-) -> anyhow::Result<(Vec<String>, Applied, bool)> {
-    let mut quiet = true;
-    let mut applied = Applied::default();
-    let mut said = Vec::new();
-    for actions in in_order(actions) {
-        for action in actions {
-            match world.apply(snapshot, answer, action)? {
-                Ok(()) => {
-                    applied.made.extend(action.noted.clone());
-                    applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
-                    said.push(action.to_string());
-                    quiet &= *action.write() == Write::Require;
-                }
-                Err(failure) => {
-                    said.push(format!("{action} (refused)"));
-                    applied.failures.push(failure);
-                }
-            }
-        }
-        if applied.lacks_something() {
-            break;
-        }
+/// Verb and subresource of the request that an action is.
+fn verb(action: &Action) -> (&str, &str) {
+    match action.write() {
+        Write::Create(_) | Write::CreateSecret { .. } => ("create", ""),
+        Write::Require => ("get", ""),
+        Write::Patch(_) => ("patch", ""),
+        Write::PatchStatus(_) => ("patch", "status"),
+        Write::Delete { .. } => ("delete", ""),
     }
-    Ok((wrapped(&said), applied, quiet))
+}
+
+fn is_of_status(snapshot: &Snapshot, kind: &str, request: &RequestRecord) -> bool {
+    kind == snapshot.kind.kind && request.name == snapshot.job.name && request.subresource == "status"
 }
 
 fn wrapped(said: &[String]) -> Vec<String> {
@@ -142,37 +142,38 @@ fn wrapped(said: &[String]) -> Vec<String> {
     lines
 }
 
-fn publish(world: &mut World, snapshot: &Snapshot, decision: &Decision, applied: &Applied) -> anyhow::Result<Pass> {
-    let waiting = status::waiting(decision, applied);
-    let reasons = world.served.as_ref().map(|served| served.framework.event_reasons.clone()).unwrap_or_default();
-    let created = status::creation(applied, &reasons);
-    let mut lines: Vec<String> = waiting.map(|waiting| format!("waiting: {waiting}")).into_iter().collect();
-    let before = world.published.clone();
-    let mut pass = match publication(snapshot, decision, applied, before.as_ref(), &reasons) {
-        Publication::Nothing(_) => Pass { lines, quiet: true, later: None },
-        Publication::Later(at) => {
-            lines.push(format!("status: {} (folded until +{})", headline(&decision.report), after(world, at)));
-            Pass { lines, quiet: true, later: Some(at) }
-        }
-        Publication::Now { patch, wanted, overwritten, events } => {
-            lines.push(format!("status: {}", written(snapshot, &decision.report, &patch)));
-            let stored = world.patch_status(&patch)?;
-            world.published = Some(Published { at: world.now, wanted, stored, overwritten });
-            lines.extend(tell(world, events));
-            Pass { lines, quiet: false, later: None }
-        }
-    };
-    pass.lines.extend(tell(world, created));
-    Ok(pass)
+/// When the status is written that was put off.
+fn later(passed: &Passed) -> Option<Timestamp> {
+    match passed.said {
+        Some(said) if !said.all => match said.wake {
+            Wake::At(at) => Some(at),
+            Wake::OnChange => None,
+        },
+        _ => None,
+    }
 }
 
-fn tell(world: &mut World, events: impl IntoIterator<Item = Event>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for event in events {
-        lines.push(format!("event: {}", told(&event)));
-        world.told.push((world.now, event));
+/// What was written to the status, or is to be.
+fn status(world: &World, passed: &Passed, asked: &[RequestRecord], later: Option<Timestamp>) -> Option<String> {
+    let Passed { snapshot, decision, .. } = passed;
+    let headline = headline(&decision.report);
+    if let Some(at) = later {
+        return Some(format!("status: {headline} (folded until +{})", after(snapshot.now, at)));
     }
-    lines
+    let patched = asked.iter().find(|request| is_of_status(snapshot, &snapshot.kind.kind, request))?;
+    if patched.code >= 300 {
+        return Some(format!("status: {headline} (refused)"));
+    }
+    let known = matches!(decision.report, Report::Verdict { .. }) && snapshot.ledger.headline == headline;
+    if !known {
+        return Some(format!("status: {headline}"));
+    }
+    let stored = world.job().and_then(|job| job.get("status").cloned()).unwrap_or_default();
+    let patch = merge_patch(&snapshot.job.status, &stored);
+    let fields = patch.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+    let mut fields: Vec<_> = fields.map(|field| if field == "troupe" { "ledger" } else { field }).collect();
+    fields.sort_unstable();
+    Some(format!("status: {headline} ({})", fields.join(", ")))
 }
 
 fn headline(report: &Report) -> String {
@@ -183,25 +184,21 @@ fn headline(report: &Report) -> String {
     }
 }
 
-/// The headline; when it stays, what else is written.
-fn written(snapshot: &Snapshot, report: &Report, patch: &Value) -> String {
-    let headline = headline(report);
-    let known = matches!(report, Report::Verdict { .. }) && snapshot.ledger.headline == headline;
-    if !known {
-        return headline;
-    }
-    let fields = patch["status"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
-    let mut fields: Vec<_> = fields.map(|field| if field == "troupe" { "ledger" } else { field }).collect();
-    fields.sort_unstable();
-    format!("{headline} ({})", fields.join(", "))
+/// The events that were told after this version, in order.
+pub(super) fn events(world: &World, after: u64) -> Vec<Value> {
+    let version = |event: &Value| text(event, "/metadata/resourceVersion").parse().unwrap_or(0);
+    let mut events = world.sim.list("v1", "Event", "");
+    events.retain(|event| version(event) > after);
+    events.sort_by_key(version);
+    events
 }
 
 /// An event in a line.
-pub(super) fn told(event: &Event) -> String {
-    format!("{} {} {}", if event.warning { "Warning" } else { "Normal" }, event.reason, event.message)
+pub(super) fn told(event: &Value) -> String {
+    ["/type", "/reason", "/message"].map(|pointer| text(event, pointer)).join(" ")
 }
 
-fn after(world: &World, at: Timestamp) -> String {
-    let time = at.duration_since(world.now);
+fn after(now: Timestamp, at: Timestamp) -> String {
+    let time = at.duration_since(now);
     if time.as_millis() % 1000 == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
 }

@@ -1,13 +1,13 @@
-//! What kubelets and nodes do to pods, one word per deviation; and pods as a snapshot has them.
+//! What kubelets and nodes do to pods, one word per deviation.
 
 use super::{words, world::text};
 use anyhow::{Context, bail};
-use decide::{
-    snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
-    time::rfc3339,
-};
+use decide::time::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+/// Lists of containers in the spec, and of what is said of them in the status.
+const SECTIONS: [(&str, &str); 2] = [("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")];
 
 /// What the words of `> pods` come to for one pod.
 pub(super) enum Fate {
@@ -18,8 +18,8 @@ pub(super) enum Fate {
 /// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
 /// `waiting <reason>`,
 /// `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`, `gone`.
-pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
-    let mut story = story.iter().map(String::as_str).peekable();
+pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
+    let mut story = story.iter().copied().peekable();
     while let Some(word) = story.next() {
         let mut next = |what: &str| story.next().with_context(|| format!("{word} needs {what}"));
         match word {
@@ -40,7 +40,10 @@ pub(super) fn befall(pod: &mut Value, story: &[String], place: u8, now: Timestam
             "unknown" => pod["status"]["phase"] = json!("Unknown"),
             "reason" => pod["status"]["reason"] = json!(words::text(next("a word")?)),
             "message" => pod["status"]["message"] = json!(words::text(next("a text")?)),
-            "ip" => address(pod, &counted_up(next("an address")?, place)),
+            "ip" => {
+                address(pod, &counted_up(next("an address")?, place));
+                created(pod);
+            }
             "terminating" => pod["metadata"]["deletionTimestamp"] = json!(rfc3339(now)),
             "gone" => return Ok(Fate::Goes),
             other => bail!("{other} is nothing that befalls pods"),
@@ -60,6 +63,17 @@ fn counted_up(first: &str, place: u8) -> String {
 fn address(pod: &mut Value, ip: &str) {
     pod["spec"]["nodeName"] = json!("node");
     pod["status"]["podIP"] = json!(ip);
+    pod["status"]["podIPs"] = json!([{ "ip": ip }]);
+}
+
+/// Its containers are still to be started, if nothing has befallen them.
+fn created(pod: &mut Value) {
+    for (section, statuses) in SECTIONS {
+        let names = names(pod, section);
+        if pod["status"].get(statuses).is_none() && !names.is_empty() {
+            pod["status"][statuses] = names.iter().map(|name| container(name, false, &waiting())).collect();
+        }
+    }
 }
 
 /// A pod that runs is on a node and has an address, if only one that tells it from others.
@@ -67,17 +81,17 @@ fn bind(pod: &mut Value) {
     pod["spec"]["nodeName"] = json!("node");
     if pod.pointer("/status/podIP").is_none() {
         let number = text(pod, "/metadata/uid").replace("uid-", "");
-        pod["status"]["podIP"] = json!(format!("10.0.9.{number}"));
+        address(pod, &format!("10.0.9.{number}"));
     }
 }
 
 /// Its containers have not started, for this reason.
 fn held_up(pod: &mut Value, reason: &str) {
     bind(pod);
-    let containers = names(pod, "containers").into_iter();
-    let row = |name| json!({ "name": name, "ready": false, "state": { "waiting": { "reason": reason } } });
+    let state = json!({ "waiting": { "reason": reason } });
     pod["status"]["phase"] = json!("Pending");
-    pod["status"]["containerStatuses"] = containers.map(row).collect();
+    pod["status"]["containerStatuses"] =
+        names(pod, "containers").iter().map(|name| container(name, false, &state)).collect();
 }
 
 fn initialising(pod: &mut Value, busy: &str, now: Timestamp) {
@@ -107,7 +121,8 @@ fn ended_or_running(pod: &mut Value, phase: &str, state: &Value, ready: bool, no
 }
 
 fn container(name: &str, ready: bool, state: &Value) -> Value {
-    json!({ "name": name, "ready": ready, "restartCount": 0, "state": state })
+    let runs = state.get("running").is_some();
+    json!({ "name": name, "ready": ready, "started": runs, "restartCount": 0, "state": state, "lastState": {} })
 }
 
 fn running(now: Timestamp) -> Value {
@@ -125,68 +140,4 @@ fn ended(code: i32, reason: &str, now: Timestamp) -> Value {
 fn names(pod: &Value, section: &str) -> Vec<String> {
     let listed = pod["spec"].get(section).and_then(Value::as_array).into_iter().flatten();
     listed.map(|container| text(container, "/name")).collect()
-}
-
-/// The pod as the host keeps it.
-pub(super) fn read(pod: &Value) -> Pod {
-    let conditions = pod["status"]["conditions"].as_array();
-    let is_ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-    let ip = text(pod, "/status/podIP");
-    let inits = statuses(pod, "initContainerStatuses", true);
-    Pod {
-        name: text(pod, "/metadata/name"),
-        uid: text(pod, "/metadata/uid"),
-        resource_version: text(pod, "/metadata/resourceVersion"),
-        owner_uid: super::world::owner_uid(pod).unwrap_or_default(),
-        created: time(pod, "/metadata/creationTimestamp"),
-        terminating: pod.pointer("/metadata/deletionTimestamp").is_some(),
-        phase: phase(pod),
-        reason: text(pod, "/status/reason"),
-        message: text(pod, "/status/message"),
-        ready: conditions.into_iter().flatten().any(is_ready),
-        ips: if ip.is_empty() { vec![] } else { vec![ip] },
-        node: text(pod, "/spec/nodeName"),
-        containers: inits.into_iter().chain(statuses(pod, "containerStatuses", false)).collect(),
-    }
-}
-
-fn phase(pod: &Value) -> PodPhase {
-    match text(pod, "/status/phase").as_str() {
-        "Running" => PodPhase::Running,
-        "Succeeded" => PodPhase::Succeeded,
-        "Failed" => PodPhase::Failed,
-        "Unknown" => PodPhase::Unknown,
-        _ => PodPhase::Pending,
-    }
-}
-
-fn statuses(pod: &Value, section: &str, init: bool) -> Vec<ContainerStatus> {
-    let listed = pod["status"].get(section).and_then(Value::as_array).into_iter().flatten();
-    let read = |status: &Value| ContainerStatus {
-        name: text(status, "/name"),
-        init,
-        ready: status["ready"] == true,
-        restarts: 0,
-        state: state(&status["state"]),
-    };
-    listed.map(read).collect()
-}
-
-fn state(state: &Value) -> ContainerState {
-    if state.get("running").is_some() {
-        return ContainerState::Running { since: time(state, "/running/startedAt") };
-    }
-    if state.get("waiting").is_some() {
-        return ContainerState::Waiting { reason: text(state, "/waiting/reason"), message: String::new() };
-    }
-    ContainerState::Terminated {
-        exit_code: state["terminated"]["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0),
-        reason: text(state, "/terminated/reason"),
-        message: String::new(),
-        at: time(state, "/terminated/finishedAt"),
-    }
-}
-
-fn time(object: &Value, pointer: &str) -> Timestamp {
-    text(object, pointer).parse().unwrap_or(Timestamp::UNIX_EPOCH)
 }

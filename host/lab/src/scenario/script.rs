@@ -4,7 +4,7 @@ use super::{Shorthand, command, world::World};
 use anyhow::Context;
 
 /// The text with what the commands print now. Comments, blank lines and commands stay as they are.
-pub(super) fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> anyhow::Result<String> {
+pub(super) async fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> anyhow::Result<String> {
     let mut replayed = String::new();
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
@@ -19,8 +19,9 @@ pub(super) fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> any
         };
         manifest.iter().for_each(|line| push(&mut replayed, line));
         at += manifest.len();
-        let printed = command::run(&mut world, shorthand, command.trim(), &manifest.join("\n"))
-            .with_context(|| format!("line {at}: >{command}"))?;
+        let manifest = manifest.join("\n");
+        let printed = command::run(&mut world, shorthand, command.trim(), &manifest).await;
+        let printed = printed.with_context(|| format!("line {at}: >{command}"))?;
         printed.iter().for_each(|line| push(&mut replayed, line));
         at += lines.get(at..).unwrap_or_default().iter().take_while(|line| is_printed(line)).count();
     }

@@ -1,11 +1,12 @@
 //! What `> show` prints.
 
 use super::{
-    command, pass, words,
+    pass, words,
     world::{World, text},
 };
 use anyhow::Context;
-use decide::{ownership::MADE_BY, status::of_framework, time::rfc3339, waiting::object};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use decide::{ownership::MADE_BY, status::of_framework, waiting::object};
 use serde_json::{Map, Value, json};
 
 /// What fits in so many characters is printed in one line.
@@ -23,16 +24,18 @@ pub(super) fn show(world: &World, what: &str, sections: &[&str]) -> anyhow::Resu
         "conditions" => Ok(conditions(&status(world))),
         "ledger" => Ok(printed(&ledger(world))),
         "status" => parts(&of_framework(&status(world)), sections),
-        "job" => parts(world.job.as_ref().context("there is no job")?, sections),
+        "job" => parts(&world.job().context("there is no job")?, sections),
         name => {
-            let there = world.objects.get(&command::key(name)?).with_context(|| format!("there is no {name}"))?;
-            parts(&without_identity(there), sections)
+            let stored = world.object(name)?;
+            let written = world.sent.as_written(&stored);
+            parts_of(&without_identity(written), &without_identity(stored), sections)
         }
     }
 }
 
 fn objects(world: &World, pattern: &str) -> Vec<String> {
-    let there = world.objects.iter().map(|((kind, name), it)| (object(kind, name), it));
+    let there = world.objects();
+    let there = there.iter().map(|it| (object(&text(it, "/kind"), &text(it, "/metadata/name")), it));
     let lines: Vec<_> = there
         .filter(|(name, _)| words::matches(pattern, name))
         .map(|(name, it)| {
@@ -46,8 +49,8 @@ fn objects(world: &World, pattern: &str) -> Vec<String> {
 }
 
 fn events(world: &World) -> Vec<String> {
-    let lines: Vec<_> =
-        world.told.iter().map(|(at, event)| format!("{} {}", rfc3339(*at), pass::told(event))).collect();
+    let line = |event: &Value| format!("{} {}", text(event, "/firstTimestamp"), pass::told(event));
+    let lines: Vec<_> = pass::events(world, 0).iter().map(line).collect();
     if lines.is_empty() { vec!["none".into()] } else { lines }
 }
 
@@ -64,7 +67,7 @@ fn conditions(status: &Value) -> Vec<String> {
 }
 
 fn status(world: &World) -> Value {
-    world.job.as_ref().and_then(|job| job.get("status").cloned()).unwrap_or_default()
+    world.job().and_then(|job| job.get("status").cloned()).unwrap_or_default()
 }
 
 /// The digest is left out: it changes with every change of a plugin.
@@ -74,20 +77,36 @@ fn ledger(world: &World) -> Value {
     ledger
 }
 
-fn without_identity(there: &Value) -> Value {
-    let mut shown = there.clone();
-    if let Some(metadata) = shown["metadata"].as_object_mut() {
-        // It changes with every build of a plugin.
+/// Without what changes with every build of a plugin, and without secrets.
+fn without_identity(mut there: Value) -> Value {
+    if let Some(metadata) = there["metadata"].as_object_mut() {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.remove(MADE_BY);
         }
         metadata.retain(|field, value| field != "annotations" || value != &json!({}));
         metadata.retain(|field, _| !["resourceVersion", "creationTimestamp"].contains(&field.as_str()));
     }
-    shown
+    if there["kind"] == "Secret" {
+        let data = there.get_mut("data").and_then(Value::as_object_mut);
+        data.into_iter().flatten().for_each(|(_, value)| *value = json!(secret(value)));
+    }
+    there
+}
+
+/// What kind of secret it is.
+fn secret(value: &Value) -> String {
+    let bytes = BASE64_STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let label = text.strip_prefix("-----BEGIN ").and_then(|rest| rest.split("-----").next());
+    label.or_else(|| text.split_whitespace().next()).unwrap_or_default().to_owned()
 }
 
 fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
+    parts_of(whole, whole, sections)
+}
+
+/// What somebody wrote, and the status as it is stored.
+fn parts_of(whole: &Value, stored: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     if sections.is_empty() {
         return Ok(printed(whole));
     }
@@ -95,6 +114,7 @@ fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     for section in sections {
         match section.split_once(':').unwrap_or((section, "")) {
             ("env", container) => lines.extend(env(whole, container)),
+            (path, _) if path.starts_with("status") => lines.extend(printed(&named(section, part(stored, section)))),
             _ => lines.extend(printed(&named(section, part(whole, section)))),
         }
     }

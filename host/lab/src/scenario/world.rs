@@ -1,343 +1,249 @@
-//! The world of a scenario: one job, its objects and strangers' ones, as JSON, and a clock that only commands move.
-//!
-//! It answers writes as an API server does where a decision can tell: preconditions, names, grace, garbage collection.
+//! The world of a scenario: a simulated cluster in which nothing happens by itself, the host on it, and one job.
 
-use super::words;
-use anyhow::{Context, bail, ensure};
-use decide::{
-    Action, Snapshot, Waiting, Write, build,
-    plan::{Answer, Descriptor, Event, Fault, JobKind},
-    status::Published,
-    time::rfc3339,
-    waiting::object,
-};
-use jiff::{SignedDuration, Timestamp};
-use sandbox::Plugins;
+use super::{host::Host, sent::Sent, words};
+use crate::campaign;
+use anyhow::{Context, ensure};
+use decide::{plan::JobKind, status::merge_patch};
+use sandbox::{PluginLimits, Plugins, Settings};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use sim::{ApiError, Kind, Life, Matching, Refusal, Running, Sim, Uids};
+use std::{sync::Arc, time::Duration};
+use troupe::{api::resource::Resource, job_key::JobKey};
 
-/// Midnight UTC at the beginning of 2026, when every scenario begins.
-const BEGINNING: i64 = 1_767_225_600;
+/// So often in a row nothing may happen before nothing will: an event passes through fewer tasks on its way.
+const HOPS: u32 = 32;
 
-/// Kind and name.
-pub(super) type Key = (String, String);
+/// What takes more turns than this never comes to rest.
+const MOST_TURNS: u32 = 100_000;
 
-/// What serves the job.
-#[derive(Clone)]
-pub(super) struct Served {
-    pub(super) framework: Arc<Descriptor>,
-    pub(super) kind: Arc<JobKind>,
-    pub(super) digest: String,
+/// Why what a scenario says cannot happen.
+const REFUSED: &str = "the API server refuses it";
+
+/// The job of a scenario.
+pub(super) struct Submitted {
+    kind: JobKind,
+    pub(super) key: JobKey,
+    /// As it was submitted, to be submitted again.
+    manifest: Value,
 }
 
 /// Everything a scenario can change.
 pub(super) struct World {
-    pub(super) plugins: Plugins,
-    pub(super) now: Timestamp,
-    pub(super) served: Option<Served>,
-    pub(super) job: Option<Value>,
-    /// The job as it was submitted, to be submitted again.
-    manifest: Value,
-    pub(super) objects: BTreeMap<Key, Value>,
-    pub(super) published: Option<Published>,
-    /// Events in the order in which they were told.
-    pub(super) told: Vec<(Timestamp, Event)>,
-    /// What the plugin says instead of its answer.
-    pub(super) fault: Option<Fault>,
-    /// Patterns of objects that an admission refuses to create, and why.
-    pub(super) refused: Vec<(String, String)>,
-    /// The job's CRD drops `status.troupe`.
-    pub(super) prunes: bool,
-    writes: u64,
-    uids: u64,
+    pub(super) sim: Sim,
+    pub(super) plugins: Arc<Plugins>,
+    /// What was sent where objects were made.
+    pub(super) sent: Sent,
+    host: Option<Host>,
+    job: Option<Submitted>,
+    refusals: Vec<Refusal>,
+    _running: Running,
 }
 
 impl World {
-    pub(super) fn new(plugins: Plugins) -> Self {
-        Self {
-            plugins,
-            now: Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH),
-            served: None,
-            job: None,
-            manifest: Value::Null,
-            objects: BTreeMap::new(),
-            published: None,
-            told: vec![],
-            fault: None,
-            refused: vec![],
-            prunes: false,
-            writes: 0,
-            uids: 0,
+    /// A cluster that serves what the plugins need, and a host that has listed it.
+    pub(super) async fn new(plugins: Plugins) -> anyhow::Result<Self> {
+        let kinds = campaign::kinds(&plugins);
+        let sim = Sim::new(sim::Options { kinds, life: Life::still(), uids: Uids::Counted, ..sim::Options::default() });
+        let is_new = |kind: &Kind| sim.kind(&kind.group, &kind.plural).is_none();
+        children(&plugins).into_iter().filter(is_new).for_each(|kind| sim.serve(kind));
+        let (running, plugins, sent) = (sim.start(), Arc::new(plugins), Sent::of(&sim));
+        let mut world = Self { sim, plugins, sent, host: None, job: None, refusals: vec![], _running: running };
+        world.start_host();
+        world.come_to_rest().await?;
+        Ok(world)
+    }
+
+    /// The host's process starts anew.
+    pub(super) fn start_host(&mut self) {
+        self.host = Some(Host::start(&self.sim, Arc::clone(&self.plugins)));
+    }
+
+    /// The host's process ends; nobody watches.
+    pub(super) fn stop_host(&mut self) {
+        self.host = None;
+    }
+
+    pub(super) fn host(&self) -> anyhow::Result<&Host> {
+        self.host.as_ref().context("there is no host")
+    }
+
+    /// Returns when everything has happened that takes no time: garbage is collected, and the host has seen all.
+    pub(super) async fn come_to_rest(&self) -> anyhow::Result<()> {
+        let so_far = || (self.sim.log_hash(), self.sent.shown());
+        let (mut seen, mut quiet) = (so_far(), 0);
+        for _ in 0..MOST_TURNS {
+            tokio::task::yield_now().await;
+            let now = so_far();
+            quiet = if now == seen { quiet + 1 } else { 0 };
+            seen = now;
+            if quiet >= HOPS && self.host.as_ref().is_none_or(Host::is_ready) {
+                return Ok(());
+            }
         }
+        anyhow::bail!("the world does not come to rest")
+    }
+
+    /// Time passes.
+    pub(super) async fn wait(&self, time: Duration) {
+        tokio::time::sleep(time).await;
     }
 
     /// A user submits a job.
     pub(super) fn submit(&mut self, manifest: Value) -> anyhow::Result<()> {
-        ensure!(self.job.is_none(), "there is a job already; delete or recreate it");
-        let mut job = manifest.clone();
-        let kind = (text(&job, "/apiVersion"), text(&job, "/kind"));
+        let kind = (text(&manifest, "/apiVersion"), text(&manifest, "/kind"));
         let frameworks = self.plugins.frameworks();
-        let served = frameworks.iter().find_map(|(framework, digest)| {
-            let found = framework.kinds.iter().find(|known| (known.api_version(), known.kind.clone()) == kind)?;
-            let kind = Arc::new(found.clone());
-            Some(Served { framework: Arc::clone(framework), kind, digest: digest.clone() })
-        });
-        self.served = Some(served.with_context(|| format!("no plugin serves {} {}", kind.0, kind.1))?);
-        self.born(&mut job);
-        job["metadata"]["generation"] = json!(1);
-        self.manifest = manifest;
-        self.published = None;
-        self.job = Some(job);
+        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+        let served = kinds.enumerate().find(|(_, known)| (known.api_version(), known.kind.clone()) == kind);
+        let (place, served) = served.with_context(|| format!("no plugin serves {} {}", kind.0, kind.1))?;
+        let key = JobKey {
+            kind: place,
+            namespace: text(&manifest, "/metadata/namespace"),
+            name: text(&manifest, "/metadata/name"),
+        };
+        self.make(manifest.clone())?;
+        self.job = Some(Submitted { kind: served.clone(), key, manifest });
         Ok(())
     }
 
     /// A user deletes the job and submits it again.
     pub(super) fn recreate(&mut self) -> anyhow::Result<()> {
-        self.delete_job(false)?;
-        ensure!(self.job.is_none(), "the job is still being deleted");
-        self.submit(self.manifest.clone())
+        let manifest = self.submitted()?.manifest.clone();
+        self.delete_job("Background")?;
+        ensure!(self.job().is_none(), "the job is still being deleted");
+        self.submit(manifest)
     }
 
     /// A user deletes the job; in the foreground it stays until its objects are gone.
-    pub(super) fn delete_job(&mut self, foreground: bool) -> anyhow::Result<()> {
-        let uid = self.uid()?;
-        let at = rfc3339(self.now);
-        if let Some(job) = &mut self.job {
-            job["metadata"]["deletionTimestamp"] = json!(at);
-            if foreground {
-                let mut finalizers = finalizers(job);
-                finalizers.push("foregroundDeletion".into());
-                job["metadata"]["finalizers"] = json!(finalizers);
-            }
+    pub(super) fn delete_job(&self, propagation: &str) -> anyhow::Result<()> {
+        let job = self.job().context("there is no job")?;
+        self.delete(&job, &json!({ "propagationPolicy": propagation }))
+    }
+
+    /// The job, if there is one.
+    pub(super) fn job(&self) -> Option<Value> {
+        let Submitted { kind, key, .. } = self.job.as_ref()?;
+        self.sim.get(&kind.api_version(), &kind.kind, &key.namespace, &key.name)
+    }
+
+    /// The job that was submitted last; it may be gone.
+    pub(super) fn submitted(&self) -> anyhow::Result<&Submitted> {
+        self.job.as_ref().context("there is no job")
+    }
+
+    /// Everything that a job may have, and what strangers have of these kinds, by kind and name.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let kinds = self.kinds();
+        let mut objects: Vec<Value> =
+            kinds.iter().flat_map(|kind| self.sim.list(&kind.api_version(), &kind.kind, "")).collect();
+        objects.sort_by_key(|object| (text(object, "/kind"), text(object, "/metadata/name")));
+        objects
+    }
+
+    /// The object called `kind/name`.
+    pub(super) fn object(&self, called: &str) -> anyhow::Result<Value> {
+        let (kind, name) = self.named(called)?;
+        let is = |object: &Value| text(object, "/kind") == kind.kind && text(object, "/metadata/name") == name;
+        self.objects().into_iter().find(is).with_context(|| format!("there is no {called}"))
+    }
+
+    /// The kind and the name in `kind/name`.
+    pub(super) fn named<'a>(&self, called: &'a str) -> anyhow::Result<(Resource, &'a str)> {
+        let (kind, name) = called.split_once('/').with_context(|| format!("{called} is no kind/name"))?;
+        let known = self.kinds().into_iter().find(|known| known.kind.eq_ignore_ascii_case(kind));
+        Ok((known.with_context(|| format!("{kind} is no kind of object here"))?, name))
+    }
+
+    fn kinds(&self) -> Vec<Resource> {
+        let usual = [("v1", "Pod"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("batch/v1", "Job")];
+        let usual =
+            usual.map(|(api_version, kind)| Resource::new(api_version, kind, &format!("{}s", kind.to_lowercase())));
+        let children = children(&self.plugins);
+        let children = children.iter().map(|kind| Resource::new(&kind.api_version(), &kind.kind, &kind.plural));
+        let mut kinds: Vec<Resource> = usual.into_iter().chain(children).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    /// The namespace of the job, also of one that is gone.
+    pub(super) fn namespace(&self) -> String {
+        self.job.as_ref().map_or_else(|| "default".to_owned(), |job| job.key.namespace.clone())
+    }
+
+    /// Somebody makes an object.
+    pub(super) fn make(&self, object: Value) -> anyhow::Result<()> {
+        self.sim.try_create(object).map(drop).context(REFUSED)
+    }
+
+    /// Somebody deletes an object.
+    pub(super) fn delete(&self, object: &Value, options: &Value) -> anyhow::Result<()> {
+        let [api_version, kind, namespace, name] = address(object);
+        self.sim.delete_with(&api_version, &kind, &namespace, &name, options).context(REFUSED)
+    }
+
+    /// Somebody sets a part of an object.
+    pub(super) fn set(&self, object: &Value, path: &str, value: Value) -> anyhow::Result<()> {
+        let mut wanted = object.clone();
+        words::set(&mut wanted, path, value)?;
+        if path.starts_with("metadata.deletionTimestamp") {
+            return self.alter(object, |object| *object = wanted);
         }
-        if foreground {
-            self.collect(&uid);
-        }
-        self.touch_job();
-        self.sweep();
+        let [api_version, kind, namespace, name] = address(object);
+        let patch = merge_patch(object, &wanted);
+        let patched = match path.split('.').next() {
+            Some("status") => self.sim.patch_status(&api_version, &kind, &namespace, &name, patch),
+            _ => self.sim.patch(&api_version, &kind, &namespace, &name, patch),
+        };
+        patched.map(drop).context(REFUSED)
+    }
+
+    /// A controller with every right changes an object.
+    pub(super) fn alter(&self, object: &Value, change: impl FnOnce(&mut Value)) -> anyhow::Result<()> {
+        let [api_version, kind, namespace, name] = address(object);
+        self.sim.alter(&api_version, &kind, &namespace, &name, change).context(REFUSED)
+    }
+
+    /// An admission refuses creates of what is called so, in which `*` is any text.
+    pub(super) fn refuse(&mut self, pattern: &str, why: &str) -> anyhow::Result<()> {
+        let (kind, name) = self.named(pattern)?;
+        let error = ApiError::new(403, "Forbidden", why);
+        self.refusals.push(self.sim.refuse(Matching::create(&kind.plural).named(name), error));
         Ok(())
     }
 
-    /// A user edits the job.
-    pub(super) fn edit(&mut self, path: &str, value: Value) -> anyhow::Result<()> {
-        let job = self.job.as_mut().context("there is no job")?;
-        words::set(job, path, value)?;
-        if path.starts_with("spec") {
-            job["metadata"]["generation"] = json!(job["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
-        }
-        self.touch_job();
-        self.sweep();
-        Ok(())
+    /// Admits all again.
+    pub(super) fn admit(&mut self) {
+        self.refusals.drain(..).for_each(|refusal| self.sim.lift(refusal));
     }
 
-    /// Makes a write of the host.
-    ///
-    /// # Errors
-    /// What the host would wait for.
-    pub(super) fn apply(
-        &mut self,
-        snapshot: &Snapshot,
-        answer: Option<&Answer>,
-        action: &Action,
-    ) -> anyhow::Result<Result<(), Waiting>> {
-        let key = (action.kind.clone(), action.name.clone());
-        match action.write() {
-            Write::Create(part) => {
-                let body = answer.and_then(|answer| build::body(snapshot, answer, *part));
-                self.create(action, key, body.with_context(|| format!("{action}: the plan has no such part"))?)
-            }
-            Write::CreateSecret { recipe, metadata } => {
-                let data = json!({ &recipe.private_key: "(private key)", &recipe.public_key: "(public key)" });
-                let body = json!({ "kind": "Secret", "metadata": metadata, "type": recipe.secret_type, "data": data });
-                self.create(action, key, body)
-            }
-            Write::Require if self.objects.contains_key(&key) => Ok(Ok(())),
-            Write::Require => Ok(Err(Waiting::Deleted { kind: key.0, name: key.1 })),
-            Write::Patch(patch) | Write::PatchStatus(patch) => self.patch(&key, patch).map(Ok),
-            Write::Delete { uid, .. } if self.uid().is_ok_and(|job| job == *uid) => self.delete_job(false).map(Ok),
-            Write::Delete { uid, .. } => {
-                if self.objects.get(&key).is_some_and(|object| uid_of(object) == *uid) {
-                    self.delete(&key);
-                }
-                Ok(Ok(()))
-            }
+    /// The CRDs of jobs drop `status.troupe`, or keep it.
+    pub(super) fn prune(&self, prunes: bool) {
+        for kind in campaign::kinds(&self.plugins) {
+            self.sim.serve(if prunes { kind.pruning("troupe") } else { kind });
         }
     }
 
-    fn create(&mut self, action: &Action, key: Key, body: Value) -> anyhow::Result<Result<(), Waiting>> {
-        let uid = self.uid()?;
-        ensure!(owner_uid(&body).as_deref() == Some(&*uid), "{action}: it has no owner reference to the job");
-        let called = object(&key.0, &key.1);
-        if let Some((_, why)) = self.refused.iter().find(|(pattern, _)| words::matches(pattern, &called)) {
-            return Ok(Err(Waiting::Refused { attempt: action.to_string(), why: why.clone() }));
-        }
-        match self.objects.get(&key) {
-            Some(there) if owner_uid(there).as_deref() == Some(&*uid) => Ok(Ok(())),
-            Some(_) => Ok(Err(Waiting::NameTaken { kind: key.0, name: key.1 })),
-            None => {
-                self.insert(key, body);
-                Ok(Ok(()))
-            }
-        }
+    /// Calls of plugins have no fuel, so that each of them traps; or have what they need.
+    pub(super) fn starve(&self, starves: bool) {
+        let fuel = PluginLimits { fuel: Some(1), ..PluginLimits::default() };
+        let settings = Settings { limits: starves.then_some(fuel), ..Settings::default() };
+        self.plugins.digests().iter().for_each(|digest| self.plugins.restrict(digest, &settings));
     }
+}
 
-    fn patch(&mut self, key: &Key, patch: &Value) -> anyhow::Result<()> {
-        let of_job = self.served.as_ref().is_some_and(|served| served.kind.kind == key.0);
-        let there = if of_job { self.job.as_mut() } else { self.objects.get_mut(key) };
-        let there = there.with_context(|| format!("{key:?} is patched and does not exist"))?;
-        let mut merged = patch.clone();
-        for field in ["uid", "resourceVersion"] {
-            let wanted = merged.pointer_mut(&format!("/metadata/{field}")).map(Value::take);
-            ensure!(
-                wanted.as_ref() == there.pointer(&format!("/metadata/{field}")),
-                "{key:?}: {field} is not the current one"
-            );
-            words::set(&mut merged, &format!("metadata.{field}"), wanted.unwrap_or_default())?;
-        }
-        merge(there, &merged);
-        self.writes += 1;
-        there["metadata"]["resourceVersion"] = json!(self.writes.to_string());
-        self.sweep();
-        Ok(())
-    }
+/// The kinds of the children of all jobs.
+fn children(plugins: &Plugins) -> Vec<Kind> {
+    let frameworks = plugins.frameworks();
+    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
+    kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
+}
 
-    /// Writes the job's status by a merge patch.
-    pub(super) fn patch_status(&mut self, patch: &Value) -> anyhow::Result<Value> {
-        let Some(served) = &self.served else { bail!("there is no job") };
-        let key = (served.kind.kind.clone(), self.job_name());
-        let mut patch = patch.clone();
-        if let Some(status) = patch["status"].as_object_mut().filter(|_| self.prunes) {
-            status.remove("troupe");
-        }
-        self.patch(&key, &patch)?;
-        Ok(self.job.as_ref().and_then(|job| job.get("status").cloned()).unwrap_or_default())
-    }
-
-    /// An object of nobody or of the host comes to be.
-    pub(super) fn insert(&mut self, key: Key, mut object: Value) {
-        self.born(&mut object);
-        if key.0 == "Pod" {
-            object["status"] = json!({ "phase": "Pending" });
-        }
-        self.objects.insert(key, object);
-    }
-
-    /// Deletes as the API server does: a pod on a node gets its grace, what has ended or was never bound goes at once.
-    pub(super) fn delete(&mut self, key: &Key) {
-        let Some(object) = self.objects.get_mut(key) else { return };
-        let ended = matches!(text(object, "/status/phase").as_str(), "Succeeded" | "Failed");
-        if key.0 == "Pod" && !ended && object.pointer("/spec/nodeName").is_some() {
-            object["metadata"]["deletionTimestamp"] = json!(rfc3339(self.now));
-            self.touch(key);
-        } else {
-            self.remove(key);
-        }
-    }
-
-    /// The object is gone, and what it controls goes too.
-    pub(super) fn remove(&mut self, key: &Key) {
-        if let Some(object) = self.objects.remove(key) {
-            self.collect(&uid_of(&object));
-        }
-        self.sweep();
-    }
-
-    fn collect(&mut self, uid: &str) {
-        let owned: Vec<Key> = self.owned_by(uid).map(|(key, _)| key.clone()).collect();
-        owned.iter().for_each(|key| self.delete(key));
-    }
-
-    /// A deleted job goes once nothing holds it.
-    fn sweep(&mut self) {
-        let Some(job) = &self.job else { return };
-        let uid = uid_of(job);
-        let held = finalizers(job).iter().any(|finalizer| match finalizer.as_str() {
-            "foregroundDeletion" => self.owned_by(&uid).next().is_some(),
-            _ => true,
-        });
-        if job.pointer("/metadata/deletionTimestamp").is_some() && !held {
-            self.job = None;
-            self.collect(&uid);
-        }
-    }
-
-    pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = (&Key, &Value)> {
-        self.objects.iter().filter(move |(_, object)| owner_uid(object).as_deref() == Some(uid))
-    }
-
-    /// The object was written by somebody.
-    pub(super) fn touch(&mut self, key: &Key) {
-        self.writes += 1;
-        if let Some(object) = self.objects.get_mut(key) {
-            object["metadata"]["resourceVersion"] = json!(self.writes.to_string());
-        }
-    }
-
-    fn touch_job(&mut self) {
-        self.writes += 1;
-        if let Some(job) = &mut self.job {
-            job["metadata"]["resourceVersion"] = json!(self.writes.to_string());
-        }
-    }
-
-    fn born(&mut self, object: &mut Value) {
-        self.writes += 1;
-        self.uids += 1;
-        object["metadata"]["uid"] = json!(format!("uid-{}", self.uids));
-        object["metadata"]["resourceVersion"] = json!(self.writes.to_string());
-        object["metadata"]["creationTimestamp"] = json!(rfc3339(self.now));
-    }
-
-    pub(super) fn pass_time(&mut self, time: SignedDuration) {
-        self.now = self.now.saturating_add(time).unwrap_or(self.now);
-    }
-
-    /// The job's name, also of one that is gone.
-    pub(super) fn job_name(&self) -> String {
-        text(&self.manifest, "/metadata/name")
-    }
-
-    fn uid(&self) -> anyhow::Result<String> {
-        Ok(uid_of(self.job.as_ref().context("there is no job")?))
-    }
+/// API version, kind, namespace and name.
+fn address(object: &Value) -> [String; 4] {
+    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer))
 }
 
 /// The text at a JSON pointer, or "".
 pub(super) fn text(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-pub(super) fn uid_of(object: &Value) -> String {
-    text(object, "/metadata/uid")
-}
-
-pub(super) fn controller(object: &Value) -> Option<&Value> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    owners.into_iter().flatten().find(|owner| owner["controller"] == true)
-}
-
-pub(super) fn owner_uid(object: &Value) -> Option<String> {
-    controller(object).map(|owner| text(owner, "/uid"))
-}
-
-pub(super) fn finalizers(object: &Value) -> Vec<String> {
-    let listed = object["metadata"].get("finalizers").and_then(Value::as_array).into_iter().flatten();
-    listed.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-}
-
-/// Merges a patch as RFC 7386 says.
-pub(super) fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (name, value) in fields {
-        match value {
-            Value::Null => drop(into.as_object_mut().map(|fields| fields.remove(name))),
-            value => merge(&mut into[name.as_str()], value),
-        }
-    }
 }

@@ -17,6 +17,9 @@ async fn a_refusal_aimed_at_a_name_holds_until_it_is_lifted() {
     pods(&sim).create(&post(), &a_pod("b-0")).await.unwrap();
     sim.lift(refusal);
     pods(&sim).create(&post(), &a_pod("a-0")).await.unwrap();
+    sim.refuse(Matching::create("pods").named("*-1"), ApiError::quota("pods", "b-1", "compute"));
+    refused(pods(&sim).create(&post(), &a_pod("b-1")).await);
+    pods(&sim).create(&post(), &a_pod("b-10")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod gc;
 mod jobs;
 mod life;
 mod reads;
+mod still;
 mod watches;
 mod writes;
 

@@ -1,0 +1,292 @@
+//! What the stores make of what watches show, without a watch, a client or a clock.
+
+use super::*;
+use crate::observe::{layout::Route, wire};
+use decide::{
+    plan::{ChildKind, Descriptor, JobKind},
+    snapshot::{ContainerState, PodPhase},
+    testkit,
+};
+use serde_json::{Value, json};
+
+const DIGEST: &str = "digest";
+
+/// Stores whose watches have listed, each by the name of its kind.
+struct Shown(Stores);
+
+impl Shown {
+    fn nothing() -> Self {
+        let shown = Self(Stores::new(layout(), host_ports::Limits::default()));
+        for kind in ["Tale", "Pod", "Service", "Job"] {
+            shown.lists(kind, &[], 1);
+        }
+        shown
+    }
+
+    fn lists(&self, kind: &str, objects: &[Value], version: u64) -> BTreeSet<JobKey> {
+        self.0.replace(self.watch(kind), objects.iter().map(|object| self.decoded(kind, object)).collect(), version)
+    }
+
+    /// The object was added or changed.
+    fn has(&self, kind: &str, object: &Value) -> BTreeSet<JobKey> {
+        self.0.upsert(self.watch(kind), self.decoded(kind, object))
+    }
+
+    fn lacks(&self, kind: &str, object: &Value) -> BTreeSet<JobKey> {
+        self.0.remove(self.watch(kind), &self.decoded(kind, object))
+    }
+
+    fn expects(&self, kind: &str, expected: Expected) {
+        let api_version = self.0.layout().watches()[self.watch(kind)].resource.api_version();
+        self.0.expect(&key("hamlet"), DIGEST, (&api_version, kind), expected);
+    }
+
+    fn watch(&self, kind: &str) -> usize {
+        self.0.layout().watches().iter().position(|watch| watch.resource.kind == kind).unwrap()
+    }
+
+    fn decoded(&self, kind: &str, object: &Value) -> Object {
+        wire::object(&object.to_string(), &self.0.layout().watches()[self.watch(kind)]).unwrap()
+    }
+
+    fn seen(&self, name: &str) -> Observed {
+        self.0.observe(&key(name), Timestamp::UNIX_EPOCH)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        match self.seen("hamlet") {
+            Observed::Ready(snapshot) => *snapshot,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_stale(&self) -> bool {
+        matches!(self.seen("hamlet"), Observed::Stale)
+    }
+}
+
+fn layout() -> Layout {
+    let child = |api_version: &str, kind: &str, keep: &[&str]| ChildKind {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        plural: format!("{}s", kind.to_lowercase()),
+        selector: None,
+        keep: keep.iter().map(ToString::to_string).collect(),
+        optional: false,
+    };
+    let kind = JobKind { suspend: None, ..testkit::kind() };
+    let framework = Arc::new(Descriptor {
+        name: "tales".into(),
+        version: "1.0.0".into(),
+        kinds: vec![kind],
+        children: vec![
+            child("v1", "Pod", &[]),
+            child("v1", "Service", &["/spec"]),
+            child("batch/v1", "Job", &["/status"]),
+        ],
+        config_schema: json!({}),
+        event_source: "tales".into(),
+        event_reasons: BTreeMap::new(),
+        asks: decide::grants::Grants::default(),
+    });
+    let mut layout = Layout::default();
+    layout.add(&framework, DIGEST);
+    layout.route("tales", &Route::to(DIGEST));
+    layout
+}
+
+fn key(name: &str) -> JobKey {
+    JobKey { kind: 0, namespace: "ns".into(), name: name.into() }
+}
+
+fn keys(names: &[&str]) -> BTreeSet<JobKey> {
+    names.iter().map(|name| key(name)).collect()
+}
+
+fn tale(uid: &str, version: u64) -> Value {
+    let metadata = json!({ "namespace": "ns", "name": "hamlet", "uid": uid, "resourceVersion": version.to_string() });
+    json!({ "metadata": metadata, "spec": { "acts": 5 }, "status": {} })
+}
+
+/// An object of this controller.
+fn owned(name: &str, version: u64, (api_version, kind, owner): (&str, &str, &str), uid: &str) -> Value {
+    let owner = json!({ "apiVersion": api_version, "kind": kind, "name": owner, "uid": uid, "controller": true });
+    json!({ "metadata": {
+        "namespace": "ns", "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": version.to_string(),
+        "ownerReferences": [owner],
+    } })
+}
+
+/// An object of the job with this uid.
+fn of_job(name: &str, version: u64, uid: &str) -> Value {
+    owned(name, version, ("example.com/v1", "Tale", "hamlet"), uid)
+}
+
+/// An object of the Job `hamlet-stage`.
+fn of_stage(name: &str, version: u64) -> Value {
+    owned(name, version, ("batch/v1", "Job", "hamlet-stage"), "uid-of-hamlet-stage")
+}
+
+fn with(mut object: Value, section: &str, value: Value) -> Value {
+    object[section] = value;
+    object
+}
+
+fn pods(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.pods.iter().map(|pod| pod.name.as_str()).collect()
+}
+
+#[test]
+fn a_job_with_its_pods_and_other_children_makes_a_snapshot() {
+    let shown = Shown::nothing();
+    assert_eq!(shown.has("Tale", &tale("u", 2)), keys(&["hamlet"]));
+    let status = json!({ "phase": "Running", "podIP": "10.0.0.1",
+        "containerStatuses": [{ "name": "main", "restartCount": 3, "state": { "waiting": { "reason": "CrashLoopBackOff" } } }] });
+    assert_eq!(shown.has("Pod", &with(of_job("hamlet-1", 3, "u"), "status", status)), keys(&["hamlet"]));
+    shown.has("Pod", &of_job("hamlet-0", 4, "u"));
+    shown.has("Service", &with(of_job("hamlet", 5, "u"), "spec", json!({ "clusterIP": "None" })));
+
+    let snapshot = shown.snapshot();
+    assert_eq!((snapshot.digest.as_str(), &snapshot.job.spec["acts"]), (DIGEST, &json!(5)));
+    assert_eq!(pods(&snapshot), ["hamlet-0", "hamlet-1"]);
+    let pod = &snapshot.pods[1];
+    assert_eq!(
+        (pod.phase, pod.ips.as_slice(), pod.containers[0].restarts),
+        (PodPhase::Running, &["10.0.0.1".into()][..], 3)
+    );
+    assert!(matches!(&pod.containers[0].state, ContainerState::Waiting { reason, .. } if reason == "CrashLoopBackOff"));
+    assert_eq!(snapshot.children[0].fields["/spec"], json!({ "clusterIP": "None" }));
+    assert!(snapshot.taken.is_empty() && snapshot.unreadable.is_none());
+}
+
+#[test]
+fn pods_of_a_jobs_own_job_are_its_pods() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    shown.has("Job", &of_job("hamlet-stage", 3, "u"));
+    assert_eq!(shown.has("Pod", &of_stage("hamlet-stage-x", 4)), keys(&["hamlet"]));
+    assert_eq!(pods(&shown.snapshot()), ["hamlet-stage-x"]);
+}
+
+#[test]
+fn nothing_is_observed_before_every_watch_that_the_job_needs_has_listed() {
+    let shown = Shown(Stores::new(layout(), host_ports::Limits::default()));
+    for kind in ["Tale", "Pod", "Service"] {
+        shown.lists(kind, &[], 1);
+    }
+    shown.has("Tale", &tale("u", 2));
+    assert!(shown.is_stale());
+    assert_eq!(shown.lists("Job", &[], 3), keys(&["hamlet"]), "it waits for this list");
+    shown.snapshot();
+}
+
+#[test]
+fn a_job_is_stale_until_its_watches_have_shown_what_was_written() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    shown.expects("Pod", Expected::Version(10));
+    shown.expects("Service", Expected::Version(11));
+    assert!(shown.is_stale());
+    shown.has("Pod", &of_job("hamlet-0", 10, "u"));
+    assert!(shown.is_stale(), "the Service is not shown");
+    assert_eq!(shown.0.bookmark(shown.watch("Service"), 11), keys(&["hamlet"]));
+    assert_eq!(pods(&shown.snapshot()), ["hamlet-0"]);
+}
+
+#[test]
+fn a_deletion_is_shown_by_the_pod_on_its_way_or_gone_and_not_by_versions() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    shown.has("Pod", &of_job("hamlet-0", 3, "u"));
+    shown.expects("Pod", Expected::Going { name: "hamlet-0".into(), uid: "uid-of-hamlet-0".into() });
+    shown.has("Pod", &of_job("hamlet-1", 9, "u"));
+    assert!(shown.is_stale());
+    let mut going = of_job("hamlet-0", 10, "u");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    shown.has("Pod", &going);
+    assert!(shown.snapshot().pods[0].terminating);
+}
+
+#[test]
+fn a_job_that_is_gone_is_gone_and_nothing_of_it_is_another_jobs_of_its_name() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    shown.has("Pod", &of_job("hamlet-0", 3, "u"));
+    assert_eq!(shown.lacks("Tale", &tale("u", 4)), keys(&["hamlet"]));
+    assert!(matches!(shown.seen("hamlet"), Observed::Gone));
+    assert!(matches!(shown.seen("macbeth"), Observed::Gone));
+
+    shown.has("Tale", &tale("v", 5));
+    let snapshot = shown.snapshot();
+    assert!(snapshot.pods.is_empty(), "its owner has another uid");
+    assert_eq!(snapshot.taken, BTreeSet::from([("Pod".to_owned(), "hamlet-0".to_owned())]));
+    assert_eq!(shown.lacks("Pod", &of_job("hamlet-0", 6, "u")), keys(&["hamlet"]), "its name is free");
+    assert!(shown.snapshot().taken.is_empty());
+}
+
+#[test]
+fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
+    let shown = Shown::nothing();
+    let published = Published { at: Timestamp::UNIX_EPOCH, wanted: json!({}), stored: json!({}), overwritten: 2 };
+    shown.has("Tale", &tale("u", 2));
+    shown.0.note_published(&key("hamlet"), "u", published.clone());
+    assert!(shown.snapshot().pruned, "its CRD kept no ledger");
+    assert_eq!(shown.0.published(&key("hamlet")), Some(published));
+    // Deleted and made again before anybody looked.
+    shown.has("Tale", &tale("v", 3));
+    assert!(!shown.snapshot().pruned);
+    assert_eq!(shown.0.published(&key("hamlet")), None);
+}
+
+#[test]
+fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    let [done, other] = ["hamlet-0", "hamlet-1"].map(|name| of_job(name, 3, "u"));
+    let done = with(done, "status", json!({ "phase": "Succeeded" }));
+    for pod in [&done, &other] {
+        shown.has("Pod", pod);
+        shown.lacks("Pod", pod);
+    }
+    let snapshot = shown.snapshot();
+    assert_eq!(pods(&snapshot), ["hamlet-0"], "how the other would have ended nobody knows");
+    assert_eq!((snapshot.pods[0].phase, snapshot.pods[0].terminating), (PodPhase::Succeeded, true));
+    let count = shown.0.count_departed(&key("hamlet"));
+    assert!(shown.0.forget_departed(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
+}
+
+#[test]
+fn a_list_without_an_object_wakes_its_job() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    let service = of_job("hamlet", 3, "u");
+    shown.has("Service", &service);
+    assert_eq!(shown.lists("Service", std::slice::from_ref(&service), 4), keys(&[]), "it is as it was");
+    assert_eq!(shown.lists("Service", &[], 5), keys(&["hamlet"]));
+    assert!(shown.snapshot().children.is_empty());
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_told_with_its_own_job_alone() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    let mut macbeth = tale("m", 3);
+    macbeth["metadata"]["name"] = json!("macbeth");
+    shown.has("Tale", &macbeth);
+    shown.has("Pod", &with(of_job("hamlet-0", 4, "u"), "status", json!({ "phase": "Running", "podIP": 7 })));
+    let snapshot = shown.snapshot();
+    let told = snapshot.unreadable.unwrap();
+    assert!(told.path.starts_with("Pod hamlet-0: status") && !told.message.is_empty(), "{told:?}");
+    assert_eq!(snapshot.pods[0].phase, PodPhase::Unknown);
+    assert!(matches!(shown.seen("macbeth"), Observed::Ready(snapshot) if snapshot.unreadable.is_none()));
+}
+
+#[test]
+fn an_object_without_a_controller_of_ours_is_not_kept() {
+    let shown = Shown::nothing();
+    let of_another = owned("hamlet-0", 3, ("example.org/v1", "Tale", "hamlet"), "u");
+    let of_nobody =
+        json!({ "metadata": { "namespace": "ns", "name": "hamlet-1", "uid": "x", "resourceVersion": "4" } });
+    assert_eq!((shown.has("Pod", &of_another), shown.has("Pod", &of_nobody)), (keys(&[]), keys(&[])));
+    assert_eq!(shown.0.sizes().iter().sum::<usize>(), 0);
+}
