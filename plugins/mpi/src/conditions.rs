@@ -1,11 +1,12 @@
-//! The list of conditions and its rules: what replaces what, which times stay, what a new one is worth.
+//! The list of conditions and its rules: which condition a new one replaces, which times stay, and when a change emits
+//! an event.
 
 use serde_json::{Map, Value};
 
-/// The condition types of an MPIJob. A condition of another type is not ours and not repeated: the host keeps its own.
+/// The condition types of an MPIJob. The plugin does not return conditions of other types; the host keeps its own.
 const TYPES: [&str; 6] = ["Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"];
 
-/// One condition as it stands in the status. Times, reason and message are optional there.
+/// A condition of the status. Times, reason and message are optional.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Condition {
     pub(crate) kind: String,
@@ -48,19 +49,19 @@ impl Condition {
     }
 }
 
-/// Whether setting a condition changed the list, and so is worth an event.
+/// The result of setting a condition: `New` if the list changed, so that an event is due, else `Known`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     New,
     Known,
 }
 
-/// The conditions of one job, oldest step first.
+/// The conditions of one job, from the oldest to the newest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Those of ours in a published status; what does not read as a condition is dropped.
+    /// Returns the conditions of a published status that have one of [`TYPES`]. Drops malformed conditions.
     pub(crate) fn of(status: &Value) -> Self {
         let listed = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
         let read = listed.filter_map(Condition::read);
@@ -79,13 +80,13 @@ impl Conditions {
         self.get(kind).is_some_and(|condition| condition.status == "True")
     }
 
-    /// Succeeded or Failed.
+    /// Returns whether Succeeded or Failed is True.
     pub(crate) fn finished(&self) -> bool {
         self.is_true("Succeeded") || self.is_true("Failed")
     }
 
-    /// Sets a condition. The same status for the same reason changes nothing, whatever the message. Otherwise it
-    /// becomes the last of the list, and keeps its transition time while its status stays.
+    /// Sets a condition. If status and reason are the same as before, nothing changes, whatever the message. Otherwise
+    /// the condition moves to the end of the list, and keeps its transition time if its status is the same.
     pub(crate) fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str, now: &str) -> Step {
         let status = if status { "True" } else { "False" };
         let old = self.get(kind);
@@ -105,8 +106,8 @@ impl Conditions {
         Step::New
     }
 
-    /// Sets Succeeded or Failed to True. Running, and a failure that is not the last word, become False in place: with
-    /// the reason, the message and the times they had.
+    /// Sets Succeeded or Failed to True. Running, and Failed if the job succeeded, become False in place and keep their
+    /// reason, message and times.
     pub(crate) fn finish(&mut self, kind: &str, reason: &str, message: &str, now: &str) -> Step {
         let step = self.set(kind, true, reason, message, now);
         if step == Step::New {
@@ -116,7 +117,7 @@ impl Conditions {
         step
     }
 
-    /// Type, status and reason of each: what a user sees as a step.
+    /// Returns the headline: type, status and reason of each condition.
     pub(crate) fn headline(&self) -> String {
         let step = |c: &Condition| format!("{}={}/{}", c.kind, c.status, c.reason.as_deref().unwrap_or_default());
         self.0.iter().map(step).collect::<Vec<_>>().join(" ")
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reason_moves_it_to_the_end_and_keeps_its_transition_time() {
+    fn another_reason_moves_a_condition_to_the_end_and_keeps_its_transition_time() {
         let mut conditions = Conditions(vec![]);
         set(&mut conditions, "Failed", true, "A", "1");
         set(&mut conditions, "Running", false, "R", "1");
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_failure_is_taken_back_by_a_success() {
+    fn a_success_sets_an_earlier_failure_to_false() {
         let mut conditions = Conditions(vec![]);
         set(&mut conditions, "Failed", true, "MPIJobEvicted", "1");
         conditions.finish("Succeeded", "MPIJobSucceeded", "done", "2");
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_host_and_malformed_ones_are_not_repeated() {
+    fn conditions_of_the_host_and_malformed_conditions_are_dropped() {
         let status = json!({ "conditions": [
             { "type": "Waiting", "status": "True", "reason": "PodAddresses" },
             { "status": "True" },

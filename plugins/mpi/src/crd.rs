@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub use crate::spec::MPIJob;
 
-/// The CRD to install.
+/// Returns the CRD to install.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     troupe_plugin::crd::without_required_spec(&MPIJob::crd())
@@ -82,7 +82,7 @@ pub(crate) fn ssh_auth_mount_path(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "default": crate::spec::ROOT_SSH })
 }
 
-/// Without an enum: the original accepts any text.
+/// The schema has no enum, since the original accepts any text.
 pub(crate) fn launcher_creation_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "default": "AtStartup" })
 }
@@ -91,7 +91,7 @@ pub(crate) fn mpi_implementation(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["OpenMPI", "Intel", "MPICH"], "default": "OpenMPI" })
 }
 
-/// Any keys, as in the original: others than Launcher and Worker have no effect.
+/// The schema allows any keys, as the original does. Keys other than Launcher and Worker have no effect.
 pub(crate) fn replica_specs(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<ReplicaSpec>() })
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_template_passes_whatever_kubernetes_it_is_from() {
+    fn a_pod_template_of_any_kubernetes_version_is_accepted() {
         let template = spec("/properties/mpiReplicaSpecs/additionalProperties/properties/template");
         assert_eq!(template.pointer("/properties/spec/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
     }

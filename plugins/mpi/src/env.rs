@@ -1,15 +1,15 @@
-//! The environment of the first container: which variables each MPI implementation reads, in which order.
+//! The environment of the first container: the variables of each MPI implementation, in order.
 
 use crate::MpiJob;
 use crate::validate::Implementation;
 use troupe_plugin::Container;
 
 const HOSTFILE: &str = "/etc/mpi/hostfile";
-/// The workers' sshd may answer later than mpirun calls.
+/// The SSH arguments: `mpirun` may connect before the workers' sshd accepts connections.
 const SSH_ARGS: &str = "-o ConnectionAttempts=10";
 
-/// Adds the launcher's variables after the user's. Those of the original win over a user's of the same name, as they
-/// always did; the ones that came later, and the blanks for NVIDIA, give way to the user's.
+/// Adds the launcher's variables after the user's. The original's variables override a user's variable of the same
+/// name; the `PRTE_MCA_*` variables and the blank NVIDIA variables do not.
 pub(crate) fn launcher(container: &mut Container<'_, '_>, job: &MpiJob, implementation: Implementation) {
     container.env("K_MPI_JOB_ROLE", "launcher");
     let slots = job.spec.slots().to_string();
@@ -26,9 +26,9 @@ pub(crate) fn launcher(container: &mut Container<'_, '_>, job: &MpiJob, implemen
         }
     }
     if !job.spec.launcher_is_a_host() {
-        // A launcher that computes nothing must not be given the node's GPUs by the container runtime.
-        yielding(container, "NVIDIA_VISIBLE_DEVICES", "");
-        yielding(container, "NVIDIA_DRIVER_CAPABILITIES", "");
+        // The container runtime must not give the node's GPUs to a launcher that computes nothing.
+        env_unless_set(container, "NVIDIA_VISIBLE_DEVICES", "");
+        env_unless_set(container, "NVIDIA_DRIVER_CAPABILITIES", "");
     }
 }
 
@@ -42,15 +42,16 @@ fn open_mpi(container: &mut Container<'_, '_>, slots: &str, launcher_is_a_host: 
     container.env("OMPI_MCA_orte_default_hostfile", HOSTFILE);
     container.env("OMPI_MCA_plm_rsh_args", SSH_ARGS);
     container.env("OMPI_MCA_orte_set_default_slots", slots);
-    // Open MPI 5 replaced ORTE by PRTE and reads none of the above: without these every rank runs in the launcher.
-    yielding(container, "PRTE_MCA_prte_default_hostfile", HOSTFILE);
-    yielding(container, "PRTE_MCA_prte_set_default_slots", slots);
-    yielding(container, "PRTE_MCA_plm_ssh_args", SSH_ARGS);
-    // PRTE knows its own host by its short name only: with long names it would reach the launcher's own entry by SSH.
-    yielding(container, "PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
+    // Open MPI 5 replaced ORTE by PRTE and reads only the variables below. Without them every rank runs in the
+    // launcher.
+    env_unless_set(container, "PRTE_MCA_prte_default_hostfile", HOSTFILE);
+    env_unless_set(container, "PRTE_MCA_prte_set_default_slots", slots);
+    env_unless_set(container, "PRTE_MCA_plm_ssh_args", SSH_ARGS);
+    // PRTE knows its own host only by its short name: with long names it would connect to the launcher's entry by SSH.
+    env_unless_set(container, "PRTE_MCA_prte_keep_fqdn_hostnames", if launcher_is_a_host { "false" } else { "true" });
 }
 
-fn yielding(container: &mut Container<'_, '_>, name: &str, value: &str) {
+fn env_unless_set(container: &mut Container<'_, '_>, name: &str, value: &str) {
     if !container.has_env(name) {
         container.env(name, value);
     }

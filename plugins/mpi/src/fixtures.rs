@@ -1,4 +1,4 @@
-//! Jobs and pods that the tests share, one word per deviation.
+//! Jobs and pods that the tests share.
 
 use crate::MpiJob;
 use crate::spec::Config;
@@ -7,7 +7,7 @@ use troupe_plugin::Job;
 use troupe_plugin::testkit;
 use troupe_plugin::types::{ChildView, PodRow};
 
-/// An example as the field knows it: two workers that approximate pi, run by a user of their own.
+/// Returns the spec of the well-known pi example: two workers that approximate pi as a non-root user.
 pub(crate) fn pi() -> Value {
     let limits = json!({ "limits": { "cpu": 1, "memory": "1Gi" } });
     let container = |name: &str, command: &str, args: &[&str]| json!({ "name": name, "image": "mpi-pi", "command": [command], "args": args, "resources": limits });
@@ -24,7 +24,7 @@ pub(crate) fn pi() -> Value {
     })
 }
 
-/// A job `foo` with one worker that says nothing else but these fields.
+/// Returns a job `foo` with one worker and these fields of the spec.
 pub(crate) fn foo(fields: &Value) -> MpiJob {
     let template = |name: &str| json!({ "spec": { "containers": [{ "name": name, "image": "i" }] } });
     let mut spec = json!({ "mpiReplicaSpecs": {
@@ -43,29 +43,29 @@ pub(crate) fn job(name: &str, spec: &Value) -> MpiJob {
     Job::parse(view).unwrap()
 }
 
-/// pi in a cluster with this domain.
+/// Returns a job `pi` in a cluster with this domain.
 pub(crate) fn with_domain(domain: &str, spec: &Value) -> MpiJob {
     let mut job = job("pi", spec);
     job.config = serde_json::from_value::<Config>(json!({ "cluster-domain": domain })).unwrap();
     job
 }
 
-/// A pending worker.
+/// Returns a pending worker pod.
 pub(crate) fn worker(job: &str, index: u32) -> PodRow {
     testkit::pod("worker", index, &format!("{job}-worker-{index}"))
 }
 
-/// The first so many workers, each in this way.
+/// Returns the first `count` workers, each changed by `is`.
 pub(crate) fn workers(job: &str, count: u32, is: impl Fn(PodRow) -> PodRow) -> Vec<PodRow> {
     (0..count).map(|index| is(worker(job, index))).collect()
 }
 
-/// A pending pod of pi's launcher, as its Job makes it.
+/// Returns a pending pod of pi's launcher, as its Job creates it.
 pub(crate) fn launcher_pod() -> PodRow {
     PodRow { index: None, ..testkit::pod("launcher", 0, "pi-launcher-x7k2p") }
 }
 
-/// pi's launcher Job with this status.
+/// Returns pi's launcher Job with this status.
 pub(crate) fn launcher_job(status: &Value) -> ChildView {
     testkit::child("launcher", "Job", "pi-launcher", &[("/status", status.clone())])
 }
@@ -74,7 +74,7 @@ pub(crate) fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// Names and values of the first container's environment, in order.
+/// Returns names and values of the first container's environment, in order.
 pub(crate) fn env(template: &Value) -> Vec<(String, String)> {
     let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     let env = template["spec"]["containers"][0]["env"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The PodGroup by which a gang scheduler starts launcher and workers together.
+//! The PodGroup by which a gang scheduler starts the launcher and the workers together.
 
 use crate::MpiJob;
 use crate::validate::{Replicas, Valid};
@@ -7,17 +7,18 @@ use troupe_plugin::quantity::{self, Missing, Resources};
 use troupe_plugin::types::{Body, ChildKind, Moment, Object, Upkeep};
 use troupe_plugin::{PodTemplate, job_name};
 
-/// The flag's value that means Volcano; any other is the name of a scheduler with the scheduler-plugins' PodGroup.
+/// The value of the setting that selects Volcano. Any other value is the name of a scheduler that uses the PodGroup of
+/// the scheduler-plugins.
 const VOLCANO: &str = "volcano";
 
-/// Which PodGroup, and how pods are marked.
+/// The kind of PodGroup, which also decides how pods refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Volcano,
     SchedulerPlugins,
 }
 
-/// The kinds of PodGroup, each needed only where its scheduler is.
+/// Returns the kinds of PodGroup. Each is optional, since a cluster has it only with its scheduler.
 pub(crate) fn children() -> impl Iterator<Item = ChildKind> {
     let fields = ["minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds"];
     [Kind::Volcano, Kind::SchedulerPlugins].into_iter().map(move |kind| ChildKind {
@@ -31,7 +32,7 @@ pub(crate) fn children() -> impl Iterator<Item = ChildKind> {
 }
 
 impl Kind {
-    /// The cluster operator's choice.
+    /// Returns the kind that the setting selects; None without gang scheduling.
     fn of(job: &MpiJob) -> Option<Self> {
         match job.config.gang_scheduling.as_str() {
             "" => None,
@@ -48,7 +49,7 @@ impl Kind {
     }
 }
 
-/// What the scheduler reads of a pod, if there is one.
+/// Adds the scheduler name and the reference to the PodGroup, if there is a gang scheduler.
 pub(crate) fn mark(job: &MpiJob, template: &mut PodTemplate<'_>) {
     match Kind::of(job) {
         None => return,
@@ -58,7 +59,7 @@ pub(crate) fn mark(job: &MpiJob, template: &mut PodTemplate<'_>) {
     template.set("schedulerName", job.config.gang_scheduling.as_str());
 }
 
-/// The job's PodGroup, if there is a gang scheduler.
+/// Returns the job's PodGroup, if there is a gang scheduler.
 pub(crate) fn pod_group(job: &MpiJob, valid: &Valid<'_>) -> Option<Object> {
     let kind = Kind::of(job)?;
     let spec = spec(job, valid, kind);
@@ -80,7 +81,7 @@ fn spec(job: &MpiJob, valid: &Valid<'_>, kind: Kind) -> Value {
     let policy = job.spec.run_policy.as_ref().and_then(|policy| policy.scheduling_policy.as_ref());
     let policy = |field: &str| policy.and_then(|policy| policy.get(field)).filter(|value| !value.is_null());
     let workers = valid.worker.as_ref().map_or(0, |worker| worker.replicas);
-    // Better: a launcher that waits for the workers is not waited for by them, which would be for ever.
+    // Better: a launcher that waits for the workers is not a member, since they would wait for each other for ever.
     let launchers = u32::from(!(job.spec.launcher_waits_for_workers() && workers > 0));
     let given = policy("minAvailable").and_then(Value::as_u64).and_then(|least| u32::try_from(least).ok());
     let members = given.unwrap_or(workers + launchers);
@@ -118,8 +119,8 @@ fn priority(replicas: &Replicas<'_>) -> Option<String> {
     text(template.pointer("/spec/priorityClassName"))
 }
 
-/// What so many members ask for. Fewer than all are the launcher and workers: without its launcher no job starts, so
-/// that, unlike in the original, priorities do not matter.
+/// Returns the sum of the requests of this number of members: first the launcher, then workers. Unlike in the original,
+/// priorities do not matter, since no job starts without its launcher.
 fn resources(valid: &Valid<'_>, launchers: u32, workers: u32, members: u32) -> Option<Value> {
     if members == 0 {
         return None;
@@ -191,7 +192,7 @@ mod tests {
 
     // M20 (c)
     #[test]
-    fn the_scheduling_policy_comes_first() {
+    fn the_scheduling_policy_takes_precedence() {
         let policy = json!({ "minAvailable": 2, "queue": "project-y", "priorityClass": "high",
             "minResources": { "cpu": 3 }, "scheduleTimeoutSeconds": 100 });
         let policy = json!({ "runPolicy": { "schedulingPolicy": policy } });
@@ -203,9 +204,9 @@ mod tests {
         assert_eq!(spec_of(&gang("s", &pods, (2, &pods), &policy)), expected);
     }
 
-    // M20 (f), and (g), Better: the launcher is always among those that start
+    // M20 (f), and (g), Better: the launcher is always a member
     #[test]
-    fn fewer_than_all_are_the_launcher_and_some_workers() {
+    fn a_gang_smaller_than_the_job_has_the_launcher_and_some_workers() {
         let policy = json!({ "runPolicy": { "schedulingPolicy": { "minAvailable": 2 } } });
         for (launcher, worker) in [("high", "low"), ("low", "high")] {
             let job = gang("volcano", &template("2", "4Gi", launcher), (100, &template("20", "64Gi", worker)), &policy);
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(spec_of(&job), expected);
     }
 
-    // M12: a job of a launcher alone
+    // M12: a job with only a launcher
     #[test]
     fn a_job_without_workers_is_a_gang_of_one() {
         let mut job = gang("volcano", &template("1", "1Gi", ""), (1, &template("1", "1Gi", "")), &json!({}));

@@ -1,4 +1,4 @@
-//! The MPI hostfile and the host discovery script: who takes part, under which name.
+//! The MPI hostfile and the host discovery script: the hosts of a job and their names.
 
 use crate::MpiJob;
 use crate::validate::{Implementation, validate};
@@ -11,15 +11,15 @@ use troupe_plugin::{ObservationExt, json_text};
 pub(crate) const KEY: &str = "config";
 pub(crate) const HOSTFILE: &str = "hostfile";
 pub(crate) const DISCOVER_HOSTS: &str = "discover_hosts.sh";
-/// What a ConfigMap holds, less what surrounds the host names.
+/// The maximum size of the two files, in bytes: the size limit of a ConfigMap less the rest of the object.
 const MAX_BYTES: usize = 1_000_000;
 
-/// The ConfigMap's name.
+/// Returns the ConfigMap's name.
 pub(crate) fn name(job: &MpiJob) -> String {
     format!("{}-config", job.name())
 }
 
-/// The ConfigMap with the hosts as they are wanted, and those that are there.
+/// Returns the body of the ConfigMap: the hostfile with the wanted hosts, and the script with the running hosts.
 pub(crate) fn config_map(job: &MpiJob, seen: &Observation) -> Result<String, Refusal> {
     let valid = validate(job)?;
     let data = json!({
@@ -29,17 +29,18 @@ pub(crate) fn config_map(job: &MpiJob, seen: &Observation) -> Result<String, Ref
     Ok(json_text(&json!({ "metadata": { "labels": { "app": job.name() } }, "data": data })))
 }
 
-/// How large the two files become once all workers run, and whether that is too large to be kept in one object.
+/// Returns the size of the two files once all workers run, in bytes, if it exceeds [`MAX_BYTES`]; otherwise None.
 pub(crate) fn too_large(job: &MpiJob) -> Option<usize> {
     let last = job.spec.workers().max(1) - 1;
     let longest_host = host(job, &format!("worker-{last}")).len();
-    // Both files name every host, each with a few characters around it, of which JSON doubles the line end.
+    // Both files name every host with a few characters around the name. JSON doubles the line end.
     let line = 2 * longest_host + "echo ".len() + " slots=".len() + job.spec.slots().to_string().len() + 4;
     let bytes = line.saturating_mul(usize::try_from(job.spec.workers()).unwrap_or(usize::MAX));
     (bytes > MAX_BYTES).then_some(bytes)
 }
 
-/// One line per host, the launcher first if it is one, whatever state the pods are in.
+/// Returns the hostfile: one line per wanted host, the launcher first if it is a host. The state of the pods does not
+/// matter.
 fn hostfile(job: &MpiJob, implementation: Implementation) -> String {
     let slots = job.spec.slots();
     let launcher = job.spec.launcher_is_a_host().then(|| "launcher".to_owned());
@@ -52,7 +53,8 @@ fn hostfile(job: &MpiJob, implementation: Implementation) -> String {
     hosts.map(line).collect()
 }
 
-/// A script that prints the hosts that can be used now, for Elastic Horovod: the workers that run, by name as text.
+/// Returns a script, for Elastic Horovod, that prints the available hosts: the launcher if it is a host, then the
+/// running workers in alphabetical order.
 fn discover_hosts(job: &MpiJob, seen: &Observation) -> String {
     let mut script = "#!/bin/sh\n".to_owned();
     if job.spec.launcher_is_a_host() {
@@ -66,7 +68,7 @@ fn discover_hosts(job: &MpiJob, seen: &Observation) -> String {
     script
 }
 
-/// The name under which a pod of the job is found: through the job's headless Service.
+/// Returns the host name of a pod of the job, which the job's headless Service resolves.
 fn host(job: &MpiJob, pod: &str) -> String {
     format!("{}-{pod}{}", job.name(), host_suffix(job))
 }
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(files(&foo_in_bar(&json!({})), vec![]).0, "foo-worker-0.foo.bar.svc slots=1\n");
     }
 
-    // M03; a pod that is going and still runs is listed, one that only exists is not
+    // M03; a terminating pod that still runs is listed, a pending pod is not
     #[test]
     fn only_running_workers_are_discovered() {
         let pi = job("pi", &pi());
@@ -124,7 +126,7 @@ mod tests {
 
     // M12
     #[test]
-    fn a_launcher_that_works_too_is_the_first_host_always() {
+    fn a_launcher_that_is_a_host_is_always_the_first_host() {
         let mut job = foo_in_bar(&json!({ "runLauncherAsWorker": true }));
         let entry = job.spec.mpi_replica_specs.as_mut().unwrap();
         entry.get_mut("Worker").unwrap().as_mut().unwrap().replicas = Some(2);
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn without_workers_and_with_a_launcher_that_only_launches_nobody_is_a_host() {
+    fn a_job_without_workers_has_no_hosts_unless_the_launcher_is_a_host() {
         let mut job = foo(&json!({}));
         job.spec.mpi_replica_specs.as_mut().unwrap().remove("Worker");
         assert_eq!(files(&job, vec![]), (String::new(), "#!/bin/sh\n".to_owned()));
@@ -165,10 +167,10 @@ mod tests {
         assert_eq!(discover, "#!/bin/sh\necho pi-worker-0.pi.default.svc.cluster.local\n");
     }
 
-    // M15: eleven workers in the order of their names as text; scaled to 2, the hostfile shrinks at once, the others
+    // M15: eleven workers are in alphabetical order; scaled to 2, the hostfile shrinks at once, and the other workers
     // are discovered until they are gone
     #[test]
-    fn an_elastic_job_discovers_what_runs_and_lists_what_is_wanted() {
+    fn an_elastic_job_discovers_running_hosts_and_lists_wanted_hosts() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(11);
         let eleven = workers("pi", 11, PodIs::running);
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_fit_does_fit() {
+    fn files_within_the_size_limit_fit_into_a_config_map() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
         let large = job("pi", &spec);

@@ -1,4 +1,4 @@
-//! The status of an MPIJob, and when it counts as finished.
+//! The status of an MPIJob, and when the job is finished.
 
 use crate::MpiJob;
 use crate::conditions::{Conditions, Step};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use troupe_plugin::types::{Event, Observation, Outcome, Outlook, PodPhase, PodRow, Verdict};
 use troupe_plugin::{ObservationExt, json_text, rfc3339};
 
-/// The whole status for this instant, from the status before and what was seen.
+/// Returns the job's whole status, from the previous status and the observation.
 pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verdict {
     let previous: Value = seen.previous();
     let mut status = Status::of(job, &previous, rfc3339(seen.now));
@@ -16,20 +16,20 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     }
     let launcher = Launcher::of(job, seen);
     let workers = Workers::of(job, seen, outlook, &launcher);
-    status.created();
-    status.started(outlook);
-    status.suspended_or_resumed(outlook);
-    status.ended(&launcher);
-    status.evicted(&workers, outlook);
-    status.lost(&workers, &published_counts(&previous));
-    status.ran(&workers, seen, outlook);
+    status.set_created();
+    status.set_start_time(outlook);
+    status.set_suspended(outlook);
+    status.apply_launcher(&launcher);
+    status.fail_if_evicted(&workers, outlook);
+    status.report_failed_worker(&workers, &published_counts(&previous));
+    status.set_running(&workers, seen, outlook);
     status.verdict(&counts(&launcher, &workers, seen, &previous))
 }
 
-/// The status as it grows, with the events its changes are worth.
+/// The status while it is computed, with the events of its changes.
 struct Status {
     /// `MPIJob <namespace>/<name>`.
-    who: String,
+    job_name: String,
     now: String,
     conditions: Conditions,
     start_time: Option<String>,
@@ -41,7 +41,7 @@ impl Status {
     fn of(job: &MpiJob, previous: &Value, now: String) -> Self {
         let time = |field: &str| previous.get(field).and_then(Value::as_str).map(str::to_owned);
         Self {
-            who: format!("MPIJob {}/{}", job.namespace(), job.name()),
+            job_name: format!("MPIJob {}/{}", job.namespace(), job.name()),
             now,
             conditions: Conditions::of(previous),
             start_time: time("startTime"),
@@ -50,74 +50,74 @@ impl Status {
         }
     }
 
-    /// The job was finished before: nothing about it changes any more.
+    /// Returns whether the job is finished and has a completion time. The status then no longer changes.
     fn is_over(&self) -> bool {
         self.conditions.finished() && self.completion_time.is_some()
     }
 
-    fn created(&mut self) {
+    fn set_created(&mut self) {
         if self.conditions.is_empty() {
-            let message = format!("{} is created.", self.who);
+            let message = format!("{} is created.", self.job_name);
             let step = self.conditions.set("Created", true, "MPIJobCreated", &message, &self.now);
-            self.tell(step, "MPIJobCreated", message);
+            self.emit(step, "MPIJobCreated", message);
         }
     }
 
-    fn started(&mut self, outlook: &Outlook) {
+    fn set_start_time(&mut self, outlook: &Outlook) {
         if self.start_time.is_none() && !outlook.suspended {
             self.start_time = Some(self.now.clone());
         }
     }
 
-    fn suspended_or_resumed(&mut self, outlook: &Outlook) {
+    fn set_suspended(&mut self, outlook: &Outlook) {
         if outlook.suspended {
             let step = self.conditions.set("Suspended", true, "MPIJobSuspended", "MPIJob suspended", &self.now);
-            self.tell(step, "MPIJobSuspended", "MPIJob suspended");
+            self.emit(step, "MPIJobSuspended", "MPIJob suspended");
         } else if self.conditions.get("Suspended").is_some() {
             let step = self.conditions.set("Suspended", false, "MPIJobResumed", "MPIJob resumed", &self.now);
             if step == Step::New {
                 self.start_time = Some(self.now.clone());
             }
-            self.tell(step, "MPIJobResumed", "MPIJob resumed");
+            self.emit(step, "MPIJobResumed", "MPIJob resumed");
         }
     }
 
-    fn ended(&mut self, launcher: &Launcher) {
+    fn apply_launcher(&mut self, launcher: &Launcher) {
         match launcher {
             Launcher::Absent | Launcher::Going { .. } => {}
             Launcher::Complete { at, .. } => {
                 let at = at.clone().unwrap_or_else(|| self.now.clone());
                 self.completion_time.get_or_insert(at);
-                let message = format!("{} successfully completed.", self.who);
+                let message = format!("{} successfully completed.", self.job_name);
                 let step = self.conditions.finish("Succeeded", "MPIJobSucceeded", &message, &self.now);
-                self.tell(step, "MPIJobSucceeded", message);
+                self.emit(step, "MPIJobSucceeded", message);
             }
-            Launcher::Failed { reason, message, .. } => self.failed(reason, message),
+            Launcher::Failed { reason, message, .. } => self.fail(reason, message),
         }
     }
 
-    /// A worker that was evicted does not come back and the others wait for it: the job is over.
-    fn evicted(&mut self, workers: &Workers, outlook: &Outlook) {
+    /// Fails the job if a worker was evicted: the worker is not recreated and the others wait for it.
+    fn fail_if_evicted(&mut self, workers: &Workers, outlook: &Outlook) {
         if workers.evicted > 0 && !outlook.suspended {
             let message = format!("{}/{} workers are evicted", workers.evicted, workers.wanted);
-            self.failed("MPIJobEvicted", &message);
+            self.fail("MPIJobEvicted", &message);
         }
-        // One that an original operator left failed but without an end ends now.
+        // A job that the original operator left finished without a completion time gets one now.
         if self.conditions.finished() {
             self.completion_time.get_or_insert_with(|| self.now.clone());
         }
     }
 
-    /// Better: the original only counts a worker that failed, and it does not come back.
-    fn lost(&mut self, workers: &Workers, counted: &Value) {
-        let told = counted.pointer("/Worker/failed").and_then(Value::as_u64).unwrap_or(0);
-        if let Some(name) = workers.lost.as_ref().filter(|_| u64::from(workers.failed) > told) {
+    /// Emits an event for a newly failed worker, which is not recreated. Better: the original only counts it.
+    fn report_failed_worker(&mut self, workers: &Workers, counted: &Value) {
+        let reported = counted.pointer("/Worker/failed").and_then(Value::as_u64).unwrap_or(0);
+        if let Some(name) = workers.last_failed.as_ref().filter(|_| u64::from(workers.failed) > reported) {
             let message = format!("worker {name} has failed and is not made again; delete its pod to have another");
             self.events.push(Event { warning: true, reason: "MPIJobWorkerFailed".to_owned(), message });
         }
     }
 
-    fn failed(&mut self, reason: &str, message: &str) {
+    fn fail(&mut self, reason: &str, message: &str) {
         self.completion_time.get_or_insert_with(|| self.now.clone());
         let step = self.conditions.finish("Failed", reason, message, &self.now);
         if step == Step::New {
@@ -125,29 +125,30 @@ impl Status {
         }
     }
 
-    /// Sets Running. Once it is True it stays so while pods come and go, until the job is suspended or finished.
-    fn ran(&mut self, workers: &Workers, seen: &Observation, outlook: &Outlook) {
+    /// Sets Running. Once True, it stays True while pods are deleted and created, until the job is suspended or
+    /// finished.
+    fn set_running(&mut self, workers: &Workers, seen: &Observation, outlook: &Outlook) {
         if outlook.suspended {
-            let message = format!("{} is suspended.", self.who);
+            let message = format!("{} is suspended.", self.job_name);
             self.conditions.set("Running", false, "MPIJobSuspended", &message, &self.now);
         } else if self.conditions.finished() {
-            self.never_ran();
+            self.set_never_ran();
         } else if workers.all_run() && seen.live(launcher::ROLE).any(|pod| pod.phase == PodPhase::Running) {
-            let message = format!("{} is running", self.who);
+            let message = format!("{} is running", self.job_name);
             let step = self.conditions.set("Running", true, "MPIJobRunning", &format!("{message}."), &self.now);
-            self.tell(step, "MPIJobRunning", message);
+            self.emit(step, "MPIJobRunning", message);
         }
     }
 
-    fn never_ran(&mut self) {
+    fn set_never_ran(&mut self) {
         if self.conditions.get("Running").is_none() {
             let at = self.completion_time.as_deref().unwrap_or(&self.now);
-            let message = format!("{} is finished but Running condition was never set.", self.who);
+            let message = format!("{} is finished but Running condition was never set.", self.job_name);
             self.conditions.set("Running", false, "MPIJobRunning", &message, at);
         }
     }
 
-    fn tell(&mut self, step: Step, reason: &str, message: impl Into<String>) {
+    fn emit(&mut self, step: Step, reason: &str, message: impl Into<String>) {
         if step == Step::New {
             self.events.push(Event { warning: false, reason: reason.to_owned(), message: message.into() });
         }
@@ -169,24 +170,24 @@ impl Status {
     }
 }
 
-/// The workers by phase. Pending ones count nowhere.
+/// The workers by phase. Pending workers are not counted.
 #[derive(Default)]
 struct Workers {
     wanted: u32,
     active: u32,
     succeeded: u32,
     failed: u32,
-    /// Those of the active that are not on their way out.
+    /// The active workers that are not terminating.
     running: u32,
-    /// Those of the failed that their node put out, less those on their way out.
+    /// The failed workers that were evicted and are not terminating.
     evicted: u32,
-    /// The last of the failed that was not put out and is not on its way out.
-    lost: Option<String>,
+    /// The name of the last failed worker that was not evicted and is not terminating.
+    last_failed: Option<String>,
 }
 
 impl Workers {
-    /// Of a job that runs, those that are wanted; of a suspended one, all that are still there, so that nobody takes
-    /// their place too early; of one that is over, none.
+    /// Counts the wanted workers of a running job, or all existing workers of a suspended job, so that Kueue does not
+    /// release their quota too early. Counts no worker of a job whose launcher has ended.
     fn of(job: &MpiJob, seen: &Observation, outlook: &Outlook, launcher: &Launcher) -> Self {
         let wanted = job.spec.workers();
         let mut workers = Self { wanted, ..Self::default() };
@@ -201,12 +202,12 @@ impl Workers {
                 PodPhase::Failed => workers.failed += 1,
                 PodPhase::Pending | PodPhase::Unknown => {}
             }
-            // A pod on its way out belongs to the run before a suspension: what became of it says nothing of this one.
+            // A terminating pod belongs to the run before a suspension: its state does not affect this run.
             workers.running += u32::from(pod.phase == PodPhase::Running && !pod.terminating);
             let evicted = pod.phase == PodPhase::Failed && pod.reason == "Evicted";
             workers.evicted += u32::from(evicted && !pod.terminating);
             if pod.phase == PodPhase::Failed && !evicted && !pod.terminating && !outlook.suspended {
-                workers.lost = Some(pod.name.clone());
+                workers.last_failed = Some(pod.name.clone());
             }
         }
         workers
@@ -231,7 +232,7 @@ fn counts(launcher: &Launcher, workers: &Workers, seen: &Observation, previous: 
     }
 }
 
-/// What was said of a launcher whose Job is gone, except that it runs.
+/// Returns the published counts of a launcher whose Job is gone, without the active count.
 fn last_launcher(previous: &Value) -> Option<Value> {
     let mut last = previous.pointer("/replicaStatuses/Launcher")?.clone();
     if let Some(counts) = last.as_object_mut() {
@@ -244,7 +245,7 @@ fn published_counts(previous: &Value) -> Value {
     previous.get("replicaStatuses").filter(|counts| counts.is_object()).cloned().unwrap_or_else(|| json!({}))
 }
 
-/// An entry of `replicaStatuses`; a count of zero is left out.
+/// Returns an entry of `replicaStatuses`. Omits counts of zero.
 fn entry(active: u64, succeeded: u64, failed: u64) -> Value {
     let mut entry = Map::new();
     for (name, count) in [("active", active), ("succeeded", succeeded), ("failed", failed)] {
@@ -262,7 +263,7 @@ mod tests {
     use troupe_plugin::testkit::{PodIs, calm, seen};
     use troupe_plugin::types::RoleFacts;
 
-    /// A job over time: each judgement is a second later than the last and sees the status it left.
+    /// A job over time: each call of `judge` is a second after the last and gets the status that the last returned.
     struct Story {
         job: MpiJob,
         seen: Observation,
@@ -274,7 +275,7 @@ mod tests {
             Self { job: job("pi", spec), seen: seen(vec![]), outlook: calm() }
         }
 
-        /// pi with everything made and judged, and nothing running.
+        /// Returns pi with all objects created and judged once, and no pod running.
         fn begun() -> Self {
             let mut story = Self::of(&pi());
             story.launcher(&json!({}));
@@ -282,7 +283,7 @@ mod tests {
             story
         }
 
-        /// M03: pi with both workers and the launcher running.
+        /// M03: returns pi with both workers and the launcher running.
         fn running() -> Self {
             let mut story = Self::begun();
             story.pods(2, true);
@@ -348,7 +349,7 @@ mod tests {
 
     // M01
     #[test]
-    fn a_job_that_has_just_been_made_is_created_and_nothing_more() {
+    fn a_new_job_has_only_the_condition_created() {
         let mut story = Story::of(&pi());
         let first = story.judge();
         assert_eq!(first.order(), ["Created=True"]);
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_to_leave_is_not_waited_for_and_not_counted() {
+    fn a_surplus_worker_is_neither_awaited_nor_counted() {
         let mut story = Story::begun();
         story.pods(3, true);
         story.seen.pods[2] = story.seen.pods[2].clone().failed(1);
@@ -422,7 +423,7 @@ mod tests {
 
     // M04
     #[test]
-    fn a_complete_launcher_job_is_the_success_of_the_job() {
+    fn a_job_succeeds_when_its_launcher_job_is_complete() {
         let mut story = Story::running();
         let running = story.judge();
         story.launcher(&json!({ "conditions": [{ "type": "SuccessCriteriaMet", "status": "True" }] }));
@@ -450,7 +451,7 @@ mod tests {
 
     // M05
     #[test]
-    fn a_success_that_was_never_seen_running_says_so() {
+    fn a_success_that_was_never_seen_running_sets_running_to_false() {
         let mut story = Story::begun();
         story.pods(2, true);
         story.launcher(&complete(T));
@@ -466,7 +467,7 @@ mod tests {
 
     // M06
     #[test]
-    fn a_launcher_that_is_tried_again_has_not_failed() {
+    fn a_launcher_that_is_retried_has_not_failed() {
         let mut story = Story::running();
         story.pods(2, false);
         story.seen.pods.push(launcher_pod().failed(1));
@@ -479,7 +480,7 @@ mod tests {
 
     // M06
     #[test]
-    fn a_launcher_that_is_given_up_is_the_failure_of_the_job() {
+    fn a_job_fails_when_its_launcher_job_fails() {
         let mut story = Story::running();
         story.pods(2, false);
         for (age, name, message) in [(2, "FailedReason2", "second message"), (1, "FailedReason1", "first message")] {
@@ -527,7 +528,7 @@ mod tests {
 
     // M09, as far as the status goes
     #[test]
-    fn a_resumed_job_starts_anew_and_runs_when_its_pods_do() {
+    fn a_resumed_job_gets_a_new_start_time_and_runs_when_its_pods_run() {
         let mut story = Story::of(&pi());
         story.outlook.suspended = true;
         story.launcher(&json!({}));
@@ -544,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_on_their_way_out_neither_run_nor_end_a_job_that_was_resumed() {
+    fn terminating_pods_neither_run_nor_end_a_resumed_job() {
         let mut story = Story::running();
         story.outlook.suspended = true;
         story.judge();
@@ -558,7 +559,7 @@ mod tests {
         assert_eq!(seen.counts()["Worker"], json!({ "active": 1, "failed": 1 }));
     }
 
-    // M10 and its Better: who is still there is still counted
+    // M10 and its Better: pods that still exist are still counted
     #[test]
     fn a_running_job_that_is_suspended_counts_its_pods_until_they_are_gone() {
         let mut story = Story::running();
@@ -578,7 +579,7 @@ mod tests {
 
     // M11
     #[test]
-    fn while_the_launcher_waits_for_the_workers_it_has_no_entry() {
+    fn a_launcher_that_waits_for_the_workers_has_no_entry() {
         let mut spec = pi();
         spec["launcherCreationPolicy"] = json!("WaitForWorkersReady");
         let mut story = Story::of(&spec);
@@ -589,7 +590,7 @@ mod tests {
 
     // M12: no Worker entry at all
     #[test]
-    fn a_job_of_a_launcher_alone_runs_with_it() {
+    fn a_job_with_only_a_launcher_runs_when_the_launcher_runs() {
         let mut spec = pi();
         spec["runLauncherAsWorker"] = json!(true);
         spec["mpiReplicaSpecs"]["Worker"] = json!(null);
@@ -602,8 +603,8 @@ mod tests {
         assert_eq!(seen.counts(), &json!({ "Launcher": { "active": 1 }, "Worker": {} }));
     }
 
-    /// M16: eight workers and the launcher run, then worker 3 fails for this reason.
-    fn eight_but_one_fails(reason: &str) -> (Story, Seen) {
+    /// M16: returns a job whose eight workers and launcher ran, and whose worker 3 then failed for this reason.
+    fn one_of_eight_workers_fails(reason: &str) -> (Story, Seen) {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(8);
         let mut story = Story::of(&spec);
@@ -619,7 +620,7 @@ mod tests {
     // M16 and its Better
     #[test]
     fn an_evicted_worker_ends_the_job() {
-        let (mut story, seen) = eight_but_one_fails("Evicted");
+        let (mut story, seen) = one_of_eight_workers_fails("Evicted");
         assert_eq!(seen.order(), ["Created=True", "Running=False", "Failed=True"]);
         assert_eq!(seen.condition("Failed")["reason"], "MPIJobEvicted");
         assert_eq!(seen.condition("Failed")["message"], "1/8 workers are evicted");
@@ -628,16 +629,16 @@ mod tests {
         assert_eq!((seen.events(), seen.verdict.events[0].warning), (vec!["MPIJobEvicted"], true));
         assert_eq!(seen.status["completionTime"], story.now());
         assert_eq!(seen.verdict.outcome, Outcome::Failed);
-        // Nothing that the launcher does now changes it.
+        // The launcher no longer changes the status.
         story.launcher(&complete(T));
         let later = story.judge();
         assert_eq!((later.status, later.verdict.outcome), (seen.status, Outcome::Failed));
     }
 
-    // M16 and its Better: it is told, once
+    // M16 and its Better: the failure is reported once
     #[test]
-    fn a_worker_that_failed_for_another_reason_is_counted_and_told() {
-        let (mut story, seen) = eight_but_one_fails("");
+    fn a_worker_that_failed_for_another_reason_is_counted_and_reported() {
+        let (mut story, seen) = one_of_eight_workers_fails("");
         assert_eq!(seen.order(), ["Created=True", "Running=True"]);
         assert_eq!(seen.counts()["Worker"], json!({ "active": 7, "failed": 1 }));
         assert_eq!((seen.events(), seen.verdict.outcome), (vec!["MPIJobWorkerFailed"], Outcome::Open));
@@ -645,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_the_original_left_evicted_without_an_end_ends_now_or_as_its_launcher_did() {
+    fn a_job_that_the_original_left_evicted_ends_now_or_as_its_launcher_ended() {
         let evicted = json!({ "startTime": T, "conditions": [
             { "type": "Created", "status": "True", "reason": "MPIJobCreated" },
             { "type": "Failed", "status": "True", "reason": "MPIJobEvicted", "message": "1/2 workers are evicted" },
@@ -663,9 +664,9 @@ mod tests {
         assert_eq!(seen.verdict.outcome, Outcome::Succeeded);
     }
 
-    // Section 5.2, item 1, and its Better: a job whose end nobody saw is not run again
+    // Section 5.2, item 1, and its Better: a launcher whose end was not observed is not run again
     #[test]
-    fn a_launcher_that_was_lost_is_the_failure_of_the_job() {
+    fn a_job_fails_when_its_launcher_was_lost() {
         let mut story = Story::running();
         (story.seen.children, story.seen.pods) = (vec![], workers("pi", 2, PodIs::running_unready));
         story.seen.roles = vec![RoleFacts { role: "launcher".into(), succeeded: vec![], lost: true }];
@@ -678,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_job_that_is_gone_before_the_end_leaves_its_failures_but_no_activity() {
+    fn a_launcher_job_deleted_before_its_end_leaves_its_failed_count_only() {
         let mut story = Story::running();
         story.launcher(&json!({ "failed": 1 }));
         story.judge();
@@ -688,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_alone_are_no_headline_and_a_condition_of_the_host_is_not_repeated() {
+    fn counts_do_not_change_the_headline_and_conditions_of_the_host_are_dropped() {
         let mut story = Story::begun();
         let before = story.judge().verdict.headline;
         story.pods(1, false);
@@ -706,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_makes_no_sense_is_begun_anew() {
+    fn a_malformed_status_is_replaced() {
         for previous in ["", "null", "7", "{\"conditions\":{},\"replicaStatuses\":3,\"startTime\":null}"] {
             let mut story = Story::of(&json!({}));
             story.seen.previous_status = previous.into();

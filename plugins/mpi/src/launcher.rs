@@ -1,4 +1,4 @@
-//! The launcher's Job: what it is made with, and what its status says about the job.
+//! The launcher's Job: its body, and what its status means for the MPIJob.
 
 use crate::MpiJob;
 use crate::spec::RunPolicy;
@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 use troupe_plugin::types::{Observation, PodPhase, PodRow};
 use troupe_plugin::{ChildExt, ObservationExt, json_text};
 
-/// Better: the original runs the whole job again.
+/// The message of the failure `LauncherLost`. Better: the original runs the whole job again.
 const LOST: &str = "the launcher's Job went by its ttlSecondsAfterFinished before anybody saw how it ended; \
     it is not run again, since it may have done its work";
 /// The launcher's role.
 pub(crate) const ROLE: &str = "launcher";
-/// The longest message that an event takes.
+/// The maximum length of an event's message, in bytes.
 const MAX_MESSAGE: usize = 1024;
 
-/// The Job around the launcher's template; what the user leaves out is left to Kubernetes.
+/// Returns the body of the launcher's Job, without the pod template. Fields that the user omits get Kubernetes'
+/// defaults.
 pub(crate) fn job_body(job: &MpiJob) -> String {
     let no_policy = RunPolicy::default();
     let policy = job.spec.run_policy.as_ref().unwrap_or(&no_policy);
@@ -23,7 +24,7 @@ pub(crate) fn job_body(job: &MpiJob) -> String {
         ("activeDeadlineSeconds", policy.active_deadline_seconds),
         ("backoffLimit", policy.backoff_limit.map(i64::from)),
     ];
-    // A terminating launcher must be gone before the next one starts: two would use the same workers.
+    // A terminating launcher must be gone before the next launcher starts: two launchers would use the same workers.
     let mut spec = json!({ "podReplacementPolicy": "Failed" });
     for (field, limit) in limits {
         if let Some(limit) = limit {
@@ -33,11 +34,11 @@ pub(crate) fn job_body(job: &MpiJob) -> String {
     json_text(&json!({ "metadata": { "labels": { "app": job.name() } }, "spec": spec }))
 }
 
-/// What is seen of the launcher's Job.
+/// The observed state of the launcher's Job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Launcher {
     Absent,
-    /// Its pods that have failed so far were or will be replaced.
+    /// The Job has not ended. It replaces its failed pods.
     Going {
         failed: u64,
     },
@@ -76,27 +77,28 @@ impl Launcher {
         }
     }
 
-    /// The Job has ended, one way or the other.
+    /// Returns whether the Job is complete or has failed.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Complete { .. } | Self::Failed { .. })
     }
 }
 
-/// The launcher's pods in phase Running, those that are being deleted too.
+/// Returns the number of the launcher's pods in phase Running, including pods that are being deleted.
 pub(crate) fn running_pods(seen: &Observation) -> u64 {
     seen.pods_of(ROLE).filter(|pod| pod.phase == PodPhase::Running).map(|_| 1).sum()
 }
 
-/// Why the Job failed. Kubernetes does not say why the last pod did, so that is added where the pods were the cause.
+/// Returns the reason and the message of the Job's failure. If the Job reached its back-off limit, adds reason and
+/// message of the last failed pod, which Kubernetes does not report.
 fn failure(job: &MpiJob, condition: &Value, seen: &Observation) -> (String, String) {
     let or = |text: String, default: String| if text.is_empty() { default } else { text };
     let reason = or(text(condition, "reason"), "MPIJobFailed".to_owned());
     let message = or(text(condition, "message"), format!("MPIJob {}/{} has failed", job.namespace(), job.name()));
     match last_failed(seen) {
         Some(pod) if reason == "BackoffLimitExceeded" => {
-            (format!("{reason}/{}", pod.reason), cut(format!("{message}: {}", pod.message)))
+            (format!("{reason}/{}", pod.reason), truncate(format!("{message}: {}", pod.message)))
         }
-        _ => (reason, cut(message)),
+        _ => (reason, truncate(message)),
     }
 }
 
@@ -104,8 +106,8 @@ fn last_failed(seen: &Observation) -> Option<&PodRow> {
     seen.pods_of(ROLE).filter(|pod| pod.phase == PodPhase::Failed).max_by_key(|pod| pod.created)
 }
 
-/// A message that an event can carry whole.
-fn cut(mut message: String) -> String {
+/// Truncates a message to [`MAX_MESSAGE`] bytes.
+fn truncate(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE - "...".len()));
         message += "...";
@@ -113,7 +115,7 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// The condition of this type, if it is True.
+/// Returns the condition of this type if it is True.
 fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     let is = |condition: &&Value, field: &str, value: &str| condition.get(field).and_then(Value::as_str) == Some(value);
     let conditions = status.get("conditions").and_then(Value::as_array)?;
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// A failed launcher pod made `age` seconds later than the first.
+    /// Returns a failed launcher pod that was created `age` seconds after the first.
     fn pod(age: u64, reason: &str, message: &str) -> PodRow {
         let mut pod = launcher_pod().failed(1);
         pod.created += age * 1000;
@@ -164,7 +166,7 @@ mod tests {
 
     // M06
     #[test]
-    fn the_newest_failed_pod_says_why_the_limit_was_reached() {
+    fn the_newest_failed_pod_gives_the_reason_of_the_backoff_limit() {
         let pods = vec![pod(9, "FailedReason2", "second message"), pod(1, "FailedReason1", "first message")];
         let (reason, message) = failed("BackoffLimitExceeded", "Job has reached the specified backoff limit", pods);
         assert_eq!(reason, "BackoffLimitExceeded/FailedReason2");
@@ -173,7 +175,7 @@ mod tests {
 
     // M06
     #[test]
-    fn a_failed_pod_without_a_reason_leaves_the_marks_that_clients_know() {
+    fn a_failed_pod_without_a_reason_keeps_the_separators() {
         let (reason, message) =
             failed("BackoffLimitExceeded", "Job has reached the specified backoff limit", vec![pod(0, "", "")]);
         assert_eq!(reason, "BackoffLimitExceeded/");
@@ -182,7 +184,7 @@ mod tests {
 
     // M06
     #[test]
-    fn other_failures_pass_as_they_are_and_an_empty_one_gets_our_words() {
+    fn other_failures_are_kept_and_an_empty_failure_gets_a_default() {
         let pods = || vec![pod(0, "R", "m")];
         assert_eq!(failed("", "", pods()), ("MPIJobFailed".into(), "MPIJob default/pi has failed".into()));
         assert_eq!(failed("DeadlineExceeded", "late", pods()), ("DeadlineExceeded".into(), "late".into()));
@@ -190,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_between_characters() {
+    fn a_long_message_is_truncated_between_characters() {
         let (_, message) = failed("BackoffLimitExceeded", "x", vec![pod(0, "", &"é".repeat(600))]);
         assert!(message.ends_with("é...") && message.len() <= 1024, "{}", message.len());
     }
 
-    // M04: what is on its way to completion is not complete
+    // M04: SuccessCriteriaMet and FailureTarget do not end the job
     #[test]
     fn only_complete_and_failed_end_the_job() {
         let mut seen = seen(vec![]);

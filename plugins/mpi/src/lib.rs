@@ -1,15 +1,14 @@
-//! MPIJob `kubeflow.org/v2beta1`: what the framework is called, and which file answers which question.
-//!
-//! An MPIJob is one launcher, a Job whose pod runs `mpirun`, and workers that it reaches by SSH through a headless Service,
-//! a hostfile and a key pair that is made for the job.
+//! MPIJob `kubeflow.org/v2beta1`: one launcher and its workers. The launcher is a Job whose pod runs `mpirun`. It
+//! reaches the workers by SSH through a headless Service, a hostfile and a key pair that is created for the job.
 //!
 //! # What is supported
 //!
-//! Manifests of Kubeflow's mpi-operator v0.8 as they are: OpenMPI, Intel MPI and MPICH, the launcher as a worker,
-//! `launcherCreationPolicy`, the whole `runPolicy` (clean-pod policy, time to live, deadline, back-off, suspend, managedBy,
-//! schedulingPolicy), elastic jobs with `discover_hosts.sh`, Kueue, Volcano and the scheduler-plugins. Names, labels,
-//! environment, hostfiles, conditions, events and defaults are the original's, and what it refuses is refused.
-//! Jobs that the original runs are taken over where they stand: workers, launcher, Service and Secret are not rewritten.
+//! The plugin accepts manifests of Kubeflow's mpi-operator v0.8 without changes: OpenMPI, Intel MPI and MPICH, the
+//! launcher as a worker, `launcherCreationPolicy`, the whole `runPolicy` (clean-pod policy, time to live, deadline,
+//! back-off, suspend, managedBy, schedulingPolicy), elastic jobs with `discover_hosts.sh`, Kueue, Volcano and the
+//! scheduler-plugins. Names, labels, environment, hostfiles, conditions, events and defaults are the original's, and
+//! the plugin refuses what the original refuses. Troupe takes over running jobs of the original and does not rewrite
+//! their workers, launcher, Service and Secret.
 //!
 //! Not supported: MPIJobs of `kubeflow.org/v1` and older, and the original's metrics of jobs.
 //!
@@ -17,48 +16,51 @@
 //!
 //! The environment:
 //!
-//! - `PRTE_MCA_*` variables stand beside the `OMPI_MCA_*` ones: Open MPI 5 reads only these, and without them runs every rank
-//!   in the launcher. A user's own variable of such a name wins, and so do a user's `NVIDIA_VISIBLE_DEVICES` and
-//!   `NVIDIA_DRIVER_CAPABILITIES`, which the original blanks.
-//! - Workers search the domain that is set; the original has them search `cluster.local` whatever `--cluster-domain` says.
+//! - `PRTE_MCA_*` variables are set in addition to the `OMPI_MCA_*` variables: Open MPI 5 reads only the former, and
+//!   without them runs every rank in the launcher. A user's own variable of that name takes precedence, and so do a
+//!   user's `NVIDIA_VISIBLE_DEVICES` and `NVIDIA_DRIVER_CAPABILITIES`, which the original blanks.
+//! - Workers search the configured cluster domain; in the original they search `cluster.local` whatever
+//!   `--cluster-domain` is.
 //!
 //! Life of a job:
 //!
-//! - An evicted worker ends the job: it gets its completion time, and the clean-pod policy counts; unless that is None, the
-//!   launcher is stopped too. The original says Failed and lets everything run.
-//! - A worker that failed for another reason is told by an event, `MPIJobWorkerFailed`; the original only counts it. As there,
-//!   it is not made again until its pod is deleted.
-//! - A suspended job keeps no worker, also where the clean-pod policy is Running: one that had failed or ended would not come
-//!   back and block the job once it is resumed. Its counts stay until the pods are gone, so that Kueue does not give their
-//!   place away too early.
-//! - `WaitForWorkersReady` holds for a job that is resumed too.
-//! - A launcher's Job that went by its `ttlSecondsAfterFinished` before anybody saw how it ended makes the job Failed
-//!   (`LauncherLost`): it may have done its work. The original runs it again. One that was deleted before its end is made
-//!   again by both; here only once its pods are gone, since two launchers would use the same workers.
-//! - Scaling down with `runLauncherAsWorker` removes the workers that are too many, and no other; so does a Worker entry that
-//!   is taken out of the spec.
-//! - `ttl-deletes-mpijob` has the time to live hold for the MPIJob itself; the original's deletes the launcher's Job alone. It
-//!   counts from `completionTime`, also where it is edited after the end.
+//! - An evicted worker ends the job: the job gets its completion time, and the clean-pod policy applies. Unless the
+//!   policy is None, the launcher is stopped too. The original sets Failed and keeps everything running.
+//! - The event `MPIJobWorkerFailed` reports a worker that failed for another reason; the original only counts it. As in
+//!   the original, the worker is not recreated until its pod is deleted.
+//! - A suspended job keeps no worker, even if the clean-pod policy is Running: a worker that had failed or ended would
+//!   not run again and would block the job once it is resumed. The counts remain until the pods are gone, so that Kueue
+//!   does not release their quota too early.
+//! - `WaitForWorkersReady` also applies to a job that is resumed.
+//! - If the launcher's Job is deleted by its `ttlSecondsAfterFinished` before the host sees how it ended, the job is
+//!   Failed (`LauncherLost`), since the launcher may have done its work. The original runs it again. Both operators
+//!   recreate a Job that was deleted before its end; Troupe does so only once its pods are gone, since two launchers
+//!   would use the same workers.
+//! - A scale-down with `runLauncherAsWorker` deletes only the surplus workers. So does the removal of the Worker entry
+//!   from the spec.
+//! - With `ttl-deletes-mpijob` the time to live also applies to the MPIJob itself; the original deletes only the
+//!   launcher's Job. The time counts from `completionTime`, even if the time to live is edited after the end.
 //!
 //! Gangs:
 //!
-//! - With `WaitForWorkersReady` the launcher is no member of the gang: it would be waited for by the workers it waits for.
-//! - A gang smaller than the job asks for the launcher's resources and those of workers, whatever their priorities: without a
-//!   launcher no job starts.
+//! - With `WaitForWorkersReady` the launcher is not a member of the gang: otherwise the workers and the launcher would
+//!   wait for each other.
+//! - A gang that is smaller than the job requests the resources of the launcher and of workers, whatever their
+//!   priorities: without a launcher no job starts.
 //!
-//! What goes wrong:
+//! Errors:
 //!
-//! - What the original refuses with an event is also said in the condition `Rejected`, all mistakes at once.
-//! - A name that somebody else has, or a pod that is refused, is said in the condition `Waiting`; the rest is made, and the job
-//!   goes on as soon as it can.
-//! - A job whose host lists are too large for one ConfigMap is refused in words.
-//! - Events are told once for each step, not once a pass. A name that somebody else has is told as `ErrResourceExists`, a
-//!   refused create as `MPIJobFailed`, both in the host's words.
-//! - A Secret with keys that was deleted is not made again, since workers that run hold what was in it: pods that are still
-//!   to come wait for it, and the condition `Waiting` says so.
+//! - The condition `Rejected` lists all the errors that the original refuses with an event.
+//! - The condition `Waiting` reports a name that another object has, or a refused pod. The host creates the other
+//!   objects, and the job continues as soon as it can.
+//! - A job whose host lists are too large for one ConfigMap is refused with a message.
+//! - Events are emitted once per step, not once per pass. A name that another object has emits `ErrResourceExists`, and
+//!   a refused create emits `MPIJobFailed`, both with the host's message.
+//! - A deleted Secret with keys is not recreated, since running workers hold the old keys. Pods that are still to be
+//!   created wait for it, and the condition `Waiting` says so.
 //!
-//! What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it. `kubectl get mpijobs` has a
-//! column State: the last condition that is True.
+//! Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
+//! `kubectl get mpijobs` has a column State: the last condition that is True.
 //!
 //! # Settings
 //!
@@ -66,7 +68,7 @@
 //!
 //! | key | default | |
 //! |---|---|---|
-//! | `cluster-domain` | `""` | domain of the cluster, appended to host names; empty leaves them at `.svc` |
+//! | `cluster-domain` | `""` | domain of the cluster, appended to host names; if empty, host names end with `.svc` |
 //! | `gang-scheduling` | `""` | `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
 //!
@@ -77,20 +79,22 @@
 //! | `--gang-scheduling` | setting `gang-scheduling` |
 //! | `--cluster-domain` | setting `cluster-domain` |
 //! | `--namespace`, the variable `KUBEFLOW_NAMESPACE` | `troupe operator --namespace` |
-//! | `--lock-namespace` | `troupe operator --leader-elect --lease-namespace`; the original always elects |
+//! | `--lock-namespace` | `troupe operator --leader-elect --lease-namespace`; the original always elects a leader |
 //! | `--monitoring-port` | `troupe operator --admin-address`, which serves `/metrics` and `/healthz` |
-//! | `--threadiness`, `--kube-api-qps`, `--kube-api-burst`, `--controller-queue-rate-limit`, `--controller-queue-burst` | nothing: healthy jobs are not held back, failing ones back off by themselves |
+//! | `--threadiness`, `--kube-api-qps`, `--kube-api-burst`, `--controller-queue-rate-limit`, `--controller-queue-burst` | nothing: healthy jobs are not rate limited, and failing jobs back off |
 //! | `--kubeConfig`, `--master` | the variable `KUBECONFIG` |
 //! | `--version` | `troupe --version` |
 //!
 //! # Migration
 //!
-//! `troupe preflight --plugin-config mpi=FILE` first: it says what stands in the way, and which jobs would be taken over.
+//! Run `troupe preflight --plugin-config mpi=FILE` first: it reports obstacles and the jobs that Troupe would take
+//! over.
 //!
-//! 1. Scale the original to zero: `kubectl -n mpi-operator scale deployment mpi-operator --replicas 0`. Running jobs go on
-//!    without it.
-//! 2. Apply our CRD: `troupe crds | kubectl apply -f -`. With the original's, jobs run as well, but `status.troupe` is
-//!    dropped: workers of finished jobs are not removed, and a launcher that vanished while Troupe was down is run again.
+//! 1. Scale the original to zero: `kubectl -n mpi-operator scale deployment mpi-operator --replicas 0`. Running jobs
+//!    continue without it.
+//! 2. Apply the CRD of Troupe: `troupe crds | kubectl apply -f -`. Jobs also run with the original's CRD, but the API
+//!    server then prunes `status.troupe`: workers of finished jobs are not deleted, and a launcher that was deleted
+//!    while Troupe was down is run again.
 //! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
 
 mod conditions;
@@ -118,10 +122,10 @@ use troupe_plugin::types::{
 };
 use troupe_plugin::{Framework, Job, json_text};
 
-/// An MPIJob as this plugin reads it.
+/// An MPIJob with its spec and config parsed.
 pub(crate) type MpiJob = Job<MpiJobSpec, Config>;
 
-/// The framework MPIJob.
+/// The MPI plugin: the framework of MPIJobs.
 #[derive(Debug)]
 pub struct Mpi;
 
@@ -175,8 +179,9 @@ impl Framework for Mpi {
     }
 }
 
-/// Key pairs, PodGroups that go with a suspended job, and jobs that go by their time to live. A worker without a command runs
-/// sshd, and finds its peers by short names. The scheduler is a setting.
+/// Returns the grants for what a plan has and the job's user does not ask for: a Secret with a key pair, the deletion
+/// of PodGroups and of jobs after their time to live, `sshd` as the command of a worker without one, and the search
+/// domain of workers. The scheduler is granted by its setting.
 fn grants() -> serde_json::Value {
     let pod_groups = ["PodGroup.scheduling.volcano.sh", "PodGroup.scheduling.x-k8s.io"];
     json!({
@@ -236,9 +241,9 @@ fn config_schema() -> String {
 mod tests {
     use super::*;
 
-    // M18: the host reads the switch itself; these facts are all it needs to leave the job alone.
+    // M18: the host reads the switch itself; it needs only these facts to ignore the job.
     #[test]
-    fn another_manager_is_told_from_this_one() {
+    fn the_descriptor_names_the_switches_and_the_own_manager() {
         let descriptor = Mpi::describe();
         let kind = &descriptor.kinds[0];
         assert_eq!(kind.switches.managed_by.as_deref(), Some("/runPolicy/managedBy"));

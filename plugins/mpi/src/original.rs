@@ -1,4 +1,4 @@
-//! The operator that MPIJobs had before.
+//! The original operator of MPIJobs.
 
 use troupe_plugin::original::Original;
 

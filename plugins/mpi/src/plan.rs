@@ -1,4 +1,4 @@
-//! What should exist for an MPIJob: workers, the launcher's Job, the Service, the ConfigMap and the SSH keys.
+//! The plan of an MPIJob: workers, the launcher's Job, the Service, the ConfigMap, the SSH keys and the PodGroup.
 
 use crate::validate::{CleanPods, Replicas, Valid, validate};
 use crate::{MpiJob, gang, hostfile, launcher, pods};
@@ -12,10 +12,10 @@ use troupe_plugin::{PodTemplate, UserTemplate, job_name, json_text, pod_name, po
 /// The workers' role.
 const WORKER: &str = "worker";
 
-/// Every role there is.
+/// The roles of every job.
 pub(crate) const ROLES: [&str; 2] = [WORKER, launcher::ROLE];
 
-/// The plan, or what is wrong with the job.
+/// Returns the plan, or a refusal with all errors of the job.
 pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
     let valid = validate(job)?;
     if let Some(bytes) = hostfile::too_large(job) {
@@ -34,7 +34,8 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
     })
 }
 
-/// The workers; those of an entry that was taken out of the spec are too many.
+/// Returns the workers' role. Without a Worker entry it has 0 replicas, so that the workers of a removed entry are
+/// deleted.
 fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refusal> {
     let first = i32::from(job.spec.launcher_is_a_host());
     Ok(Role {
@@ -48,7 +49,7 @@ fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refu
         env: vec![],
         labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
         fill: vec![],
-        // A worker serves the launcher: that it ended well says nothing, and a resumed job needs it again.
+        // A worker serves the launcher: its success does not finish it, and a resumed job needs it again.
         success: Success::Momentary,
         after: vec![],
     })
@@ -72,7 +73,8 @@ fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
     })
 }
 
-/// Gives every pod of the job a name. A launcher that is a host must be found before it is ready: mpirun runs in it.
+/// Returns the headless Service that resolves the names of the job's pods. The name of a launcher that is a host must
+/// resolve before the launcher is ready, since `mpirun` runs in it.
 fn service(job: &MpiJob) -> Object {
     let body = json!({
         "metadata": { "labels": { "app": job.name() } },
@@ -121,8 +123,8 @@ fn ssh_keys(job: &MpiJob) -> SecretRecipe {
     }
 }
 
-/// A suspended job keeps no pod, whatever the rule for a finished one: a worker that failed would never run again and
-/// block the job once it is resumed.
+/// Returns the clean-pod policy and the time to live. A suspended job keeps no pod, whatever the clean-pod policy of
+/// the finished job: a failed worker would not run again and would block the job once it is resumed.
 fn policy(job: &MpiJob, clean: CleanPods) -> Policy {
     let finished = match clean {
         CleanPods::None => Clean::Keep,
@@ -163,7 +165,7 @@ mod tests {
         plan.roles.iter().find(|role| role.name == name).unwrap()
     }
 
-    /// A text as the host fills it in for this replica of pi.
+    /// Returns the text that the host expands for this replica of pi.
     fn filled(pieces: &[Piece], index: i32) -> String {
         let fill = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -242,7 +244,7 @@ mod tests {
 
     // M07 for a finished job, M10 and its Better for a suspended one
     #[test]
-    fn the_clean_pod_policy_is_for_finished_jobs_and_suspension_takes_all_pods() {
+    fn the_clean_pod_policy_applies_to_finished_jobs_and_suspension_deletes_all_pods() {
         let cases = [
             (json!({}), Clean::Keep),
             (json!({ "cleanPodPolicy": "None" }), Clean::Keep),
@@ -257,7 +259,7 @@ mod tests {
         }
     }
 
-    // M08: the host suspends; the plan of a suspended job is the plan it has when it is resumed
+    // M08: the host suspends; a suspended job has the same plan as a resumed job
     #[test]
     fn suspension_does_not_change_the_plan() {
         let mut spec = pi();
@@ -267,7 +269,7 @@ mod tests {
 
     // M11
     #[test]
-    fn any_policy_but_at_startup_holds_the_launcher_until_the_workers_are_ready() {
+    fn any_policy_except_at_startup_delays_the_launcher_until_the_workers_are_ready() {
         let gate = pods_are("worker", Reached::Ready);
         for (policy, expected) in
             [("AtStartup", vec![]), ("", vec![]), ("WaitForWorkersReady", vec![gate.clone()]), ("Whatever", vec![gate])]
@@ -283,9 +285,9 @@ mod tests {
         assert!(role(&plan, "worker").replicas == 0 && role(&plan, "launcher").after.is_empty());
     }
 
-    // M12; its Better, which pods leave, follows from replicas and pod-name: the label plays no part
+    // M12; its Better, which pods are deleted, follows from replicas and pod-name: the label does not matter
     #[test]
-    fn beside_a_launcher_that_works_too_the_workers_count_from_one() {
+    fn with_a_launcher_that_is_a_host_the_workers_count_from_one() {
         let mut spec = pi();
         spec["runLauncherAsWorker"] = json!(true);
         let plan = planned(&spec);
@@ -299,14 +301,14 @@ mod tests {
 
     // M17
     #[test]
-    fn a_wrong_job_has_no_plan() {
+    fn an_invalid_job_has_no_plan() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(0);
         assert!(matches!(plan(&job("pi", &spec)), Err(Refusal::Invalid(errors)) if errors.len() == 1));
     }
 
     #[test]
-    fn more_workers_than_a_hostfile_can_hold_are_refused_without_writing_one() {
+    fn more_workers_than_a_hostfile_can_hold_are_refused() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
         assert!(matches!(plan(&job(&"a".repeat(50), &spec)), Err(Refusal::Unsupported(_))));
@@ -326,7 +328,7 @@ mod tests {
         assert!(planned(&spec).warnings.is_empty());
     }
 
-    // schedulingPolicy is accepted and, without a gang scheduler, changes nothing
+    // Without a gang scheduler, schedulingPolicy is accepted and has no effect
     #[test]
     fn a_scheduling_policy_without_a_gang_scheduler_has_no_effect() {
         let mut spec = pi();

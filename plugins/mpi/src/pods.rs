@@ -14,7 +14,7 @@ pub(crate) const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
 pub(crate) const MPI_OPERATOR: &str = "mpi-operator";
 const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
-/// The launcher's pod template.
+/// Returns the launcher's pod template.
 pub(crate) fn launcher(job: &MpiJob, valid: &Valid<'_>) -> Result<Template, Refusal> {
     let mut template = common(job, &valid.launcher, "launcher")?;
     if job.spec.launcher_is_a_host() {
@@ -29,7 +29,7 @@ pub(crate) fn launcher(job: &MpiJob, valid: &Valid<'_>) -> Result<Template, Refu
     Ok(template.into_template())
 }
 
-/// A worker's pod template, but for what depends on its index.
+/// Returns the pod template of the workers, without the values that depend on the index.
 pub(crate) fn worker(job: &MpiJob, worker: &Replicas<'_>) -> Result<Template, Refusal> {
     let mut template = common(job, worker, "worker")?;
     template.set("dnsConfig", dns_config(job, template.get("dnsConfig").unwrap_or_default()));
@@ -57,7 +57,8 @@ fn common<'a>(job: &MpiJob, replicas: &Replicas<'a>, role: &str) -> Result<PodTe
     Ok(template)
 }
 
-/// The user's DNS settings, with the job's own subdomain searched last, so that workers know each other by short names.
+/// Returns the user's DNS settings with the job's subdomain as the last search domain, so that workers find each other
+/// by short names.
 fn dns_config(job: &MpiJob, mut config: Map<String, Value>) -> Map<String, Value> {
     let mut searches = config.get("searches").and_then(Value::as_array).cloned().unwrap_or_default();
     let domain = if job.config.cluster_domain.is_empty() { "cluster.local" } else { &job.config.cluster_domain };
@@ -98,7 +99,7 @@ mod tests {
     use troupe_plugin::testkit;
     use troupe_plugin::types::Template;
 
-    /// The template as the host makes it.
+    /// Returns the template after the edits, as the host applies them.
     fn made(job: &MpiJob, template: &Template) -> Value {
         testkit::template(template, &parsed(&job.view.spec))
     }
@@ -144,9 +145,9 @@ mod tests {
         assert_eq!(worker["spec"], spec);
     }
 
-    // M01 and its Better: the order of the variables is part of what is promised
+    // M01 and its Better: the order of the variables is guaranteed
     #[test]
-    fn the_launcher_of_pi_tells_open_mpi_4_and_5_where_the_hosts_are() {
+    fn the_launcher_of_pi_has_the_hostfile_variables_of_open_mpi_4_and_5() {
         let launcher = launcher(&job("pi", &pi()));
         let expected = [
             ("K_MPI_JOB_ROLE", "launcher"),
@@ -181,7 +182,7 @@ mod tests {
 
     // M02
     #[test]
-    fn a_job_that_says_nothing_gets_sshd_for_root() {
+    fn a_job_without_optional_fields_gets_sshd_for_root() {
         let job = foo(&json!({}));
         let worker = worker(&job);
         let container = &worker["spec"]["containers"][0];
@@ -196,7 +197,7 @@ mod tests {
 
     // M12
     #[test]
-    fn a_launcher_that_works_too_is_replica_zero_and_keeps_its_gpus() {
+    fn a_launcher_that_is_a_host_is_replica_zero_and_keeps_its_gpus() {
         let launcher = launcher(&foo(&json!({ "runLauncherAsWorker": true })));
         assert_eq!(launcher["metadata"]["labels"]["training.kubeflow.org/replica-index"], "0");
         let env = env(&launcher);
@@ -206,7 +207,7 @@ mod tests {
 
     // M13
     #[test]
-    fn intel_and_mpich_have_variables_of_their_own() {
+    fn intel_and_mpich_have_their_own_variables() {
         let nvidia = ["NVIDIA_VISIBLE_DEVICES=", "NVIDIA_DRIVER_CAPABILITIES="];
         let intel = [
             "K_MPI_JOB_ROLE=launcher",
@@ -226,9 +227,9 @@ mod tests {
         }
     }
 
-    // M13: `command:` with nothing after it, and args
+    // M13: `command:` without a value, and args
     #[test]
-    fn a_worker_with_args_and_a_null_command_is_left_to_its_image() {
+    fn a_worker_with_args_and_a_null_command_runs_the_entrypoint_of_its_image() {
         let mut spec = pi();
         let container = spec.pointer_mut("/mpiReplicaSpecs/Worker/template/spec/containers/0").unwrap();
         container["command"] = json!(null);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_sets_for_prte_or_nvidia_stays_and_comes_first() {
+    fn a_users_prte_and_nvidia_variables_are_kept_and_precede_the_others() {
         let mut spec = pi();
         let user = json!([
             { "name": "NVIDIA_VISIBLE_DEVICES", "value": "all" },
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_container_is_touched_and_our_labels_win() {
+    fn only_the_first_container_is_edited_and_labels_of_the_plugin_replace_the_users() {
         let mut spec = pi();
         let template = spec.pointer_mut("/mpiReplicaSpecs/Worker/template").unwrap();
         template["metadata"] = json!({ "labels": { "training.kubeflow.org/job-name": "x", "a": "b" } });

@@ -1,4 +1,4 @@
-//! The spec of an MPIJob and the plugin's config, as they stand in JSON, with the defaults of what is left out.
+//! The spec of an MPIJob and the plugin's config, with the defaults of absent fields.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,19 +10,19 @@ use crate::crd;
 
 /// The value of `runPolicy.managedBy` that means this operator.
 pub(crate) const OWN_MANAGER: &str = "kubeflow.org/mpi-operator";
-/// Where the SSH keys are mounted by default; sshd wants mode 0600 there, since the directory is root's own.
+/// The default mount path of the SSH keys. sshd requires mode 0600 there, since the directory belongs to root.
 pub(crate) const ROOT_SSH: &str = "/root/.ssh";
 
 /// The cluster operator's settings for this plugin.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Config {
-    /// Domain of the cluster; empty leaves host names at `.svc` (`--cluster-domain`).
+    /// Domain of the cluster (`--cluster-domain`). If empty, host names end with `.svc`.
     pub cluster_domain: String,
-    /// `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling
-    /// (`--gang-scheduling`).
+    /// `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If empty,
+    /// there is no gang scheduling.
     pub gang_scheduling: String,
-    /// The time to live of the launcher's Job is the MPIJob's own too. The original deletes the Job alone.
+    /// The time to live of the launcher's Job also applies to the MPIJob. The original deletes only the Job.
     pub ttl_deletes_mpijob: bool,
 }
 
@@ -132,12 +132,12 @@ pub struct RunPolicy {
 }
 
 impl MpiJobSpec {
-    /// The entry of this name, if it is there.
+    /// Returns the entry of this name, if the spec has it.
     pub(crate) fn replica_spec(&self, name: &str) -> Option<&ReplicaSpec> {
         self.mpi_replica_specs.as_ref()?.get(name)?.as_ref()
     }
 
-    /// How many workers are wanted; 0 without a Worker entry.
+    /// Returns the number of workers; 0 without a Worker entry.
     pub(crate) fn workers(&self) -> u32 {
         let replicas = self.replica_spec("Worker").and_then(|worker| worker.replicas).unwrap_or(0);
         u32::try_from(replicas).unwrap_or(0)
@@ -160,7 +160,7 @@ impl MpiJobSpec {
     }
 }
 
-/// A text that was given: an empty one counts as left out, as in the original's types.
+/// Returns the text, or None if it is absent or empty. In the original's types an empty text counts as absent.
 pub(crate) fn given(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }

@@ -1,21 +1,21 @@
-//! What an MPIJob must be before anything is made of it: all mistakes at once, each with its field.
+//! The validation of an MPIJob. It reports all errors at once, each with its field.
 
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use troupe_plugin::types::{FieldError, Refusal};
 use troupe_plugin::{MOST_REPLICAS, PodTemplate, UserTemplate};
 
-/// A job that is as it must be, with the defaults filled in.
+/// A valid job with its defaults.
 #[derive(Debug)]
 pub(crate) struct Valid<'a> {
     pub(crate) launcher: Replicas<'a>,
-    /// None without a Worker entry.
+    /// None if the spec has no Worker entry.
     pub(crate) worker: Option<Replicas<'a>>,
     pub(crate) implementation: Implementation,
     pub(crate) clean_pods: CleanPods,
 }
 
-/// The launcher, or the workers.
+/// The replicas of the launcher or of the workers.
 #[derive(Debug)]
 pub(crate) struct Replicas<'a> {
     /// The name of its entry: `Launcher` or `Worker`.
@@ -40,40 +40,40 @@ pub(crate) enum CleanPods {
     All,
 }
 
-/// The job with its defaults, or everything that is wrong with it.
+/// Returns the job with its defaults, or a refusal with all errors.
 pub(crate) fn validate(job: &MpiJob) -> Result<Valid<'_>, Refusal> {
-    let mut wrong = Mistakes(vec![]);
+    let mut errors = Errors(vec![]);
     let spec = &job.spec;
-    wrong.name(job);
+    errors.name(job);
     let replica_specs = spec.mpi_replica_specs.is_some();
     if !replica_specs {
-        wrong.add("spec.mpiReplicaSpecs", "must have replica specs");
+        errors.add("spec.mpiReplicaSpecs", "must have replica specs");
     }
-    let launcher = spec.replica_spec("Launcher").and_then(|launcher| wrong.launcher(launcher));
+    let launcher = spec.replica_spec("Launcher").and_then(|launcher| errors.launcher(launcher));
     if replica_specs && spec.replica_spec("Launcher").is_none() {
-        wrong.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
+        errors.add("spec.mpiReplicaSpecs[Launcher]", "must have Launcher replica spec");
     }
-    let worker = spec.replica_spec("Worker").and_then(|worker| wrong.worker(worker));
-    wrong.not_negative("spec.slotsPerWorker", spec.slots_per_worker.map(i64::from));
+    let worker = spec.replica_spec("Worker").and_then(|worker| errors.worker(worker));
+    errors.not_negative("spec.slotsPerWorker", spec.slots_per_worker.map(i64::from));
     let no_policy = RunPolicy::default();
-    let clean_pods = wrong.run_policy(spec.run_policy.as_ref().unwrap_or(&no_policy));
-    let implementation = wrong.implementation(given(spec.mpi_implementation.as_ref()));
+    let clean_pods = errors.run_policy(spec.run_policy.as_ref().unwrap_or(&no_policy));
+    let implementation = errors.implementation(given(spec.mpi_implementation.as_ref()));
     match (launcher, implementation, clean_pods) {
-        (Some(launcher), Some(implementation), Some(clean_pods)) if wrong.0.is_empty() => {
+        (Some(launcher), Some(implementation), Some(clean_pods)) if errors.0.is_empty() => {
             Ok(Valid { launcher, worker, implementation, clean_pods })
         }
-        _ => Err(Refusal::Invalid(wrong.0)),
+        _ => Err(Refusal::Invalid(errors.0)),
     }
 }
 
-struct Mistakes(Vec<FieldError>);
+struct Errors(Vec<FieldError>);
 
-impl Mistakes {
+impl Errors {
     fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError { path: path.into(), message: message.into() });
     }
 
-    /// The longest name made of the job's name is the last worker's, and it is a host name.
+    /// Checks the name of the last worker, which is the longest name that contains the job's name and is a host name.
     fn name(&mut self, job: &MpiJob) {
         let last = job.spec.workers().max(1) - 1;
         let label = format!("{}-worker-{last}", job.name());
@@ -169,7 +169,7 @@ fn has_containers(template: &UserTemplate) -> bool {
     PodTemplate::from_user(Some(template), "").is_ok()
 }
 
-/// Why this is not a label of RFC 1035, or None if it is one.
+/// Returns why this text is not an RFC 1035 label, or None if it is one.
 fn dns_label_problem(label: &str) -> Option<&'static str> {
     let letter = |byte: &u8| byte.is_ascii_lowercase();
     let letter_or_digit = |byte: &u8| letter(byte) || byte.is_ascii_digit();
@@ -192,20 +192,20 @@ mod tests {
     use crate::fixtures::{job, pi};
     use serde_json::json;
 
-    fn mistakes(job: &MpiJob) -> Vec<(String, String)> {
+    fn errors(job: &MpiJob) -> Vec<(String, String)> {
         match validate(job) {
             Err(Refusal::Invalid(errors)) => errors.into_iter().map(|e| (e.path, e.message)).collect(),
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    fn only_mistake(job: &MpiJob) -> (String, String) {
-        let all = mistakes(job);
+    fn only_error(job: &MpiJob) -> (String, String) {
+        let all = errors(job);
         assert_eq!(all.len(), 1, "{all:?}");
         all[0].clone()
     }
 
-    /// pi with one field of the spec changed; null removes it.
+    /// Returns pi with one field of the spec set to `value`. Null removes the field.
     fn pi_with(pointer: &str, value: serde_json::Value) -> MpiJob {
         let mut spec = pi();
         let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -217,14 +217,14 @@ mod tests {
     #[test]
     fn a_name_that_cannot_be_a_host_name_is_refused() {
         for (name, why) in [("1-foo", "start"), ("my.job", "only"), (&*"a".repeat(60), "63")] {
-            let (path, message) = only_mistake(&job(name, &pi()));
+            let (path, message) = only_error(&job(name, &pi()));
             assert_eq!(path, "metadata.name");
             let begin = format!("will not able to create pod and service with invalid DNS label \"{name}-worker-1\": ");
             assert!(message.starts_with(&begin) && message.contains(why), "{message}");
         }
     }
 
-    // M17: each field that the original refuses, by its path
+    // M17: each field that the original refuses is reported by its path
     #[test]
     fn each_wrong_field_is_named() {
         let cases = [
@@ -312,14 +312,14 @@ mod tests {
             ),
         ];
         for (pointer, value, path, message) in cases {
-            assert_eq!(only_mistake(&pi_with(pointer, value)), (path.into(), message.into()), "{pointer}");
+            assert_eq!(only_error(&pi_with(pointer, value)), (path.into(), message.into()), "{pointer}");
         }
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let spec = json!({ "mpiReplicaSpecs": { "Worker": {} }, "runPolicy": { "cleanPodPolicy": "" } });
-        let paths: Vec<_> = mistakes(&job("1", &spec)).into_iter().map(|(path, _)| path).collect();
+        let paths: Vec<_> = errors(&job("1", &spec)).into_iter().map(|(path, _)| path).collect();
         let expected = [
             "metadata.name",
             "spec.mpiReplicaSpecs[Launcher]",
@@ -331,22 +331,22 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_a_spec_is_told_so_and_nothing_panics() {
-        assert_eq!(only_mistake(&job("pi", &json!({}))).0, "spec.mpiReplicaSpecs");
-        assert_eq!(mistakes(&job("", &json!({}))).len(), 2);
+    fn a_job_without_a_spec_is_refused_without_a_panic() {
+        assert_eq!(only_error(&job("pi", &json!({}))).0, "spec.mpiReplicaSpecs");
+        assert_eq!(errors(&job("", &json!({}))).len(), 2);
     }
 
     #[test]
-    fn the_last_worker_of_a_large_job_decides_about_the_name() {
+    fn the_name_of_the_last_worker_limits_the_name_of_a_large_job() {
         let name = "a".repeat(54);
         let mut spec = pi();
         assert!(validate(&job(&name, &spec)).is_ok());
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(11);
-        assert_eq!(only_mistake(&job(&name, &spec)).0, "metadata.name");
+        assert_eq!(only_error(&job(&name, &spec)).0, "metadata.name");
     }
 
     #[test]
-    fn other_entries_and_empty_texts_are_as_good_as_left_out() {
+    fn other_entries_and_empty_texts_count_as_absent() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["launcher"] = json!({ "replicas": 7, "restartPolicy": "Always" });
         spec["mpiImplementation"] = json!("");

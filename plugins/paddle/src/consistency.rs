@@ -1,4 +1,5 @@
-//! The rules that Paddle's own sources make of the environment (I1 to I6 of the behaviour spec), over jobs of every mode.
+//! Property tests of the rules that Paddle's sources impose on the environment (I1 to I6 of the behaviour spec), for
+//! jobs of every mode.
 
 use crate::{Job, Paddle, rendezvous};
 use proptest::prelude::*;
@@ -10,12 +11,12 @@ use troupe_plugin::{
     types::{JobPlan, Observation},
 };
 
-/// The roles, and what the address of a pod of each begins with.
+/// The roles, and the address prefix of their pods.
 const ROLES: [(&str, &str); 3] = [("ps", "10.1.0"), ("worker", "10.2.0"), ("heter", "10.3.0")];
-/// The first of the ports that the host sets aside.
+/// The first of the host ports that the host reserves.
 const PORTS: u32 = 35_040;
 
-/// A job, its pods with their addresses, and what its containers read.
+/// A job, its pods with their addresses, and the environment of its containers.
 #[derive(Debug)]
 struct Case {
     spec: Value,
@@ -40,7 +41,7 @@ fn spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The job once every pod has an address; None for one without pods.
+/// Returns the job once every pod has an address; None for a job without pods.
 fn case(spec: Value) -> Option<Case> {
     let replicas: BTreeMap<_, _> = ROLES
         .into_iter()
@@ -70,7 +71,7 @@ impl Case {
         self.spec["intranet"] == intranet
     }
 
-    /// What the container of a pod has in `POD_IP`.
+    /// Returns the value of `POD_IP` in the pod's container.
     fn pod_ip(&self, role: &str, index: u32) -> String {
         let pod = self.seen.pods.iter().find(|pod| pod.role == role && pod.index == Some(index)).unwrap();
         if self.is("Service") { pod.name.clone() } else { pod.ips[0].clone() }
@@ -120,8 +121,8 @@ proptest! {
         prop_assert_eq!(length("PADDLE_TRAINER_ENDPOINTS"), case.replicas["worker"]);
         prop_assert_eq!(length("PADDLE_TRAINERS"), case.replicas["worker"]);
         prop_assert_eq!(length("PADDLE_HETER_ENDPOINTS"), case.replicas["heter"]);
-        let said = case.data.get("PADDLE_TRAINERS_NUM").map_or(0, |number| number.parse().unwrap());
-        prop_assert_eq!(said, case.replicas["worker"]);
+        let trainers = case.data.get("PADDLE_TRAINERS_NUM").map_or(0, |number| number.parse().unwrap());
+        prop_assert_eq!(trainers, case.replicas["worker"]);
     }
 
     // I4
@@ -144,7 +145,7 @@ proptest! {
         prop_assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
     }
 
-    // I6: on the hosts' network the scheduler keeps pods apart that declare the same port of their node
+    // I6: the scheduler puts pods that declare the same host port on different nodes
     #[test]
     fn each_trainer_has_a_host_of_its_own(spec in spec()) {
         let Some(case) = case(spec) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition: native only.
+//! The CustomResourceDefinition. Native builds only.
 
 use crate::spec::PaddleJob;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -64,7 +64,7 @@ pub struct ResourceStatus {
     pub refs: Option<Vec<Value>>,
 }
 
-/// The CRD, with the original's columns and short name.
+/// Returns the CRD, with the original's columns and short name.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     troupe_plugin::crd::without_required_spec(&PaddleJob::crd())
@@ -85,7 +85,7 @@ fn references(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 mod tests {
     use super::*;
 
-    /// What the schema requires, by the place of the object that must have it.
+    /// Collects the paths of all required fields of a schema.
     fn required(schema: &Value, place: &str, found: &mut Vec<String>) {
         for name in schema["required"].as_array().into_iter().flatten() {
             found.push(format!("{place}.{}", name.as_str().unwrap()));
@@ -96,9 +96,9 @@ mod tests {
         }
     }
 
-    // A field whose schema is written by hand must not become one that a job has to have.
+    // A field with a hand-written schema must not become required.
     #[test]
-    fn nothing_is_required_but_replicas_and_what_a_pod_or_a_condition_needs() {
+    fn only_replicas_and_fields_of_pods_and_conditions_are_required() {
         let crd = serde_json::to_value(crd()).unwrap();
         let mut found = vec![];
         required(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", &mut found);

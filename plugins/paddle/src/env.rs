@@ -1,4 +1,4 @@
-//! What a Paddle container's environment contains.
+//! The environment of a Paddle container, and the other edits of a role's template.
 
 use crate::{
     Job,
@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::json;
 use troupe_plugin::{Container, PodTemplate, index, pod_name, types::Piece};
 
-/// The first port that Paddle's processes listen on, and the first of the 20 that every Service of a job has.
+/// The first port on which Paddle's processes listen, and the first of the 20 ports of each Service.
 pub(crate) const PORT: u32 = 36_000;
 
-/// Adds what every replica of the role has in common.
+/// Adds the edits that all replicas of the role share.
 pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     let policy = restart_policy(job, role, template);
     template.set("restartPolicy", policy);
@@ -26,7 +26,7 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
         template.push("initContainers", coordinator);
     }
     let mut container = template.first_container();
-    // Placeholders where `per_replica` says the value: the order is the original's.
+    // Empty values are placeholders, which keep the original's order; `per_replica` has the values.
     match job.spec.intranet() {
         Intranet::Service => container.env("POD_IP", ""),
         Intranet::PodIp | Intranet::Host => container.env_from_field("POD_IP", "status.podIP"),
@@ -41,18 +41,18 @@ pub(crate) fn edit(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     }
     match (job.spec.intranet(), job.view.host_ports) {
         (Intranet::Service, _) => container.push("ports", json!({ "containerPort": PORT })),
-        // Better: declared, so that the scheduler puts no two pods of the job on one node, where they would share it.
+        // Better: the declared host port keeps the scheduler from putting two pods of the job on one node.
         (Intranet::Host, Some(port)) => container.push("ports", json!({ "containerPort": port, "hostPort": port })),
         (Intranet::PodIp | Intranet::Host, _) => {}
     }
     if job.spec.intranet() == Intranet::Host {
         template.set("hostNetwork", true);
-        // Better: without it a pod on its node's network resolves no name of the cluster.
+        // Better: without this policy a pod on the host network cannot resolve cluster names.
         template.set("dnsPolicy", "ClusterFirstWithHostNet");
     }
 }
 
-/// The variables whose value differs from replica to replica.
+/// Returns the variables whose value differs between replicas.
 pub(crate) fn per_replica(job: &Job) -> Vec<(String, Vec<Piece>)> {
     let mut env = vec![("PADDLE_TRAINER_ID".to_owned(), vec![index()])];
     if job.spec.intranet() == Intranet::Service {
@@ -63,7 +63,7 @@ pub(crate) fn per_replica(job: &Job) -> Vec<(String, Vec<Piece>)> {
 
 fn elastic(job: &Job, container: &mut Container<'_, '_>) {
     let Some(worker) = &job.spec.worker else { return };
-    // Better: the original never says a range, although Paddle reads one.
+    // Better: the original never writes a range, although Paddle reads one.
     let np = match (worker.requests, worker.limits) {
         (Some(least), Some(most)) => format!("{least}:{most}"),
         _ => worker.replicas.to_string(),
@@ -83,7 +83,7 @@ fn restart_policy(job: &Job, role: &Role<'_>, template: &PodTemplate<'_>) -> Str
     }
 }
 
-/// A container before all others, as far as it is ours to say.
+/// The fields of an init container that the plugin sets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InitContainer<'a> {
@@ -105,8 +105,8 @@ struct Requests {
     memory: &'static str,
 }
 
-/// Waits until the names of all pods of its role resolve; the names are counted up so that the template does not
-/// grow with the replicas.
+/// Returns a script that waits until the names of all pods of the role resolve. It counts the names up, so that the
+/// template does not grow with the replicas.
 fn wait_for_names(job: &Job, role: &Role<'_>) -> String {
     format!(
         "i=0; while [ $i -lt {replicas} ]; do n=0; until nslookup {job}-{role}-$i >/dev/null 2>&1; do n=$((n+1)); \

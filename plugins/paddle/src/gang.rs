@@ -1,4 +1,5 @@
-//! The PodGroup that Volcano schedules a job's pods by: all of them, or as many as the job says, or none.
+//! The PodGroup by which Volcano schedules a job's pods: it starts `minAvailable` pods together (by default all), or
+//! none.
 
 use crate::{Job, spec::Role};
 use serde_json::{Value, json};
@@ -10,25 +11,25 @@ use troupe_plugin::{
 
 /// The PodGroup's key in the plan.
 const KEY: &str = "pod-group";
-/// The scheduler's name.
+/// The name of the Volcano scheduler.
 const VOLCANO: &str = "volcano";
-/// Where a PodGroup says how far it has come.
+/// The pointer of a PodGroup's phase.
 const PHASE: &str = "/status/phase";
-/// What is kept of a PodGroup.
+/// The pointers of a PodGroup that the host keeps.
 pub(crate) const KEEP: [&str; 5] =
     [PHASE, "/spec/minMember", "/spec/minResources", "/spec/queue", "/spec/priorityClassName"];
 
-/// Volcano schedules the job: the cluster operator wants it, and no role has another scheduler.
+/// Returns whether Volcano schedules the job: the settings select it, and no role has another scheduler.
 pub(crate) fn is_on(job: &Job) -> bool {
-    let foreign = |role: Role<'_>| {
+    let has_other_scheduler = |role: Role<'_>| {
         let template: Value = role.spec.template.as_ref().and_then(UserTemplate::read).unwrap_or_default();
         let name = template.pointer("/spec/schedulerName").and_then(Value::as_str);
         name.is_some_and(|name| !name.is_empty() && name != VOLCANO)
     };
-    job.config.scheduling == VOLCANO && !job.spec.roles().any(foreign)
+    job.config.scheduling == VOLCANO && !job.spec.roles().any(has_other_scheduler)
 }
 
-/// What Volcano reads of a pod.
+/// Adds the scheduler name and the annotations that Volcano reads.
 pub(crate) fn mark(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     template.set("schedulerName", VOLCANO);
     template.annotation("scheduling.k8s.io/group-name", job.name());
@@ -38,12 +39,12 @@ pub(crate) fn mark(job: &Job, role: &Role<'_>, template: &mut PodTemplate<'_>) {
     template.annotation("volcano.sh/queue-name", queue(job).unwrap_or_default());
 }
 
-/// Pods are made when the PodGroup is admitted.
+/// Returns the gate that opens when the PodGroup is admitted.
 pub(crate) fn admitted() -> Gate {
     field_is(KEY, PHASE, &["Inqueue", "Running"])
 }
 
-/// The job's PodGroup. Better: it follows the job's scale, which the original's does not.
+/// Returns the job's PodGroup. Better: it follows the job's scale, which the original's does not.
 pub(crate) fn pod_group(job: &Job) -> Object {
     let policy = job.spec.scheduling_policy.as_ref();
     let total: u32 = job.spec.roles().map(|role| role.replicas()).sum();
@@ -112,9 +113,9 @@ mod tests {
 
     const ON: &str = r#"{"scheduling":"volcano"}"#;
 
-    // A14: the sum over roles of requests, or limits where nothing is requested.
+    // A14: the sum over roles of the requests, or of the limits of a container without requests.
     #[test]
-    fn a_pod_group_asks_for_all_pods_and_what_they_request() {
+    fn a_pod_group_asks_for_all_pods_and_their_requests() {
         let ps = role(2, &json!({ "resources": { "requests": { "cpu": "200m" } } }));
         let worker = role(2, &json!({ "resources": { "limits": { "cpu": "300m" } } }));
         let job = job(ON, &json!({ "schedulingPolicy": { "queue": "default" }, "ps": ps, "worker": worker }));
@@ -124,7 +125,7 @@ mod tests {
 
     // A16
     #[test]
-    fn the_scheduling_policy_comes_first() {
+    fn the_scheduling_policy_takes_precedence() {
         let policy = json!({ "minAvailable": 3, "queue": "q", "priorityClass": "high", "minResources": { "cpu": 7 } });
         let job = job(ON, &json!({ "schedulingPolicy": policy, "worker": role(4, &json!({})) }));
         let spec = json!({ "minMember": 3, "queue": "q", "priorityClassName": "high", "minResources": { "cpu": 7 } });

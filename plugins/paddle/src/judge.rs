@@ -1,4 +1,4 @@
-//! A PaddleJob's status: counters, phase, mode, times.
+//! The status of a PaddleJob: counters, phase, mode and times.
 
 use crate::{Job, spec::Role};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use troupe_plugin::{
     types::{Observation, Outcome, PodPhase, PodRow, Verdict},
 };
 
-/// What counts of the status as last published.
+/// The fields of the last published status that the next status depends on.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Before {
@@ -21,8 +21,8 @@ struct Before {
 }
 
 impl Before {
-    /// Every pod that was counted had ended.
-    fn is_at_rest(&self) -> bool {
+    /// Returns whether every counted pod had ended.
+    fn all_pods_ended(&self) -> bool {
         let roles = [&self.ps, &self.worker, &self.heter];
         let counts = roles.into_iter().flat_map(|role| [&role["pending"], &role["starting"], &role["running"]]);
         counts.into_iter().all(|count| count.as_u64().unwrap_or(0) == 0)
@@ -46,7 +46,7 @@ struct Status<'a> {
     completion_time: Value,
 }
 
-/// A role's part of the status. Counts of zero are left out.
+/// A role's part of the status. Counters of zero are omitted.
 #[derive(Serialize)]
 struct Section<'a> {
     #[serde(flatten)]
@@ -55,11 +55,11 @@ struct Section<'a> {
     refs: Vec<Reference<'a>>,
 }
 
-/// Better: the original lists every pod, so that a job of some thousands is larger than an object may be. The counts are of
-/// all pods.
+/// The maximum number of pods that the status lists per role. Better: the original lists every pod, so that the status
+/// of a job with thousands of pods exceeds the size limit of an object. The counters include all pods.
 const MOST_REFS: usize = 1000;
 
-/// Without `resourceVersion`, which would change the status with every touch of a pod.
+/// A reference to a pod, without `resourceVersion`, which would change the status with each change of a pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Reference<'a> {
@@ -70,12 +70,13 @@ struct Reference<'a> {
     uid: &'a str,
 }
 
-/// The job's whole status. A phase that is final stays; the counters of a failed job go on until its pods have ended.
+/// Returns the job's whole status. A final phase does not change; the counters of a failed job change until its pods
+/// have ended.
 pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
     let before: Before = seen.previous();
     let phase_before = before.phase.as_str().unwrap_or_default();
     let over = matches!(phase_before, "Completed" | "Failed");
-    if phase_before == "Completed" || (over && before.is_at_rest()) {
+    if phase_before == "Completed" || (over && before.all_pods_ended()) {
         return verdict(seen.previous_status.clone(), phase_before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
@@ -103,7 +104,7 @@ fn verdict(status: String, phase: &str) -> Verdict {
         "Failed" => Outcome::Failed,
         _ => Outcome::Open,
     };
-    // The original announces no phase.
+    // The original emits no event for a phase.
     Verdict { status, headline: phase.to_owned(), outcome, events: vec![] }
 }
 
@@ -115,7 +116,7 @@ fn mode(job: &Job) -> &'static str {
     }
 }
 
-/// Failed, Starting and Pending count over all roles together, so that the order of roles decides nothing.
+/// Returns the phase. Failed, Starting and Pending are computed over all roles, so the order of roles does not matter.
 fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a str {
     let any = |count: fn(&Counts) -> u32| counts.iter().any(|(_, counts)| count(counts) > 0);
     let all_of = |covered: fn(&Role<'_>) -> bool, count: fn(&Counts) -> u32| {
@@ -126,7 +127,7 @@ fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a s
     let all = |count| all_of(|_| true, count);
     match before {
         _ if any(|counts| counts.failed) => "Failed",
-        // Better, if the cluster operator wants it: servers serve, and do not end by themselves.
+        // Better, if the setting is on: servers do not end by themselves.
         _ if job.config.complete_without_servers && all_of(|role| role.name != "ps", |counts| counts.succeeded) => {
             "Completed"
         }
@@ -139,7 +140,7 @@ fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a s
     }
 }
 
-/// Pods of a role by what Paddle's status calls them.
+/// The pods of a role by their state in Paddle's status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct Counts {
     #[serde(skip_serializing_if = "is_zero")]
@@ -162,7 +163,7 @@ fn is_zero(count: &u32) -> bool {
 impl Counts {
     fn of(role: &Role<'_>, seen: &Observation) -> Self {
         let mut counts = Self { succeeded: seen.gone_succeeded(role.name), ..Self::default() };
-        // What becomes of a replica that was scaled away says nothing of the job.
+        // The state of a replica that was scaled down does not count.
         let wanted = |pod: &&PodRow| pod.index.is_some_and(|index| index < role.replicas());
         for pod in seen.pods_of(role.name).filter(wanted) {
             let count = match pod.phase {
@@ -170,7 +171,7 @@ impl Counts {
                 PodPhase::Pending => &mut counts.pending,
                 PodPhase::Running if pod.up() => &mut counts.running,
                 PodPhase::Running => &mut counts.starting,
-                // Better: a pod that is being deleted passes through Failed; that is no failure of the job.
+                // Better: a pod that is being deleted passes through Failed without failing the job.
                 PodPhase::Failed if pod.terminating => continue,
                 PodPhase::Failed => &mut counts.failed,
                 PodPhase::Succeeded => &mut counts.succeeded,
@@ -181,7 +182,7 @@ impl Counts {
         counts
     }
 
-    /// None while the role has no pod and never had one that succeeded.
+    /// Returns None if the role has no pod and no replica that has succeeded.
     fn section<'a>(self, role: &str, job: &'a Job, seen: &'a Observation) -> Option<Section<'a>> {
         let reference = |pod: &'a PodRow| Reference {
             api_version: "v1",
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_role_some_pods_are_listed_and_all_are_counted() {
+    fn a_large_role_lists_some_pods_and_counts_all() {
         let pods = (0..5000).map(|index| worker(index).running()).collect();
         let status = status(&job(&json!({ "worker": role(5000) })), pods, &json!({}));
         let listed = status["worker"]["refs"].as_array().unwrap().len();
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(unready["startTime"], running["startTime"]);
     }
 
-    // A4: workers done, servers running: still Running; then Completed.
+    // A4: Running while the workers have succeeded and servers run; then Completed.
     #[test]
     fn a_job_whose_workers_are_done_stays_running_until_its_servers_are() {
         let job = job(&json!({ "ps": role(1), "worker": role(1) }));
@@ -279,9 +280,9 @@ mod tests {
         assert_eq!((&done["phase"], &done["completionTime"]), (&json!("Completed"), &json!("2026-01-01T00:00:00Z")));
     }
 
-    // A5 (X): the final counters are kept when the pods are gone.
+    // A5 (X): the final counters are kept after the pods are deleted.
     #[test]
-    fn a_final_status_is_kept_as_it_was() {
+    fn a_final_status_does_not_change() {
         let job = job(&json!({ "worker": role(1) }));
         let done = status(&job, vec![worker(0).succeeded()], &json!({}));
         assert_eq!(status(&job, vec![], &done), done);
@@ -293,11 +294,11 @@ mod tests {
         let job = job(&json!({ "worker": role(2) }));
         let failed = status(&job, vec![worker(0).running(), worker(1).failed(1)], &json!({ "phase": "Running" }));
         assert_eq!((&failed["phase"], &failed["worker"]["running"]), (&json!("Failed"), &json!(1)));
-        let at_rest = status(&job, vec![worker(0).succeeded(), worker(1).failed(1)], &failed);
-        assert_eq!((&at_rest["phase"], &at_rest["completionTime"]), (&json!("Failed"), &failed["completionTime"]));
-        let worker_counts = ["running", "failed", "succeeded"].map(|count| at_rest["worker"][count].clone());
+        let ended = status(&job, vec![worker(0).succeeded(), worker(1).failed(1)], &failed);
+        assert_eq!((&ended["phase"], &ended["completionTime"]), (&json!("Failed"), &failed["completionTime"]));
+        let worker_counts = ["running", "failed", "succeeded"].map(|count| ended["worker"][count].clone());
         assert_eq!(worker_counts, [json!(null), json!(1), json!(1)]);
-        assert_eq!(status(&job, vec![worker(0).running()], &at_rest), at_rest, "the counters are final");
+        assert_eq!(status(&job, vec![worker(0).running()], &ended), ended, "the counters are final");
     }
 
     // A8: modes.
@@ -320,25 +321,25 @@ mod tests {
         assert_eq!(status(&job, vec![worker(0).running(), worker(1).failed(143).going()], &before)["phase"], "Running");
     }
 
-    // A19 (X): a role with no replicas does not hold the job up.
+    // A19 (X): a role without replicas does not block the job.
     #[test]
-    fn a_role_with_zero_replicas_is_always_ready_and_done() {
+    fn a_role_with_zero_replicas_does_not_block_the_job() {
         let job = job(&json!({ "ps": role(0), "worker": role(1) }));
         assert_eq!(status(&job, vec![worker(0).running()], &json!({}))["phase"], "Running");
         assert_eq!(status(&job, vec![worker(0).succeeded()], &json!({}))["phase"], "Completed");
     }
 
     #[test]
-    fn a_replica_that_was_scaled_away_counts_nowhere() {
+    fn a_replica_that_was_scaled_down_does_not_count() {
         let job = job(&json!({ "worker": role(1) }));
-        for scaled_away in [worker(1).succeeded().going(), worker(1).failed(1), worker(1).running()] {
-            let status = status(&job, vec![worker(0).succeeded(), scaled_away], &json!({ "phase": "Running" }));
+        for scaled_down in [worker(1).succeeded().going(), worker(1).failed(1), worker(1).running()] {
+            let status = status(&job, vec![worker(0).succeeded(), scaled_down], &json!({ "phase": "Running" }));
             assert_eq!((&status["phase"], &status["worker"]["succeeded"]), (&json!("Completed"), &json!(1)));
         }
     }
 
     #[test]
-    fn a_success_counts_although_its_pod_is_gone() {
+    fn a_success_counts_after_its_pod_is_deleted() {
         let job = job(&json!({ "worker": role(2) }));
         let mut seen = testkit::seen(vec![worker(1).succeeded()]);
         seen.roles =

@@ -1,58 +1,68 @@
 //! PaddleJob `batch.paddlepaddle.org/v1`: parameter servers, workers and heterogeneous workers that find each other
-//! through environment and one ConfigMap.
+//! through environment variables and one ConfigMap.
 //!
 //! # What is supported
 //!
-//! Manifests of PaddlePaddle's paddle-operator v0.3.5 as they are: the roles ps, worker and heter, intranet PodIP, Service
-//! and Host, gloo, the elastic variables, the clean-pod policies, Volcano with `schedulingPolicy`. Names, labels,
-//! annotations, environment, ConfigMap keys, phases and the columns of `kubectl get pdj` are the original's, and words that
-//! mean nothing mean nothing here too: intranet `Foo` is PodIP, the clean-pod policy `OnFailed` is Never.
-//! Jobs that the original runs are taken over where they stand: their pods, Services and ConfigMap are not rewritten.
+//! The plugin accepts manifests of PaddlePaddle's paddle-operator v0.3.5 without changes: the roles ps, worker and
+//! heter, intranet PodIP, Service and Host, gloo, the elastic variables, the clean-pod policies, and Volcano with
+//! `schedulingPolicy`. Names, labels, annotations, environment, ConfigMap keys, phases and the columns of
+//! `kubectl get pdj` are the original's. Unknown values have the original's meaning too: intranet `Foo` is PodIP, and
+//! the clean-pod policy `OnFailed` is Never. Troupe takes over running jobs of the original and does not rewrite their
+//! pods, Services and ConfigMap.
 //!
-//! Not supported: the etcd of v0.3.2 and older (`PADDLE_ELASTIC_SERVER` is not set, as in the original since v0.3.3), the
-//! order ps before worker of v0.3.1 to v0.3.3, SampleSets, SampleJobs and TrainingJobs.
+//! Not supported: the etcd of v0.3.2 and older (`PADDLE_ELASTIC_SERVER` is not set, as in the original since v0.3.3),
+//! the order ps before worker of v0.3.1 to v0.3.3, SampleSets, SampleJobs and TrainingJobs.
 //!
 //! # What differs from the original, and why
 //!
 //! Addresses:
 //!
-//! - The ConfigMap follows its pods: a pod that was made again or scaled is in the lists. The original writes it once.
-//! - The job's port is 36000, or the one that running pods have read. The original draws it from the range that Linux uses
-//!   for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at once.
-//! - `PADDLE_GLOO_HTTP_ENDPOINT` is 18 above the job's port; the original names the endpoint of ps 0 itself. A job that is
-//!   taken over keeps the original's.
-//! - `PADDLE_HETER_TRAINER_IP_PORT_LIST` is there beside `PADDLE_HETER_ENDPOINTS`: it is the one that Paddle reads.
-//! - A pod that has only an IPv6 address, which Paddle cannot read, is told as a condition; the original tries for ever.
-//! - Host mode: a job has 20 ports of the nodes that no other job has, the pods declare theirs so that no two come to one
-//!   node, and they resolve names of the cluster (`dnsPolicy: ClusterFirstWithHostNet`).
-//! - `PADDLE_ELASTIC_NP` is `requests:limits` of the workers where both are given; the original never says a range.
+//! - The ConfigMap follows its pods: its lists include a pod that was recreated or scaled up. The original writes the
+//!   ConfigMap once.
+//! - The job's port is 36000, or the port that running pods have read. The original draws it from the range that Linux
+//!   uses for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at
+//!   once.
+//! - The port of `PADDLE_GLOO_HTTP_ENDPOINT` is the job's port plus 18; the original uses the endpoint of ps 0 itself.
+//!   A job that was taken over keeps the original's value.
+//! - The ConfigMap has `PADDLE_HETER_TRAINER_IP_PORT_LIST` in addition to `PADDLE_HETER_ENDPOINTS`, because Paddle
+//!   reads the former.
+//! - A condition reports a pod that has only an IPv6 address, which Paddle cannot read; the original retries for ever.
+//! - Host mode: a job has 20 host ports that no other job has. Its pods declare the port, so that the scheduler puts no
+//!   two of them on one node, and they resolve cluster names (`dnsPolicy: ClusterFirstWithHostNet`).
+//! - `PADDLE_ELASTIC_NP` is `requests:limits` of the workers if both are given; the original never writes a range.
 //!
 //! Life of a job:
 //!
-//! - A pod that is being deleted passes through Failed without failing the job. In the original scaling down, or a drained
-//!   node, fails it for ever.
-//! - Failed comes before Starting and Pending over all roles together; in the original the order of roles decides.
-//! - What became of a replica that was scaled away does not count: the others end the job.
-//! - A role with 0 replicas works. In the original it keeps the ConfigMap from being made, and the job from ending.
-//! - A finished job is over: its pods are not made again. Its last counters stay in the status, which the original empties;
-//!   those of a failed job go on until its pods have ended.
-//! - Pods and Services of a replica that was scaled away, or of a role that was taken out of the spec, go; the PodGroup
-//!   follows the job's scale. The original keeps Services and PodGroup as they were, and a removed role's pods.
-//! - A job that is deleted and made again under its name has nothing of the old one's pods; the original counts them.
-//! - A create that was refused is tried again, and the job's condition `Waiting` says what for.
-//! - What cannot work is said by its field in the condition `Rejected`, and other jobs go on: no role at all, no containers,
-//!   negative replicas or more than 10,000, a value of another type where a pod gets ours, `elastic` without `worker`, a name too long or with dots. Some of these end the original's process.
-//! - All pods are made at once, and removed at once. The original makes and removes one object a pass.
-//! - One event `Created` names all that was made with the pods; the original tells each object by itself. A create that is
-//!   refused is told as `Create`, in the host's words.
-//! - What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it.
-//! - There is no finalizer: garbage collection removes what a job owns. The original's is taken from a job that is deleted;
-//!   the phase `Terminating` is never written.
-//! - `refs` in the status are in order of the index and have no resource version, so that they do not change by themselves;
-//!   of a role with more than 1,000 pods the first 1,000 are listed, since an object may have 1.5 MiB. Counts are of all.
-//! - A PodGroup that is no more admitted holds back new pods only, not the rest of the job.
+//! - A pod that is being deleted passes through Failed without failing the job. In the original, a scale-down or a
+//!   drained node fails the job for ever.
+//! - The phase is computed over all roles: Failed precedes Starting, and Starting precedes Pending. In the original the
+//!   order of roles decides.
+//! - The result of a replica that was scaled down does not count; the other replicas decide the result of the job.
+//! - A role with 0 replicas works. In the original it prevents the ConfigMap from being created and the job from
+//!   ending.
+//! - The pods of a finished job are not recreated. The status of a finished job keeps its last counters, which the
+//!   original removes; the counters of a failed job change until its pods have ended.
+//! - Pods and Services of a replica that was scaled down, or of a role that was removed from the spec, are deleted; the
+//!   PodGroup follows the job's scale. The original keeps Services, PodGroup and the pods of a removed role.
+//! - A job that is deleted and created again under the same name does not count the pods of the old job; the original
+//!   counts them.
+//! - The host retries a refused create, and the job's condition `Waiting` gives the reason.
+//! - The condition `Rejected` names the field of a job that cannot work, and other jobs continue: no role at all, no
+//!   containers, negative replicas or more than 10,000, a value of another type where the plugin sets a field of a pod,
+//!   `elastic` without `worker`, a name that is too long or has dots. Some of these end the original's process.
+//! - All pods are created at once, and deleted at once. The original creates and deletes one object per pass.
+//! - One event `Created` names all objects that were created with the pods; the original emits one event per object. A
+//!   refused create emits the event `Create` with the host's message.
+//! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
+//! - There is no finalizer: garbage collection deletes the objects that a job owns. The host removes the original's
+//!   finalizer from a job that is being deleted and never writes the phase `Terminating`.
+//! - `refs` in the status are in order of index and have no resource version, so that they change only with the pods. A
+//!   role with more than 1,000 pods lists the first 1,000, since an object may have at most 1.5 MiB. The counters
+//!   include all pods.
+//! - A PodGroup that is no longer admitted blocks only the creation of pods, not the rest of the job.
 //!
-//! The init container asks for 10Mi of memory, not for 10 thousandths of a byte, and counts names up instead of listing them.
+//! The init container requests 10Mi of memory instead of 10 thousandths of a byte, and it counts the names up instead
+//! of listing them.
 //!
 //! # Settings
 //!
@@ -60,11 +70,11 @@
 //!
 //! | key | default | |
 //! |---|---|---|
-//! | `initImage` | `docker.io/library/alpine:3.10` | image of the init container that waits for the names of its role; `""` leaves it out |
-//! | `scheduling` | `""` | `volcano` has Volcano schedule the jobs that name no other scheduler |
-//! | `etcdServer` | `""` | read and ignored |
+//! | `initImage` | `docker.io/library/alpine:3.10` | image of the init container that waits until the names of its role resolve; `""` omits the container |
+//! | `scheduling` | `""` | with `volcano`, Volcano schedules each job that names no other scheduler |
+//! | `etcdServer` | `""` | accepted and ignored |
 //! | `lean` | `false` | jobs with intranet PodIP get neither Services nor the init container |
-//! | `completeWithoutServers` | `false` | a job with servers is Completed when its other pods are; the servers are removed then |
+//! | `completeWithoutServers` | `false` | a job with servers is Completed when its other pods have succeeded; the servers are then deleted |
 //!
 //! The original's flags:
 //!
@@ -73,21 +83,23 @@
 //! | `--initImage` | setting `initImage` |
 //! | `--scheduling` | setting `scheduling` |
 //! | `--etcd-server` | setting `etcdServer`, or nothing |
-//! | `--port-range 35000,65000` | `troupe operator --host-port-range 35000-65000`; a comma is understood too |
+//! | `--port-range 35000,65000` | `troupe operator --host-port-range 35000-65000`, which accepts a comma too |
 //! | `--namespace` | `troupe operator --namespace` |
-//! | `--leader-elect` | `troupe operator --leader-elect`, with a Lease of its own |
+//! | `--leader-elect` | `troupe operator --leader-elect`, with its own Lease |
 //! | `--metrics-bind-address`, `--health-probe-bind-address` | `troupe operator --admin-address`, which serves both |
 //! | `--kubeconfig` | the variable `KUBECONFIG` |
 //! | `--zap-*` | `troupe operator --log-json`, the variable `RUST_LOG` |
 //!
 //! # Migration
 //!
-//! `troupe preflight --plugin-config paddle=FILE` first: it says what stands in the way, and which jobs would be taken over.
+//! Run `troupe preflight --plugin-config paddle=FILE` first: it reports obstacles and the jobs that Troupe would take
+//! over.
 //!
-//! 1. Scale the original to zero: `kubectl -n paddle-system scale deployment paddle-controller-manager --replicas 0`. Running
-//!    jobs go on without it.
-//! 2. Apply our CRD: `troupe crds | kubectl apply -f -`. With the original's, jobs run as well, but `status.troupe` and
-//!    `status.conditions` are dropped: nothing is cleaned up, and no job says what it waits for.
+//! 1. Scale the original to zero: `kubectl -n paddle-system scale deployment paddle-controller-manager --replicas 0`.
+//!    Running jobs continue without it.
+//! 2. Apply the CRD of Troupe: `troupe crds | kubectl apply -f -`. Jobs also run with the original's CRD, but the API
+//!    server then prunes `status.troupe` and `status.conditions`: nothing is cleaned up, and no job reports what it
+//!    waits for.
 //! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
 #![cfg_attr(
     all(feature = "crd", not(target_family = "wasm")),
@@ -120,7 +132,7 @@ use troupe_plugin::{
 /// A PaddleJob with its spec and config parsed.
 pub(crate) type Job = troupe_plugin::Job<PaddleJobSpec, spec::Config>;
 
-/// The plugin.
+/// The Paddle plugin: the framework of PaddleJobs.
 #[derive(Debug)]
 pub struct Paddle;
 
@@ -186,8 +198,8 @@ impl Framework for Paddle {
     }
 }
 
-/// Beyond what its user says, a pod may be on its node's network with a port of its own, and waits for its peers in an
-/// image of ours. The scheduler is a setting.
+/// Returns the grants for what a plan has and the job's user does not ask for: the host network, host ports, and the
+/// image of the init container. The scheduler is granted by its setting.
 fn grants() -> serde_json::Value {
     serde_json::json!({
         "deletes": ["Service", "PodGroup.scheduling.volcano.sh"],

@@ -5,18 +5,19 @@ use troupe_plugin::{
     types::{Body, Moment, Object, Upkeep},
 };
 
-/// How many ports a Service has; Paddle is told the same number.
+/// The number of ports of a Service, and of host ports of a job; also Paddle's `TRAINER_PORTS_NUM`.
 pub(crate) const PORTS: u32 = 20;
 
-/// A Service without its name and the name it selects. It is the same for every job: written down, not put together.
+/// The body of a Service, without its name and the name in its selector. It is the same for every job.
 const SERVICE: &str = include_str!("service.json");
 
-/// The Services of a role that the job does not have, or has no more: none is made, and those that are there go.
+/// Returns the Service object of a role that the job does not have. The host creates no Service and deletes existing
+/// ones.
 pub(crate) fn former_service(role: &str) -> Object {
     Object { body: Body::Fixed(("{}".into(), vec![])), ..service(role) }
 }
 
-/// One Service for each pod of a role, named like it.
+/// Returns the Service object of a role: one Service per pod, with the pod's name.
 pub(crate) fn service(role: &str) -> Object {
     Object {
         key: format!("service-{role}"),
@@ -27,7 +28,7 @@ pub(crate) fn service(role: &str) -> Object {
         body: Body::Fixed((SERVICE.into(), vec![("/spec/selector/paddle-res-name".into(), vec![pod_name()])])),
         upkeep: Upkeep::CreateOnly,
         after: vec![],
-        // Better: the original leaves the Service of a pod that was scaled away.
+        // Better: the original keeps the Service of a pod that was scaled down.
         remove_when: vec![Moment::Cleaned, Moment::ReplicaGone],
     }
 }
@@ -39,7 +40,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_service_has_every_port_that_paddle_is_told_of() {
+    fn a_service_has_every_port_that_paddle_may_use() {
         let service: Value = serde_json::from_str(SERVICE).unwrap();
         let port = |n| json!({ "name": format!("p-{n}"), "port": PORT + n, "targetPort": PORT + n, "protocol": "TCP" });
         assert_eq!(service["spec"]["ports"], (0..PORTS).map(port).collect::<Value>());

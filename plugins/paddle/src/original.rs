@@ -1,4 +1,4 @@
-//! The operator that PaddleJobs had before.
+//! The original operator of PaddleJobs.
 
 use troupe_plugin::original::Original;
 

@@ -1,4 +1,4 @@
-//! What should exist for a PaddleJob, or which fields of it are wrong.
+//! The plan of a PaddleJob, and the check of its fields.
 
 use crate::{
     Job, env, gang, objects, rendezvous,
@@ -13,12 +13,13 @@ use troupe_plugin::{
 };
 
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
-    let wrong = wrong(job);
-    if !wrong.is_empty() {
-        return Err(Refusal::Invalid(wrong));
+    let errors = errors(job);
+    if !errors.is_empty() {
+        return Err(Refusal::Invalid(errors));
     }
     let mut roles = job.spec.roles().map(|role| planned(job, &role)).collect::<Result<Vec<_>, Refusal>>()?;
-    // Better: pods and Services of a role that was taken out of the spec go, as those of one that was scaled to 0.
+    // Better: a role that was removed from the spec is planned with 0 replicas, so that its pods and Services are
+    // deleted.
     roles.extend(job.spec.other_roles().map(|name| role(name, 0)));
     let mut objects = Vec::with_capacity(roles.len() + 2);
     if !job.config.is_lean(job.spec.intranet()) {
@@ -49,7 +50,7 @@ fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
     Ok(planned)
 }
 
-/// A role with no template yet.
+/// Returns a role with an empty template.
 fn role(name: &str, replicas: u32) -> PlannedRole {
     PlannedRole {
         name: name.into(),
@@ -67,13 +68,13 @@ fn role(name: &str, replicas: u32) -> PlannedRole {
     }
 }
 
-/// Every pod of the job has an address.
+/// Returns the gates that open when every pod of the job has an address.
 fn addresses(job: &Job) -> Vec<Gate> {
     let roles = job.spec.roles().filter(|role| role.replicas() > 0);
     roles.map(|role| pods_are(role.name, Reached::Ip)).collect()
 }
 
-/// The clean-pod matrix; text that is none of the four values means Never.
+/// Returns the clean-pod policy. A text other than the four values means Never.
 fn policy(job: &Job) -> Policy {
     let (on_success, on_failure) = match job.spec.clean_pod_policy.as_deref() {
         None | Some("" | "OnCompletion") => (Clean::All, Clean::Keep),
@@ -88,19 +89,19 @@ fn policy(job: &Job) -> Policy {
     Policy { clean_on_success: on_success, clean_on_failure: on_failure, clean_on_suspend: Clean::Keep, ttl: None }
 }
 
-fn wrong(job: &Job) -> Vec<FieldError> {
-    let mut wrong = Vec::new();
-    let mut say = |path: String, message: String| wrong.push(FieldError { path, message });
+fn errors(job: &Job) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut add = |path: String, message: String| errors.push(FieldError { path, message });
     if job.spec.roles().next().is_none() {
-        say("spec".into(), "needs at least one of ps, worker and heter".into());
+        add("spec".into(), "needs at least one of ps, worker and heter".into());
     }
     for role in job.spec.roles() {
         if role.spec.replicas < 0 {
-            say(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
+            add(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
         }
         if role.spec.replicas > i64::from(MOST_REPLICAS) {
             let message = format!("must be at most {MOST_REPLICAS}, not {}", role.spec.replicas);
-            say(format!("spec.{}.replicas", role.name), message);
+            add(format!("spec.{}.replicas", role.name), message);
             continue;
         }
         let last = format!("{}-{}-{}", job.name(), role.name, role.replicas().saturating_sub(1));
@@ -109,13 +110,13 @@ fn wrong(job: &Job) -> Vec<FieldError> {
                 "its pods would be called {last}, which must be at most 63 characters of a-z, 0-9 and '-': choose a name of at most {} characters without dots",
                 63 - (last.len() - job.name().len())
             );
-            say("metadata.name".into(), message);
+            add("metadata.name".into(), message);
         }
     }
     if job.spec.elastic.is_some() && job.spec.worker.is_none() {
-        say("spec.worker".into(), "is required by spec.elastic".into());
+        add("spec.worker".into(), "is required by spec.elastic".into());
     }
-    wrong
+    errors
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
         Paddle::plan(&Job::parse(testkit::job("PaddleJob", "wide", spec))?)
     }
 
-    /// The templates of the first two roles, as the host makes them.
+    /// Returns the templates of the first two roles after the edits, as the host applies them.
     fn templates(plan: &JobPlan, spec: &Value) -> [Value; 2] {
         [0, 1].map(|role| testkit::template(&plan.roles[role].template, spec))
     }
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(keys, ["service-ps", "service-worker", "service-heter", "rendezvous"]);
     }
 
-    // A6: the clean-up matrix.
+    // A6: the clean-pod matrix.
     #[test]
     fn the_clean_pod_policy_is_the_originals_matrix() {
         use Clean::{All, Keep};
@@ -188,7 +189,7 @@ mod tests {
 
     // A10: restart policy and precedence.
     #[test]
-    fn what_the_user_put_in_the_template_is_kept() {
+    fn the_users_template_is_kept() {
         let spec = json!({ "intranet": "Service", "worker": { "replicas": 1, "template": {
             "metadata": { "labels": { "team": "x" }, "annotations": { "k": "v" } },
             "spec": { "restartPolicy": "Always", "initContainers": [{ "name": "a" }], "containers": [
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!((&container["envFrom"], &pod["spec"]["restartPolicy"]), (&Value::Null, &json!("OnFailure")));
     }
 
-    // A19: what crashed or hung the original is refused with the field's path.
+    // A19: a job that crashed or hung the original is refused with the field's path.
     #[test]
     fn a_job_that_cannot_work_is_refused_by_its_field() {
         assert_eq!(paths(plan_of(&json!({}))), ["spec"]);
@@ -248,8 +249,8 @@ mod tests {
         for many in [10_001, i64::from(u32::MAX) + 1, i64::MAX] {
             assert_eq!(paths(plan_of(&json!({ "ps": role(many), "worker": role(many) }))).len(), 2);
             let Err(Refusal::Invalid(errors)) = plan_of(&json!({ "worker": role(many) })) else { panic!("{many}") };
-            let told = (errors[0].path.as_str(), errors[0].message.clone());
-            assert_eq!(told, ("spec.worker.replicas", format!("must be at most 10000, not {many}")));
+            let refused = (errors[0].path.as_str(), errors[0].message.clone());
+            assert_eq!(refused, ("spec.worker.replicas", format!("must be at most 10000, not {many}")));
         }
         assert_eq!(paths(plan_of(&json!({ "elastic": 1, "ps": role(1) }))), ["spec.worker"]);
         assert_eq!(paths(plan_of(&json!({ "worker": { "replicas": "two" } }))), ["spec.worker.replicas"]);

@@ -1,4 +1,4 @@
-//! The ConfigMap through which pods learn each other's addresses: when it may appear, and what is in it.
+//! The ConfigMap through which pods learn each other's addresses: when it is created, and its data.
 
 use crate::{
     Job,
@@ -18,13 +18,13 @@ use troupe_plugin::{
 /// The key of the ConfigMap in the plan.
 pub(crate) const KEY: &str = "rendezvous";
 
-/// The gloo rendezvous listens this far above the job's port, where no endpoint is.
+/// The offset of the gloo rendezvous port from the job's port. No endpoint uses this port.
 const GLOO_OFFSET: u32 = 18;
 
-/// Gloo over HTTP.
+/// The value of `PADDLE_GLOO_RENDEZVOUS` for gloo over HTTP.
 const GLOO_HTTP: &str = "3";
 
-/// The ConfigMap in the plan; its content is known once every pod has an address.
+/// Returns the ConfigMap of the plan. `bind` returns its body once every pod has an address.
 pub(crate) fn object(addresses: Vec<Gate>) -> Object {
     Object {
         key: KEY.into(),
@@ -39,7 +39,7 @@ pub(crate) fn object(addresses: Vec<Gate>) -> Object {
     }
 }
 
-/// What the ConfigMap says, by key.
+/// The data of the ConfigMap.
 type Data = BTreeMap<&'static str, String>;
 
 #[derive(Serialize)]
@@ -59,25 +59,26 @@ struct Labels<'a> {
     name: &'a str,
 }
 
-/// The ConfigMap, or None to leave it as it is: not all addresses are known, or the one that is there says the same
-/// endpoints (one made by the original operator stays byte for byte).
+/// Returns the body of the ConfigMap. Returns None, so that the host does not change the ConfigMap, if an address is
+/// unknown or if the existing ConfigMap has the same endpoints. A ConfigMap of the original thus stays byte for byte.
 pub(crate) fn body(job: &Job, seen: &Observation) -> Option<String> {
-    let there = seen.child(KEY).and_then(|child| child.field("/data"));
-    let port = port(job, there.as_ref());
-    let data = data(job, seen, port, there.as_ref())?;
-    let agrees = |key: &str| there.as_ref().map(|there| there[key].as_str()) == Some(data.get(key).map(String::as_str));
+    let existing = seen.child(KEY).and_then(|child| child.field("/data"));
+    let port = port(job, existing.as_ref());
+    let data = data(job, seen, port, existing.as_ref())?;
+    let unchanged =
+        |key: &str| existing.as_ref().map(|existing| existing[key].as_str()) == Some(data.get(key).map(String::as_str));
     let endpoints =
         ["PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "PADDLE_TRAINERS_NUM", "PADDLE_HETER_ENDPOINTS"];
-    // A port that is there stays, unless it is not the job's any more.
-    let port_stays = port.is_some() || agrees("PADDLE_PORT");
-    if there.is_some() && port_stays && endpoints.into_iter().all(agrees) {
+    // The existing port stays, unless the job no longer has a port.
+    let port_stays = port.is_some() || unchanged("PADDLE_PORT");
+    if existing.is_some() && port_stays && endpoints.into_iter().all(unchanged) {
         return None;
     }
     Some(json_text(&ConfigMap { metadata: Metadata { labels: Labels { name: job.name() } }, data }))
 }
 
-/// Better: where the original waits for ever, a pod whose address Paddle cannot read is told. Paddle splits endpoints at
-/// their colons.
+/// Refuses a pod whose address Paddle cannot read: Paddle splits endpoints at their colons. Better: the original waits
+/// for ever.
 pub(crate) fn readable(job: &Job, seen: &Observation) -> Result<(), Refusal> {
     if job.spec.intranet() == Intranet::Service {
         return Ok(());
@@ -92,14 +93,14 @@ pub(crate) fn readable(job: &Job, seen: &Observation) -> Result<(), Refusal> {
     }
 }
 
-/// One port for all pods of the job: that of the ConfigMap that running pods have read, else the first of the ports that
-/// the host has set aside or that a Service has. None for a job on its nodes' network that has none: without replicas, the
-/// ports that it had may be another's.
+/// Returns the port of all pods of the job: the port in the existing ConfigMap, which running pods have read, else the
+/// first host port of the job or [`PORT`]. Service mode always uses [`PORT`]. Returns None in Host mode if the job has
+/// no host ports: without replicas, another job may have its former ports.
 ///
-/// Better: the original draws it from 36000 to 55999, which overlaps the ephemeral range, and in Service mode draws one
-/// that its endpoint lists contradict.
-fn port(job: &Job, there: Option<&Value>) -> Option<u32> {
-    let kept = there.and_then(|data| data["PADDLE_PORT"].as_str()).and_then(|port| port.parse().ok());
+/// Better: the original draws the port from 36000 to 55999, which overlaps the ephemeral range, and in Service mode the
+/// port contradicts its endpoint lists.
+fn port(job: &Job, existing: Option<&Value>) -> Option<u32> {
+    let kept = existing.and_then(|data| data["PADDLE_PORT"].as_str()).and_then(|port| port.parse().ok());
     match job.spec.intranet() {
         Intranet::Service => Some(PORT),
         Intranet::PodIp => kept.or(Some(PORT)),
@@ -107,13 +108,14 @@ fn port(job: &Job, there: Option<&Value>) -> Option<u32> {
     }
 }
 
-/// Where the gloo rendezvous listens: where pods that run have read it, else above the job's port.
-fn gloo_port(port: u32, there: Option<&Value>) -> u32 {
-    let kept = there.and_then(|data| data["PADDLE_GLOO_HTTP_ENDPOINT"].as_str()?.rsplit_once(':')?.1.parse().ok());
+/// Returns the port of the gloo rendezvous: the port in the existing ConfigMap, which running pods have read, else the
+/// job's port plus [`GLOO_OFFSET`].
+fn gloo_port(port: u32, existing: Option<&Value>) -> u32 {
+    let kept = existing.and_then(|data| data["PADDLE_GLOO_HTTP_ENDPOINT"].as_str()?.rsplit_once(':')?.1.parse().ok());
     kept.unwrap_or(port + GLOO_OFFSET)
 }
 
-fn data(job: &Job, seen: &Observation, port: Option<u32>, there: Option<&Value>) -> Option<Data> {
+fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Value>) -> Option<Data> {
     let mut data = Data::new();
     data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
     data.extend(port.map(|port| ("PADDLE_PORT", port.to_string())));
@@ -126,7 +128,7 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, there: Option<&Value>)
                 if let (Some(gloo @ 1..), Some(first)) = (job.spec.with_gloo, hosts.first()) {
                     data.insert("PADDLE_WITH_GLOO", gloo.to_string());
                     data.insert("PADDLE_GLOO_RENDEZVOUS", GLOO_HTTP.to_owned());
-                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", gloo_port(port, there)));
+                    data.insert("PADDLE_GLOO_HTTP_ENDPOINT", format!("{first}:{}", gloo_port(port, existing)));
                 }
             }
             "worker" => {
@@ -135,7 +137,7 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, there: Option<&Value>)
                 data.insert("PADDLE_TRAINERS_NUM", hosts.len().to_string());
             }
             _ => {
-                // Better: Paddle reads the second name, the original writes only the first.
+                // Better: Paddle reads the first name; the original writes only the second.
                 data.insert("PADDLE_HETER_TRAINER_IP_PORT_LIST", endpoints.clone());
                 data.insert("PADDLE_HETER_ENDPOINTS", endpoints);
             }
@@ -144,14 +146,14 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, there: Option<&Value>)
     Some(data)
 }
 
-/// What peers call each replica of the role: its pod's name in Service mode, else its address. None while a replica has
-/// no address.
+/// Returns the host of each replica of the role: its pod's name in Service mode, else its address. Returns None while a
+/// replica has no address.
 fn hosts(job: &Job, seen: &Observation, role: &Role<'_>) -> Option<Vec<String>> {
     let indices = 0..role.replicas();
     if job.spec.intranet() == Intranet::Service {
         return Some(indices.map(|index| format!("{}-{}-{index}", job.name(), role.name)).collect());
     }
-    // Pods come in order of index, so that one walk finds them all.
+    // Pods are in order of index, so one iteration finds all of them.
     let mut pods = seen.live(role.name);
     let address = |index| {
         let ip = pods.find(|pod| pod.index >= Some(index)).filter(|pod| pod.index == Some(index))?.ip()?;
@@ -205,9 +207,9 @@ mod tests {
         );
     }
 
-    // Section 5.2, item 8, Better: told instead of waited for
+    // Section 5.2, item 8, Better: the pod is refused instead of waited for
     #[test]
-    fn an_address_that_paddle_cannot_read_is_told_with_its_pod() {
+    fn an_address_that_paddle_cannot_read_is_refused_with_the_pods_name() {
         let seen = testkit::seen(vec![pod("worker", 0, "wide-worker-0").with_ip("fd00::20")]);
         let Err(Refusal::Unsupported(why)) = readable(&job(&json!({ "worker": role(1) })), &seen) else {
             panic!("it was accepted");
@@ -216,7 +218,7 @@ mod tests {
         assert!(readable(&job(&json!({ "intranet": "Service", "worker": role(1) })), &seen).is_ok());
     }
 
-    // A2: nothing before every pod has an address.
+    // A2: there is no ConfigMap before every pod has an address.
     #[test]
     fn there_is_no_config_map_before_every_pod_has_an_address() {
         let job = job(&json!({ "ps": role(2), "worker": role(2) }));
@@ -237,7 +239,7 @@ mod tests {
         );
     }
 
-    // A9: names instead of addresses, and a port that agrees with the lists (X).
+    // A9: names instead of addresses, and a port that unchanged with the lists (X).
     #[test]
     fn service_mode_lists_names() {
         let job = job(&json!({ "intranet": "Service", "withGloo": 2, "ps": role(2), "worker": role(2) }));
@@ -250,26 +252,26 @@ mod tests {
         );
     }
 
-    // A11: without replicas a job has no ports of the nodes, and says none that another job may have by now.
+    // A11: without replicas a job has no host ports, and lists none, since another job may have them.
     #[test]
     fn host_mode_lists_the_ports_that_the_job_has() {
         let mut scaled = job(&json!({ "intranet": "Host", "worker": role(2) }));
         let mut seen = testkit::seen(four_pods().pods.split_off(2));
         assert_eq!(body(&scaled, &seen), None, "it is given ports first");
         scaled.view.host_ports = Some(35_040);
-        let there = body(&scaled, &seen).unwrap();
-        assert_eq!(there["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:35040,10.0.0.21:35040");
+        let existing = body(&scaled, &seen).unwrap();
+        assert_eq!(existing["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:35040,10.0.0.21:35040");
         let idle = job(&json!({ "intranet": "Host", "worker": role(0) }));
         seen = testkit::seen(vec![]);
-        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", there["data"].clone())])];
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", existing["data"].clone())])];
         let emptied = body(&idle, &seen).unwrap();
         assert_eq!(emptied["data"], json!({ "TRAINER_PORTS_NUM": "20" }));
-        let said = json!({ "PADDLE_PORT": "35040", "TRAINER_PORTS_NUM": "20" });
-        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", said)])];
+        let with_old_port = json!({ "PADDLE_PORT": "35040", "TRAINER_PORTS_NUM": "20" });
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", with_old_port)])];
         assert_eq!(body(&idle, &seen), Some(emptied));
     }
 
-    // A12: heterogeneous workers, under both names (X).
+    // A12: heterogeneous workers are listed under both names (X).
     #[test]
     fn heterogeneous_workers_are_listed_under_the_name_paddle_reads() {
         let seen = testkit::seen(vec![
@@ -281,7 +283,7 @@ mod tests {
         assert_eq!(data["PADDLE_HETER_TRAINER_IP_PORT_LIST"], data["PADDLE_HETER_ENDPOINTS"]);
     }
 
-    // A23: the original's ConfigMap stays byte for byte, and keeps its port when a pod is replaced.
+    // A23: the original's ConfigMap stays byte for byte, and keeps its port when a pod is recreated.
     #[test]
     fn the_originals_config_map_stays_until_a_pod_moves() {
         let job = job(&json!({ "worker": role(2) }));
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:54081,10.0.0.99:54081");
     }
 
-    // A23: pods that run have read the original's endpoint of gloo, which is that of ps 0.
+    // A23: running pods have read the original's gloo endpoint, which is the endpoint of ps 0.
     #[test]
     fn the_originals_gloo_endpoint_stays_when_a_pod_moves() {
         let job = job(&json!({ "withGloo": 1, "ps": role(2), "worker": role(2) }));

@@ -105,7 +105,7 @@ pub(crate) enum Intranet {
     Host,
 }
 
-/// A role by the original's name, with what Paddle calls it.
+/// A role of the spec: the original's name, Paddle's `TRAINING_ROLE`, and the user's section.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Role<'a> {
     pub(crate) name: &'static str,
@@ -114,24 +114,24 @@ pub(crate) struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Number of pods; 0 for a negative number, which `plan` refuses.
+    /// Returns the number of pods; 0 for a negative number, which `plan` refuses.
     pub(crate) fn replicas(&self) -> u32 {
         u32::try_from(self.spec.replicas).unwrap_or(0)
     }
 }
 
-/// The roles that a job may have, in the original's order, with what Paddle calls them.
+/// The roles that a job may have, in the original's order: the original's name and Paddle's `TRAINING_ROLE`.
 pub(crate) const ROLES: [(&str, &str); 3] = [("ps", "PSERVER"), ("worker", "TRAINER"), ("heter", "HETER")];
 
 impl PaddleJobSpec {
-    /// The roles that the spec has, in the original's order.
+    /// Returns the roles of the spec, in the original's order.
     pub(crate) fn roles(&self) -> impl Iterator<Item = Role<'_>> {
         let specs = [&self.ps, &self.worker, &self.heter];
         let roles = ROLES.into_iter().zip(specs);
         roles.filter_map(|((name, training_role), spec)| Some(Role { name, training_role, spec: spec.as_ref()? }))
     }
 
-    /// Names of the roles that the spec does not have, or has no more.
+    /// Returns the names of the roles that the spec does not have.
     pub(crate) fn other_roles(&self) -> impl Iterator<Item = &'static str> {
         let names = ROLES.into_iter().map(|(name, _)| name);
         names.filter(|name| self.roles().all(|role| role.name != *name))
@@ -146,27 +146,29 @@ impl PaddleJobSpec {
     }
 }
 
-/// The image of the init container unless the settings name another.
+/// The default image of the init container.
 pub(crate) const INIT_IMAGE: &str = "docker.io/library/alpine:3.10";
 
-/// The cluster operator's settings; process flags of the original are keys here.
+/// The cluster operator's settings. The process flags of the original are keys here.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Config {
-    /// Image of the init container that waits for the names of its role (`--initImage`); "" leaves it out.
+    /// Image of the init container that waits until the names of its role resolve (`--initImage`). An empty image omits
+    /// the container.
     pub init_image: String,
-    /// `volcano` has Volcano schedule the jobs that name no other scheduler (`--scheduling`).
+    /// With `volcano`, Volcano schedules each job that names no other scheduler (`--scheduling`).
     pub scheduling: String,
-    /// Read and ignored, as in the original since v0.3.3 (`--etcd-server`).
+    /// Accepted and ignored, as in the original since v0.3.3 (`--etcd-server`).
     pub etcd_server: String,
-    /// Jobs with intranet PodIP get neither Services nor the init container: they find each other by address alone.
+    /// Jobs with intranet PodIP get neither Services nor the init container: their pods find each other by address.
     pub lean: bool,
-    /// A job with servers is completed when its other pods are, also if its servers run on; those are removed then.
+    /// A job with servers is Completed when its other pods have succeeded, even if its servers still run. The servers
+    /// are then deleted.
     pub complete_without_servers: bool,
 }
 
 impl Config {
-    /// Whether a job of this intranet goes without what gives its pods names.
+    /// Returns whether a job with this intranet gets neither Services nor the init container.
     pub(crate) fn is_lean(&self, intranet: Intranet) -> bool {
         self.lean && intranet == Intranet::PodIp
     }

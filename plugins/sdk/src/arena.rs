@@ -1,5 +1,5 @@
-//! The allocator of a component. An instance lives for one pass, so memory is handed out in a row and never taken back;
-//! the last piece may grow where it stands.
+//! The bump allocator of a component. An instance lives for one pass, so the allocator never frees memory. It resizes
+//! only the last allocation in place.
 #![allow(unsafe_code)]
 
 use std::{
@@ -9,32 +9,32 @@ use std::{
     ptr,
 };
 
-/// Memory that an instance begins with, so that a usual pass grows nothing: growing changes the protection of pages, and
-/// changes it back after the pass. Zeros take no place in the component.
+/// The initial memory of an instance, in bytes. It lets a usual pass run without memory growth, which changes the
+/// protection of pages and changes it back after the pass. The zeros take no space in the component.
 const FIRST: usize = 1 << 19;
 
-/// The unit of memory in WebAssembly.
+/// The size, in bytes, of a WebAssembly page.
 const PAGE: usize = 1 << 16;
 
-/// The least that memory grows by, in pages.
+/// The minimum growth of memory, in pages.
 const GROWTH: usize = 16;
 
 #[global_allocator]
 static ARENA: Arena = Arena { next: Cell::new(0), end: Cell::new(0), first: UnsafeCell::new([0; FIRST]) };
 
 struct Arena {
-    /// Where the next piece may begin.
+    /// The address at which the next allocation may begin.
     next: Cell<usize>,
-    /// Where what is at hand ends; 0 before the first piece.
+    /// The address at which the available memory ends; 0 before the first allocation.
     end: Cell<usize>,
     first: UnsafeCell<[u8; FIRST]>,
 }
 
-// SAFETY: a plugin has one thread.
+// SAFETY: a plugin runs on one thread.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// A piece of what is at hand.
+    /// Allocates from the available memory. Returns None if the memory is too small.
     #[inline]
     fn take(&self, layout: Layout) -> Option<usize> {
         let start = self.next.get().checked_next_multiple_of(layout.align())?;
@@ -43,38 +43,40 @@ impl Arena {
         Some(start)
     }
 
-    /// A piece of new memory: the first time of what the instance begins with, then of what the host adds.
+    /// Allocates from new memory: on the first call from the initial memory, later from memory that the host adds.
+    /// Returns None if the host adds no memory.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<usize> {
         if self.end.get() == 0 {
-            self.have(self.first.get() as usize, FIRST);
+            self.add_region(self.first.get() as usize, FIRST);
             if let Some(start) = self.take(layout) {
                 return Some(start);
             }
         }
         let pages = layout.size().checked_add(layout.align())?.div_ceil(PAGE).max(GROWTH);
-        // A refusal is the greatest number, which no address is the product of.
+        // On failure `memory_grow` returns usize::MAX, and the multiplication overflows.
         let start = wasm32::memory_grow::<0>(pages).checked_mul(PAGE)?;
-        self.have(start, pages * PAGE);
+        self.add_region(start, pages * PAGE);
         self.take(layout)
     }
 
-    /// Goes on in this memory, or in both when it follows on what is at hand.
-    fn have(&self, start: usize, size: usize) {
+    /// Makes a region available. A region that starts at the end of the available memory extends it; any other region
+    /// replaces it.
+    fn add_region(&self, start: usize, size: usize) {
         if start != self.end.get() {
             self.next.set(start);
         }
         self.end.set(start + size);
     }
 
-    fn is_last(&self, piece: *mut u8, layout: Layout) -> bool {
-        piece as usize + layout.size() == self.next.get()
+    fn is_last(&self, allocation: *mut u8, layout: Layout) -> bool {
+        allocation as usize + layout.size() == self.next.get()
     }
 }
 
-// SAFETY: a piece is aligned, lies in memory that nothing else uses, and overlaps no other: only the last one is ever
-// made larger or smaller where it stands.
+// SAFETY: an allocation is aligned, lies in memory that nothing else uses, and overlaps no other allocation: only the
+// last allocation is resized in place.
 unsafe impl GlobalAlloc for Arena {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -86,19 +88,19 @@ unsafe impl GlobalAlloc for Arena {
     unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
 
     #[inline(never)]
-    unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let stop = (piece as usize).checked_add(size).filter(|stop| *stop <= self.end.get());
-        if let Some(stop) = stop.filter(|_| self.is_last(piece, layout)) {
+    unsafe fn realloc(&self, allocation: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let stop = (allocation as usize).checked_add(size).filter(|stop| *stop <= self.end.get());
+        if let Some(stop) = stop.filter(|_| self.is_last(allocation, layout)) {
             self.next.set(stop);
-            return piece;
+            return allocation;
         }
-        // SAFETY: the caller promises that a layout can have this size.
+        // SAFETY: the caller guarantees that the size is valid for a layout with this alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: the new piece, if there is one, has room for so much, and the two do not overlap.
+        // SAFETY: the new allocation, if it succeeded, has at least the copied size and does not overlap the old one.
         unsafe {
             let to = self.alloc(wanted);
             if !to.is_null() {
-                ptr::copy_nonoverlapping(piece, to, layout.size().min(size));
+                ptr::copy_nonoverlapping(allocation, to, layout.size().min(size));
             }
             to
         }

@@ -1,4 +1,4 @@
-//! What wit-bindgen generates from `wit/`; nothing else is in here.
+//! The code that wit-bindgen generates from `wit/`, and nothing else.
 #![allow(
     missing_docs,
     unreachable_pub,

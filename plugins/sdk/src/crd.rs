@@ -1,11 +1,11 @@
-//! Schemas that every CRD of ours shares, and the last touches on a generated CRD.
+//! Schemas that the CRDs of the plugins share, and the correction of a generated CRD.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-/// The schema of a pod template: containers and their names are checked, everything else is kept as it is, so that
-/// quantities as integers, nulls and the fields of a later Kubernetes pass.
+/// Returns the schema of a pod template. It checks containers and their names, and preserves all other fields, so that
+/// it accepts integer quantities, nulls and the fields of later Kubernetes versions.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     let container = serde_json::json!({
         "type": "object",
@@ -31,7 +31,7 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The schema of a map from resource name to quantity, each an integer or text.
+/// Returns the schema of a map from resource name to quantity. A quantity is an integer or a string.
 pub fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -39,12 +39,13 @@ pub fn quantities(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The schema of an object that only the host reads: `status.troupe`.
+/// Returns the schema of an object that only the host reads: `status.troupe`.
 pub fn opaque(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// A list of conditions as metav1 has them, keyed by type; `lastUpdateTime` as the Kubeflow family writes it.
+/// Returns the schema of a list of metav1 conditions, keyed by type. Each condition may also have the `lastUpdateTime`
+/// of the Kubeflow operators.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     let time = serde_json::json!({ "type": "string", "format": "date-time" });
     json_schema!({
@@ -66,11 +67,11 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The CRD as the original has it: `spec` itself may be missing, so that an object without one is accepted and told
-/// what is wrong with it instead of being refused by another rule.
+/// Returns the CRD with an optional `spec`, as in the original. The API server then accepts an object without a spec,
+/// and the plugin reports what is missing.
 ///
 /// # Panics
-/// Never for a CRD that kube's derive made: it serialises.
+/// If the CRD cannot be serialised. A CRD that kube's derive generates always can.
 #[must_use]
 pub fn without_required_spec(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
     let mut json = serde_json::to_value(crd).expect("a CRD serialises");

@@ -1,4 +1,4 @@
-//! The user's job, parsed once.
+//! The user's job with its spec and config parsed.
 
 use crate::{
     place,
@@ -6,10 +6,10 @@ use crate::{
 };
 use serde::de::DeserializeOwned;
 
-/// A job with its spec and the plugin's config in this framework's own types.
+/// A job with its spec and the plugin's config parsed into the framework's types.
 #[derive(Debug, Clone)]
 pub struct Job<S, C> {
-    /// The job as the host shows it: names, labels, annotations.
+    /// The job as the host passes it: names, labels, annotations and the unparsed spec.
     pub view: JobView,
     /// The parsed spec.
     pub spec: S,
@@ -18,10 +18,10 @@ pub struct Job<S, C> {
 }
 
 impl<S: DeserializeOwned, C: DeserializeOwned> Job<S, C> {
-    /// Parses spec and config.
+    /// Parses the spec and the config of a job.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`] with the path of the field that has the wrong type.
+    /// [`Refusal::Invalid`] with the path of the first field that has the wrong type.
     pub fn parse(view: JobView) -> Result<Self, Refusal> {
         let spec = parse("spec", &view.spec)?;
         let config = parse("config", &view.config)?;
@@ -53,12 +53,12 @@ fn parse<T: DeserializeOwned>(root: &str, json: &str) -> Result<T, Refusal> {
     })
 }
 
-/// A refusal for one field that is wrong. `path` is the field, `message` what would be right.
+/// Returns a refusal for one wrong field. `path` names the field; `message` says what the field must be.
 pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Refusal {
     Refusal::Invalid(vec![FieldError { path: path.into(), message: message.into() }])
 }
 
-/// A refusal of something that is right but that this plugin cannot do.
+/// Returns a refusal of a valid job that needs something that this plugin does not support.
 pub fn unsupported(what: impl Into<String>) -> Refusal {
     Refusal::Unsupported(what.into())
 }

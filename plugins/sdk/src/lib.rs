@@ -1,5 +1,5 @@
-//! What a plugin author needs: the [`Framework`] trait, the [`export!`] macro, typed views of what the host shows,
-//! and editing of pod templates.
+//! The SDK for plugin authors: the [`Framework`] trait, the [`export!`] macro, typed views of the job and of the
+//! host's observation, and edits of pod templates.
 //!
 //! ```text
 //! struct Echo;
@@ -7,7 +7,7 @@
 //! troupe_plugin::export!(Echo);
 //! ```
 //!
-//! The contract itself, with every field explained, is `wit/framework.wit`.
+//! `wit/framework.wit` is the contract and explains every field.
 
 #[doc(hidden)]
 #[path = "bindings.rs"]
@@ -42,43 +42,45 @@ pub use time::{parse_rfc3339, rfc3339};
 
 use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
 
-/// The host refuses jobs of more replicas: tell the user by the field that is too large.
+/// The maximum number of replicas of a job. The host refuses a plan with more; a plugin should refuse the job first and
+/// name the field that is too large.
 pub const MOST_REPLICAS: u32 = 10_000;
 
-/// A framework: how its jobs become pods and objects, and when they are done.
+/// A framework: how its jobs become pods and objects, and when its jobs are finished.
 ///
-/// Every function is pure: the same arguments give the same answer, on whatever machine and at whatever time.
+/// Every function is pure: the same arguments give the same answer on every machine and at any time.
 pub trait Framework {
-    /// The job's `spec` as this framework reads it.
+    /// The type of the job's `spec`.
     type Spec: serde::de::DeserializeOwned;
-    /// The cluster operator's settings for this plugin.
+    /// The type of the cluster operator's settings for this plugin.
     type Config: serde::de::DeserializeOwned;
 
-    /// Facts that hold for every job.
+    /// Returns the facts that hold for every job of the framework.
     fn describe() -> Descriptor;
 
-    /// What should exist for the job.
+    /// Returns the roles, objects, secrets and policy that the job needs.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`] names the fields of the job that are wrong.
+    /// [`Refusal::Invalid`] with each field of the job that is wrong.
     fn plan(job: &Job<Self::Spec, Self::Config>) -> Result<JobPlan, Refusal>;
 
-    /// The bodies of the `bound` objects named in `wanted`. One that is left out stays as it is.
+    /// Returns the bodies of the `bound` objects whose keys are in `wanted`. The host does not change an object whose
+    /// body is left out.
     ///
     /// # Errors
     /// As for [`Framework::plan`].
     fn bind(job: &Job<Self::Spec, Self::Config>, seen: &Observation, wanted: &[String]) -> Result<Bindings, Refusal>;
 
-    /// The job's whole status and whether it is over.
+    /// Returns the job's whole status and whether the job is finished.
     ///
     /// # Errors
     /// As for [`Framework::plan`].
     fn judge(job: &Job<Self::Spec, Self::Config>, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal>;
 }
 
-/// Makes a type that implements [`Framework`] this component's plugin.
+/// Exports a type that implements [`Framework`] as the plugin of this component.
 ///
-/// Expands to nothing in a native build, where the exported names would clash with another plugin's.
+/// Expands to nothing in a native build, where the exported names would collide with those of another plugin.
 #[macro_export]
 macro_rules! export {
     ($framework:ty) => {
@@ -88,7 +90,7 @@ macro_rules! export {
             type Parsed =
                 $crate::Job<<$framework as $crate::Framework>::Spec, <$framework as $crate::Framework>::Config>;
             ::std::thread_local! {
-                /// What `bind` was shown, for `judge`.
+                /// The arguments of `bind`, kept for `judge`.
                 static SHOWN: ::std::cell::RefCell<Option<(Parsed, $crate::types::Observation)>> =
                     const { ::std::cell::RefCell::new(None) };
             }

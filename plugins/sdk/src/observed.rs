@@ -1,22 +1,24 @@
-//! Questions that judges ask of what the host saw.
+//! Queries on the host's observation.
 
 use crate::types::{ChildView, ContainerState, Observation, PodPhase, PodRow};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Questions about the whole observation.
+/// Queries on the whole observation.
 pub trait ObservationExt {
-    /// The pods of a role that are not being deleted, in order of index.
+    /// Returns the pods of a role that are not being deleted, in order of index.
     fn live<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a PodRow>;
-    /// All pods of a role, in order of index.
+    /// Returns all pods of a role, in order of index.
     fn pods_of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a PodRow>;
-    /// How many replicas of a role have succeeded and lost their pod since.
+    /// Returns the number of replicas of a role that have succeeded and whose pod no longer exists.
     fn gone_succeeded(&self, role: &str) -> u32;
-    /// The Job behind the role is gone and nobody saw how it ended; it is not made again.
+    /// Returns whether the Job behind the role was deleted before the host saw how it ended. The host does not create
+    /// it again.
     fn is_lost(&self, role: &str) -> bool;
-    /// The child that the plan knows under this key.
+    /// Returns the child with this key in the plan, if it exists.
     fn child(&self, key: &str) -> Option<&ChildView>;
-    /// The status as last published, or what of it is of interest; the default when it does not read so.
+    /// Parses the last published status as `T`, which may name a part of the fields. Returns the default if the types
+    /// do not match.
     fn previous<T: DeserializeOwned + Default>(&self) -> T;
 }
 
@@ -47,13 +49,14 @@ impl ObservationExt for Observation {
     }
 }
 
-/// Questions about one pod.
+/// Queries on one pod.
 pub trait PodExt {
-    /// Phase Running, every init container done, every container ready and running.
+    /// Returns whether the pod's phase is Running, each container is ready, and each container that is not an init
+    /// container is running. Returns false if no container is known.
     fn up(&self) -> bool;
-    /// The init container of this name is running.
+    /// Returns whether the init container of this name is running.
     fn in_init(&self, name: &str) -> bool;
-    /// The pod's first address, if it has one.
+    /// Returns the pod's first IP address, if it has one.
     fn ip(&self) -> Option<&str>;
 }
 
@@ -73,9 +76,9 @@ impl PodExt for PodRow {
     }
 }
 
-/// Questions about one child.
+/// Queries on one child.
 pub trait ChildExt {
-    /// The part of the object at this pointer, if the descriptor keeps it and the object has it.
+    /// Returns the value at this pointer of the object, if the descriptor keeps the pointer and the object has a value.
     fn field(&self, pointer: &str) -> Option<Value>;
 }
 

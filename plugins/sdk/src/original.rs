@@ -1,17 +1,17 @@
-//! How the operator that a framework had before is told from others in a cluster: native only, for `troupe preflight`.
+//! How `troupe preflight` recognises a framework's original operator in a cluster. Native builds only.
 
-/// Facts of the published installations of an original operator. One that was renamed, built under another name and run
-/// without a flag of its own cannot be told.
+/// The marks of an original operator's published installations. An operator that has none of them is not recognised: it
+/// was renamed, its image has another name, and it runs without a flag of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
-    /// What people call it.
+    /// The common name of the operator.
     pub name: &'static str,
-    /// Names of the Leases by which its replicas elect a leader, in whatever namespace.
+    /// Names of its leader-election Leases, in any namespace.
     pub leases: &'static [&'static str],
-    /// Names of its Deployments, in whatever namespace.
+    /// Names of its Deployments, in any namespace.
     pub deployments: &'static [&'static str],
-    /// Its images, without tag; a registry or a mirror may stand before them.
+    /// Its images, without a tag. A registry or a mirror may precede them.
     pub images: &'static [&'static str],
-    /// Flags of its process, without dashes, that no other operator has.
+    /// Flags of its process that no other operator has, without dashes.
     pub flags: &'static [&'static str],
 }

@@ -1,15 +1,15 @@
-//! Where in a JSON text a reader stopped, as people write it: `worker.template[0].name`. The text is walked only when
-//! something is wrong with it, so that reading one that is right costs nothing more.
+//! The field path of a JSON parse error: `worker.template[0].name`. The path is computed from the text only after an
+//! error, so a successful parse has no extra cost.
 
-/// A part that is open where the reader stopped.
+/// A JSON container that is not closed at the position of the error.
 enum Open {
-    /// An object, and the name that was read last.
+    /// An object, and the last name that was read.
     Object(Option<String>),
-    /// An array, and the number of its items that are over.
+    /// An array, and the number of its complete items.
     Array(usize),
 }
 
-/// The place of what was read last before this error; "" is the whole text.
+/// Returns the path of the value that was read last before the error. An empty path means the whole text.
 pub(crate) fn of(error: &serde_json::Error, json: &str) -> String {
     let line_start: usize = json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let read = json.as_bytes().get(..line_start + error.column()).unwrap_or(json.as_bytes());
@@ -26,7 +26,7 @@ pub(crate) fn of(error: &serde_json::Error, json: &str) -> String {
                 None => {}
             },
             b'"' => {
-                let end = end_of_text(read, at);
+                let end = end_of_string(read, at);
                 if let Some(Open::Object(name @ None)) = open.last_mut() {
                     *name = read.get(at..=end).and_then(|text| serde_json::from_slice(text).ok());
                 }
@@ -36,15 +36,16 @@ pub(crate) fn of(error: &serde_json::Error, json: &str) -> String {
         }
         at += 1;
     }
-    // What had only begun is wrong as a whole.
+    // A container that has just been opened is the wrong value itself.
     if matches!(read.last(), Some(b'{' | b'[')) {
         open.pop();
     }
-    written(&open)
+    path_of(&open)
 }
 
-/// The index of the quote that ends the text which begins at `start`.
-fn end_of_text(read: &[u8], start: usize) -> usize {
+/// Returns the index of the closing quote of the string that begins at `start`, or an index past the text if none
+/// closes.
+fn end_of_string(read: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = read.get(at) {
         match byte {
@@ -56,7 +57,7 @@ fn end_of_text(read: &[u8], start: usize) -> usize {
     at
 }
 
-fn written(open: &[Open]) -> String {
+fn path_of(open: &[Open]) -> String {
     let mut place = String::new();
     for part in open {
         match part {
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_told_by_its_place() {
+    fn a_value_of_another_type_is_named_by_its_path() {
         assert_eq!(place(r#"{"name":3}"#), "name");
         assert_eq!(place(r#"{"roles":[{"replicas":1},{"replicas":"two"}],"name":"x"}"#), "roles[1].replicas");
         assert_eq!(place(r#"{"inner":{"inner":{"name":true}},"name":null}"#), "inner.inner.name");
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_where_a_part_should_be_is_told_by_its_own_place() {
+    fn an_object_or_array_in_place_of_a_value_is_named_by_its_own_path() {
         assert_eq!(place(r#"{"name":{"a":1}}"#), "name");
         assert_eq!(place(r#"{"name":["a"]}"#), "name");
         assert_eq!(place(r#"{"roles":{"a":1}}"#), "roles");
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_what_lacks_it() {
+    fn a_missing_field_is_named_by_the_path_of_its_object() {
         assert_eq!(place(r#"{"name":"x","roles":[{"replicas":1},{}]}"#), "roles[1]");
     }
 }

@@ -1,5 +1,5 @@
-//! Editing a user's pod template. What we do not understand passes by us: the host makes the edits, and everything else
-//! stays where it is.
+//! Edits of a user's pod template. The plugin lists edits and the host applies them to the template, so fields that the
+//! plugin does not know do not change.
 
 use crate::{
     json_text,
@@ -12,7 +12,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// A pod template as it stands in a job's spec: text that only those who are interested in it need to take apart.
+/// A pod template from a job's spec, kept as JSON text. [`UserTemplate::read`] parses it on demand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserTemplate(Box<RawValue>);
@@ -24,14 +24,14 @@ impl PartialEq for UserTemplate {
 }
 
 impl UserTemplate {
-    /// The template, or what of it is of interest; None when it does not read so.
+    /// Parses the template as `T`, which may name a part of the fields. Returns None if the types do not match.
     #[must_use]
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         serde_json::from_str(self.0.get()).ok()
     }
 }
 
-/// A user's PodTemplateSpec with at least one container, and the edits to be made in it.
+/// A user's PodTemplateSpec with at least one container, and the edits for it.
 #[derive(Debug)]
 pub struct PodTemplate<'a> {
     at: String,
@@ -41,61 +41,62 @@ pub struct PodTemplate<'a> {
 }
 
 impl<'a> PodTemplate<'a> {
-    /// The user's template, to be edited. `at` is where it stands in the job's spec: `/worker/template`.
+    /// Starts the edits of a user's template. `at` is the template's JSON pointer in the job's spec:
+    /// `/worker/template`.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`] when it is missing or has no container.
+    /// [`Refusal::Invalid`] if the template is missing or has no container.
     pub fn from_user(template: Option<&'a UserTemplate>, at: &str) -> Result<Self, Refusal> {
         let read: Option<Outline<'a>> = template.and_then(UserTemplate::read);
         let first = read.and_then(|Outline { spec }| Some((spec.fields, spec.containers.into_iter().next()?)));
         let Some((spec, first_container)) = first else {
-            let (field, message) = what_lacks(template);
+            let (field, message) = missing_field(template);
             let path = format!("spec{}{field}", at.replace('/', "."));
             return Err(Refusal::Invalid(vec![FieldError { path, message: message.to_owned() }]));
         };
         Ok(Self { at: at.to_owned(), spec, first_container, edits: Vec::with_capacity(16) })
     }
 
-    /// Sets a label, replacing the user's.
+    /// Sets a label and replaces the user's value.
     pub fn label(&mut self, key: &str, value: &str) {
-        set(&mut self.edits, within("/metadata/labels/", key), value);
+        set(&mut self.edits, pointer_to("/metadata/labels/", key), value);
     }
 
-    /// Sets an annotation, replacing the user's.
+    /// Sets an annotation and replaces the user's value.
     pub fn annotation(&mut self, key: &str, value: &str) {
-        set(&mut self.edits, within("/metadata/annotations/", key), value);
+        set(&mut self.edits, pointer_to("/metadata/annotations/", key), value);
     }
 
-    /// What the user says in a field of the pod spec. None when it is absent, null or reads otherwise.
+    /// Returns the user's value of a field of the pod spec. None if it is absent, null or of another type.
     #[must_use]
     pub fn get<T: Deserialize<'a>>(&self, field: &str) -> Option<T> {
         self.spec.get(field)
     }
 
-    /// Sets a field of the pod spec, replacing the user's.
+    /// Sets a field of the pod spec and replaces the user's value.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
-        set(&mut self.edits, within("/spec/", field), value);
+        set(&mut self.edits, pointer_to("/spec/", field), value);
     }
 
     /// Appends to a list of the pod spec (`volumes`, `initContainers`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
-        append(&mut self.edits, within("/spec/", list), item);
+        append(&mut self.edits, pointer_to("/spec/", list), item);
     }
 
-    /// The container that runs the framework's program.
+    /// Returns the first container, which runs the framework's program.
     pub fn first_container(&mut self) -> Container<'_, 'a> {
         Container { user: &self.first_container, edits: &mut self.edits }
     }
 
-    /// The template for a plan.
+    /// Returns the template, with its edits, for a plan.
     #[must_use]
     pub fn into_template(self) -> Template {
         Template::Edited((self.at, self.edits))
     }
 }
 
-/// Where a template is not what it must be, and what would be right.
-fn what_lacks(template: Option<&UserTemplate>) -> (&'static str, &'static str) {
+/// Returns the path, below the template, of the field that is missing or wrong, and what the field must have.
+fn missing_field(template: Option<&UserTemplate>) -> (&'static str, &'static str) {
     let fields: Option<Fields<'_>> = template.and_then(UserTemplate::read);
     match fields.map(|fields| fields.get::<Fields<'_>>("spec").is_some()) {
         None => ("", "is required: a pod template with at least one container"),
@@ -113,7 +114,7 @@ pub struct Container<'t, 'a> {
     edits: &'t mut Vec<Edit>,
 }
 
-/// A variable with its value, or with where that comes from.
+/// An environment variable with a value or with the source of its value.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EnvVar<'a> {
@@ -137,30 +138,30 @@ struct ObjectFieldSelector<'a> {
 }
 
 impl Container<'_, '_> {
-    /// The user leaves a field out, or says null or an empty list.
+    /// Returns whether the user's field is absent, null or an empty list.
     #[must_use]
     pub fn lacks(&self, field: &str) -> bool {
         self.user.get(field).is_none_or(|value: Value| value.as_array().is_some_and(Vec::is_empty))
     }
 
-    /// Sets a field, replacing the user's.
+    /// Sets a field of the container and replaces the user's value.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
-        set(self.edits, within(FIRST_CONTAINER, field), value);
+        set(self.edits, pointer_to(FIRST_CONTAINER, field), value);
     }
 
-    /// The user has a variable of this name.
+    /// Returns whether the user's container has an environment variable of this name.
     #[must_use]
     pub fn has_env(&self, name: &str) -> bool {
         let env: Option<Vec<Fields<'_>>> = self.user.get("env");
         env.is_some_and(|env| env.iter().any(|entry| entry.get("name") == Some(Cow::Borrowed(name))))
     }
 
-    /// Appends a variable; a later duplicate wins in Kubernetes.
+    /// Appends an environment variable. Of variables with the same name, Kubernetes uses the last.
     pub fn env(&mut self, name: &str, value: &str) {
         self.push("env", EnvVar { name, value: Some(value), value_from: None });
     }
 
-    /// Appends a variable that takes its value from a field of the pod.
+    /// Appends an environment variable whose value is a field of the pod.
     pub fn env_from_field(&mut self, name: &str, path: &str) {
         let field_ref = ObjectFieldSelector { field_path: path };
         self.push("env", EnvVar { name, value: None, value_from: Some(EnvVarSource { field_ref }) });
@@ -168,12 +169,12 @@ impl Container<'_, '_> {
 
     /// Appends to a list of the container (`envFrom`, `ports`, `volumeMounts`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
-        append(self.edits, within(FIRST_CONTAINER, list), item);
+        append(self.edits, pointer_to(FIRST_CONTAINER, list), item);
     }
 }
 
-/// The pointer of a field. Put together without formatting, which costs ten times as much.
-fn within(place: &str, field: &str) -> String {
+/// Returns the JSON pointer of a field. Concatenates, because `format!` costs ten times as much.
+fn pointer_to(place: &str, field: &str) -> String {
     if field.contains(['~', '/']) {
         return [place, &field.replace('~', "~0").replace('/', "~1")].concat();
     }
@@ -184,7 +185,7 @@ fn set(edits: &mut Vec<Edit>, at: String, value: impl Serialize) {
     edits.push(Edit::Set((at, json_text(&value))));
 }
 
-/// Items for the same list that come one after the other are one edit.
+/// Adds an append edit. Consecutive items of the same list share one edit.
 fn append(edits: &mut Vec<Edit>, at: String, item: impl Serialize) {
     let item = json_text(&item);
     match edits.last_mut() {
@@ -198,20 +199,20 @@ fn append(edits: &mut Vec<Edit>, at: String, item: impl Serialize) {
     }
 }
 
-/// What is read of a template, in one go.
+/// The part of a template that is parsed, in one pass.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(borrow)]
     spec: Spec<'a>,
 }
 
-/// A pod's spec. `fields` are all but the containers.
+/// A pod spec. `fields` has every field except `containers`.
 struct Spec<'a> {
     fields: Fields<'a>,
     containers: Vec<Fields<'a>>,
 }
 
-/// The fields of an object, of which only those that somebody asks for are taken apart.
+/// The fields of an object. A field's value stays unparsed until [`Fields::get`] reads it.
 #[derive(Debug)]
 struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
 
@@ -220,7 +221,7 @@ struct Fields<'a>(Vec<(Name<'a>, &'a RawValue)>);
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Fields<'a> {
-    /// None when it is absent, null or reads otherwise.
+    /// Returns the value of a field. None if it is absent, null or of another type.
     fn get<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
         let (_, value) = self.0.iter().find(|(field, _)| field.0 == name)?;
         serde_json::from_str(value.get()).ok().flatten()
@@ -229,8 +230,8 @@ impl<'a> Fields<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct OfObject;
-        impl<'de> Visitor<'de> for OfObject {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = Fields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,14 +246,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 Ok(Fields(fields))
             }
         }
-        reader.deserialize_map(OfObject)
+        reader.deserialize_map(FieldsVisitor)
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct OfPod;
-        impl<'de> Visitor<'de> for OfPod {
+        struct SpecVisitor;
+        impl<'de> Visitor<'de> for SpecVisitor {
             type Value = Spec<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -270,7 +271,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Spec<'a> {
                 Ok(Spec { fields: Fields(fields), containers })
             }
         }
-        reader.deserialize_map(OfPod)
+        reader.deserialize_map(SpecVisitor)
     }
 }
 
@@ -280,7 +281,7 @@ mod tests {
     use crate::testkit;
     use serde_json::json;
 
-    /// The user's template with these edits, as the host makes it.
+    /// Returns the user's template after the edits, as the host applies them.
     fn edited(user: &Value, edit: impl FnOnce(&mut PodTemplate<'_>)) -> Value {
         let read: UserTemplate = serde_json::from_value(user.clone()).unwrap();
         let mut template = PodTemplate::from_user(Some(&read), "/ps/template").unwrap();
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_do_not_understand_passes_through() {
+    fn unknown_fields_are_kept() {
         let user = json!({ "spec": { "containers": [{ "name": "a", "command": null, "resources": { "limits": { "cpu": 1 } } }], "future": [1] } });
         let json = edited(&user, |template| {
             assert!(template.first_container().lacks("command"));
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_is_read_and_items_of_a_list_are_one_edit() {
+    fn user_fields_are_read_and_items_of_one_list_share_an_edit() {
         let user = json!({ "metadata": { "labels": null }, "spec": { "hostNetwork": true, "volumes": [],
             "containers": [{ "args": [], "env": [{ "name": "A" }] }, { "name": "side" }] } });
         let read: UserTemplate = serde_json::from_value(user.clone()).unwrap();
@@ -313,7 +314,7 @@ mod tests {
         container.env("B", "2");
         container.env("C", "3");
         template.label("example.org/a~b", "x");
-        let Template::Edited((at, edits)) = template.into_template() else { panic!("it is the user's") };
+        let Template::Edited((at, edits)) = template.into_template() else { panic!("the template is not the user's") };
         assert_eq!((at.as_str(), edits.len()), ("/ps/template", 2));
         let made = testkit::template(&Template::Edited((at, edits)), &json!({ "ps": { "template": user } }));
         assert_eq!(made["metadata"]["labels"], json!({ "example.org/a~b": "x" }));

@@ -1,4 +1,4 @@
-//! Resource quantities: read, added up, written as Kubernetes writes them.
+//! Resource quantities: parsing, sums, and the canonical form of Kubernetes.
 
 use serde_json::Value;
 use std::{
@@ -7,17 +7,17 @@ use std::{
     ops::{Add, Mul},
 };
 
-/// Parts of one: the smallest that Kubernetes knows.
+/// The number of nano-units in 1. Nano is the smallest unit of a Kubernetes quantity.
 const NANO: i128 = 1_000_000_000;
 
-/// An amount of a resource. The text of a sum is in the form of its first summand that is not zero.
+/// An amount of a resource. A sum is written in the form of its first summand that is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantity {
     nanos: i128,
     form: Form,
 }
 
-/// How an amount is written.
+/// The form in which an amount is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `1500m`, `2`, `3k`.
@@ -27,10 +27,10 @@ enum Form {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// The quantity 0.
     pub const ZERO: Self = Self { nanos: 0, form: Form::Decimal };
 
-    /// The quantity that stands in a manifest: a text, or a number. None if it is none.
+    /// Parses a quantity of a manifest, which is a string or a number. Returns None if the value is not a quantity.
     #[must_use]
     pub fn read(json: &Value) -> Option<Self> {
         match json {
@@ -40,7 +40,7 @@ impl Quantity {
         }
     }
 
-    /// What Kubernetes reads from this text.
+    /// Parses a quantity as Kubernetes does. Returns None if the text is not a quantity or has more than 18 digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
@@ -56,7 +56,7 @@ impl Quantity {
         if digits.is_empty() || digits.len() > 18 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Rounded up to a part that is known, as Kubernetes does.
+        // Kubernetes rounds up to the next nano-unit.
         let parts = digits.parse::<i128>().ok()?.checked_mul(scale)?;
         let denominator = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
         let nanos = parts.div_euclid(denominator) + i128::from(parts.rem_euclid(denominator) > 0);
@@ -64,7 +64,7 @@ impl Quantity {
     }
 }
 
-/// The value of one with this suffix, in parts.
+/// Returns the nano-units of 1 with this suffix, and the form of the suffix.
 fn scale(suffix: &str) -> Option<(i128, Form)> {
     const DECIMAL: [(&str, i128); 10] = [
         ("n", 1),
@@ -135,8 +135,8 @@ impl fmt::Display for Quantity {
 /// Amounts by the name of their resource.
 pub type Resources = BTreeMap<String, Quantity>;
 
-/// What the containers of a pod template ask for: `missing` says what a container's limits add to its requests. Init
-/// containers are not counted; what is no quantity is left out.
+/// Returns the sum of the resource requests of the containers of a pod template. `missing` selects the limits that
+/// count as requests. The sum does not include init containers or values that are not quantities.
 #[must_use]
 pub fn requests(template: &Value, missing: Missing) -> Resources {
     let containers = template.pointer("/spec/containers").and_then(Value::as_array);
@@ -158,16 +158,16 @@ pub fn requests(template: &Value, missing: Missing) -> Resources {
     sum
 }
 
-/// When a limit counts as a request.
+/// Which limits of a container count as requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// For each resource that the container does not request.
+    /// The limit of each resource that the container does not request.
     Names,
-    /// When the container requests nothing at all.
+    /// All limits of a container that has no requests; otherwise none.
     All,
 }
 
-/// Adds so many times these amounts.
+/// Adds `amounts`, multiplied by `times`, to `sum`.
 pub fn add(sum: &mut Resources, amounts: &Resources, times: u32) {
     for (name, amount) in amounts {
         let before = sum.get(name).copied().unwrap_or(Quantity::ZERO);
@@ -184,7 +184,7 @@ mod tests {
         texts.iter().map(|text| Quantity::parse(text).unwrap()).fold(Quantity::ZERO, Add::add).to_string()
     }
 
-    // apimachinery/pkg/api/resource: the canonical form.
+    // The canonical form of apimachinery/pkg/api/resource.
     #[test]
     fn a_sum_is_written_as_kubernetes_writes_it() {
         for (texts, expected) in [
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_told() {
+    fn text_that_is_not_a_quantity_is_none() {
         for wrong in ["", "x", "1.2.3", "1gi", "--1", "1e99", "9999999999999999999"] {
             assert_eq!(Quantity::parse(wrong), None, "{wrong}");
         }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_count_where_requests_are_missing() {
+    fn limits_count_as_requests_that_are_missing() {
         let container = json!({ "resources": { "requests": { "cpu": "1" }, "limits": { "cpu": 2, "gpu": 1 } } });
         let only_limits = json!({ "resources": { "limits": { "memory": "1Gi" } } });
         let template = json!({ "spec": { "containers": [container, only_limits, {}] } });

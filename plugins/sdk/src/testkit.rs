@@ -1,11 +1,11 @@
-//! For a plugin's native tests: a job from JSON, and an observation one word per deviation.
+//! Fixtures for a plugin's native tests: a job from JSON, and pods with one method per deviation.
 
 use crate::types::{
     ChildView, ContainerRow, ContainerState, Edit, Ended, JobView, Observation, Outlook, PodPhase, PodRow, Template,
 };
 use serde_json::{Value, json};
 
-/// A job named `name` in namespace `ns`, with uid `uid-of-NAME` and no config.
+/// Returns a job named `name` in namespace `ns`, with uid `uid-of-NAME` and an empty config.
 #[must_use]
 pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
     JobView {
@@ -23,19 +23,19 @@ pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
     }
 }
 
-/// An observation of these pods at 2026-01-01T00:00:00Z, with nothing published before.
+/// Returns an observation of these pods at 2026-01-01T00:00:00Z, without children and without a previous status.
 #[must_use]
 pub fn seen(pods: Vec<PodRow>) -> Observation {
     Observation { now: 1_767_225_600_000, pods, children: vec![], roles: vec![], previous_status: "{}".into() }
 }
 
-/// The host has nothing to say.
+/// Returns an outlook of a job that is not suspended and waits for nothing.
 #[must_use]
 pub fn calm() -> Outlook {
     Outlook { suspended: false, waiting: None }
 }
 
-/// A pending pod `NAME` of a role, without address.
+/// Returns a pending pod of a role, without an IP address and with uid `uid-of-NAME`.
 #[must_use]
 pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
     PodRow {
@@ -55,7 +55,7 @@ pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
     }
 }
 
-/// A child the plan knows under `key`, with these fields kept.
+/// Returns a child with this key in the plan and these kept fields.
 #[must_use]
 pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> ChildView {
     ChildView {
@@ -68,10 +68,10 @@ pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> Chi
     }
 }
 
-/// A role's template as the host makes it, of a job with this spec.
+/// Returns a role's template after the edits, as the host applies them to a job with this spec.
 ///
 /// # Panics
-/// When the spec has nothing where the template is, or an edit is no JSON.
+/// If the spec has no value at the template's pointer, or if an edit is not valid JSON or does not fit the template.
 #[must_use]
 pub fn template(planned: &Template, spec: &Value) -> Value {
     let parsed = |json: &str| -> Value { serde_json::from_str(json).expect("JSON") };
@@ -97,7 +97,7 @@ pub fn template(planned: &Template, spec: &Value) -> Value {
     template
 }
 
-/// What stands at the pointer. What it leads through is made.
+/// Returns the value at the pointer. Creates objects where the path is absent or null.
 fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
     pointer.split('/').skip(1).fold(json, |at, step| {
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -115,25 +115,25 @@ fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
 
 /// Deviations of a pod from [`pod`].
 pub trait PodIs {
-    /// It has this address.
+    /// Sets the pod's IP address.
     #[must_use]
     fn with_ip(self, ip: &str) -> Self;
-    /// Its init container of this name is running.
+    /// Sets the init container of this name to running.
     #[must_use]
     fn initialising(self, container: &str) -> Self;
-    /// Running and ready.
+    /// Sets the phase to Running, with a ready container.
     #[must_use]
     fn running(self) -> Self;
-    /// Running, not ready.
+    /// Sets the phase to Running, with a container that is not ready.
     #[must_use]
     fn running_unready(self) -> Self;
-    /// Succeeded.
+    /// Sets the phase to Succeeded.
     #[must_use]
     fn succeeded(self) -> Self;
-    /// Failed with this exit code.
+    /// Sets the phase to Failed, with a container that ended with this exit code.
     #[must_use]
     fn failed(self, exit_code: i32) -> Self;
-    /// Being deleted.
+    /// Marks the pod as being deleted.
     #[must_use]
     fn going(self) -> Self;
 }

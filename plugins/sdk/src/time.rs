@@ -1,6 +1,7 @@
-//! Unix milliseconds to and from the text that Kubernetes uses for times. No clock: the host says what time it is.
+//! Conversion between Unix milliseconds and the time format of Kubernetes. A plugin has no clock: the host passes
+//! `now`.
 
-/// `2026-01-02T03:04:05Z` for a time in Unix milliseconds; fractions of a second are dropped, as in `metav1.Time`.
+/// Formats a time in Unix milliseconds as `2026-01-02T03:04:05Z`. Drops fractions of a second, as `metav1.Time` does.
 #[must_use]
 pub fn rfc3339(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
@@ -10,7 +11,7 @@ pub fn rfc3339(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The time in Unix milliseconds of a text in the form that [`rfc3339`] writes, or None.
+/// Parses a text in the format of [`rfc3339`] to Unix milliseconds. Returns None if the text has another format.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
@@ -22,7 +23,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     Some((days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1000)
 }
 
-/// Howard Hinnant's `civil_from_days` for days since 1970-01-01.
+/// Returns year, month and day for a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let (era, day_of_era) = (z / 146_097, z % 146_097);
@@ -47,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_read_as_kubernetes_writes_them() {
+    fn times_are_formatted_as_kubernetes_does() {
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
         assert_eq!(rfc3339(951_868_799_999), "2000-02-29T23:59:59Z");
         assert_eq!(rfc3339(1_795_268_339_000), "2026-11-21T13:38:59Z");
     }
 
     #[test]
-    fn a_written_time_reads_back() {
+    fn a_formatted_time_parses_to_the_same_time() {
         for ms in [0, 68_169_599_000, 951_868_799_000, 1_795_268_339_000, 4_102_444_800_000] {
             assert_eq!(parse_rfc3339(&rfc3339(ms)), Some(ms));
         }
