@@ -1,13 +1,13 @@
-//! What waits, namespace by namespace: those of one come in their order, and the namespace with the least under way is next;
-//! those with equally much take turns.
+//! Queues by namespace. Values of one namespace keep their order; the next value is from the namespace with the least
+//! under way, and namespaces with equally much take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Waiting values, by the namespace that each is of.
+/// Queued values, by their namespace.
 #[derive(Debug)]
 pub struct Lanes<T> {
     by_namespace: BTreeMap<String, VecDeque<T>>,
-    /// Namespaces with something that waits; the first has had its turn longest ago.
+    /// Namespaces with queued values; the first had its turn longest ago.
     turns: VecDeque<String>,
 }
 
@@ -18,7 +18,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// The value waits behind those of its namespace.
+    /// Appends a value to the queue of its namespace.
     pub fn push(&mut self, namespace: &str, value: T) {
         match self.by_namespace.get_mut(namespace) {
             Some(lane) => lane.push_back(value),
@@ -29,12 +29,12 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Something waits of a namespace that the shares leave room for.
+    /// Returns whether a value is queued in a namespace that has room in its share.
     pub fn has(&self, shares: &Shares) -> bool {
         self.turns.iter().any(|namespace| shares.has_room(namespace))
     }
 
-    /// The next value of the namespace that has the least under way and room for more, with the namespace.
+    /// Removes the next value and returns it with its namespace: the one with the least under way of those with room.
     pub fn pop(&mut self, shares: &Shares) -> Option<(String, T)> {
         let with_room = self.turns.iter().enumerate().filter(|(_, namespace)| shares.has_room(namespace));
         let (place, _) = with_room.min_by_key(|(_, namespace)| shares.under_way(namespace))?;
@@ -50,7 +50,7 @@ impl<T> Lanes<T> {
     }
 }
 
-/// How much of something each namespace has under way: never more than its share, so that there is room for another.
+/// How much each namespace has under way. Each has a share, so that there is room for others.
 #[derive(Debug)]
 pub struct Shares {
     most: usize,
@@ -58,12 +58,12 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// At most so many at once of one namespace.
+    /// Returns shares of at most `most` at once for each namespace.
     pub fn of(most: usize) -> Self {
         Self { most, under_way: BTreeMap::new() }
     }
 
-    /// The namespace has less under way than its share.
+    /// Returns whether the namespace has less under way than its share.
     pub fn has_room(&self, namespace: &str) -> bool {
         self.under_way(namespace) < self.most
     }
@@ -72,12 +72,12 @@ impl Shares {
         self.under_way.get(namespace).copied().unwrap_or_default()
     }
 
-    /// One more of this namespace is under way.
+    /// Counts one more under way in this namespace.
     pub fn begin(&mut self, namespace: &str) {
         *self.under_way.entry(namespace.to_owned()).or_default() += 1;
     }
 
-    /// One less is.
+    /// Counts one less under way in this namespace.
     pub fn end(&mut self, namespace: &str) {
         if let Some(count) = self.under_way.get_mut(namespace) {
             *count -= 1;

@@ -1,12 +1,12 @@
-//! Whose turn is next when many want one: so many are under way at once. Namespaces take turns, and one has no more than
-//! its share under way, so that there is room for others. Pods go before everything else: in a burst of jobs those of all of
-//! them are made before the Services of any, so that they are scheduled and pull their images meanwhile.
+//! A semaphore with fair order. Namespaces take turns, and one holds at most its share of the permits, so that there is
+//! room for others. Pods go before everything else: in a burst of jobs the pods of all jobs are created before the
+//! Services of any, so that they are scheduled and pull their images meanwhile.
 
 use crate::lanes::{Lanes, Shares};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// One turn in so many goes to the rest even while pods wait, so that a stream of pods holds nothing up for good.
+/// One turn in this many goes to the rest even while pods wait, so that a stream of pods does not starve the rest.
 const ONE_IN: usize = 4;
 
 /// What a turn is for.
@@ -18,7 +18,7 @@ pub enum Rank {
     Rest,
 }
 
-/// The queue for turns; those of a rank and a namespace come in the order in which they asked.
+/// A semaphore with a queue; requests of the same rank and namespace keep their order.
 #[derive(Debug, Clone)]
 pub struct Turns(Arc<Mutex<Waiting>>);
 
@@ -28,11 +28,11 @@ struct Waiting {
     shares: Shares,
     pods: Lanes<oneshot::Sender<Turn>>,
     rest: Lanes<oneshot::Sender<Turn>>,
-    /// Turns of pods since the last of the rest.
+    /// Turns given to pods since the last turn of the rest.
     pods_in_a_row: usize,
 }
 
-/// What it was given for may be under way as long as this is held. The next one's turn comes when it is dropped.
+/// A permit. Dropping it gives the turn to the next in the queue.
 #[derive(Debug)]
 pub struct Turn {
     turns: Arc<Mutex<Waiting>>,
@@ -40,14 +40,14 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// So many at once, and so many of them of one namespace.
+    /// Allows `at_once` turns at a time, at most `of_one` of them in one namespace.
     pub fn new(at_once: usize, of_one: usize) -> Self {
         let (pods, rest) = (Lanes::default(), Lanes::default());
         let waiting = Waiting { free: at_once, shares: Shares::of(of_one), pods, rest, pods_in_a_row: 0 };
         Self(Arc::new(Mutex::new(waiting)))
     }
 
-    /// Waits for a turn. Who gives up waiting passes it on.
+    /// Waits for a turn. A caller that stops waiting passes its turn on.
     pub async fn wait(&self, rank: Rank, namespace: &str) -> Turn {
         let turn = {
             let mut waiting = lock(&self.0);
@@ -99,7 +99,7 @@ impl Drop for Turn {
             Some((namespace, next)) => {
                 waiting.shares.begin(&namespace);
                 drop(waiting);
-                // One that nobody waits for any more comes back, and is dropped in its turn.
+                // If the receiver is gone, `send` returns the turn; dropping it passes the turn on.
                 drop(next.send(Self { turns: Arc::clone(&self.turns), namespace }));
             }
             None => waiting.free += 1,
@@ -126,7 +126,7 @@ mod tests {
         waits
     }
 
-    /// The names of those that wait in the order in which their turns come.
+    /// Returns the names of the waiting calls in the order of their turns.
     fn order(mut turn: Option<Turn>, mut waiting: Vec<(char, BoxFuture<'_, Turn>)>) -> String {
         let mut order = String::new();
         while !waiting.is_empty() {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_under_way_at_once() {
+    fn a_limited_number_of_turns_is_held_at_once() {
         let turns = Turns::new(2, 2);
         let [one, _two] = [(), ()].map(|()| takes(&turns, Rank::Rest, "a"));
         let mut third = asks(&turns, Rank::Rest, "a");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_waiting_passes_its_turn_on() {
+    fn a_call_that_stopped_waiting_passes_its_turn_on() {
         let turns = Turns::new(1, 1);
         let turn = takes(&turns, Rank::Pod, "a");
         drop(asks(&turns, Rank::Pod, "a"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_given_and_not_taken_is_passed_on() {
+    fn a_turn_that_was_given_but_not_taken_is_passed_on() {
         let turns = Turns::new(1, 1);
         let turn = takes(&turns, Rank::Pod, "a");
         let given = asks(&turns, Rank::Pod, "a");
