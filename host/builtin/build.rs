@@ -1,7 +1,7 @@
-//! Builds the plugins that come with the host, and lists them for `src/lib.rs`.
+//! Builds the built-in plugins and lists them for `src/lib.rs`.
 //!
-//! Each is built by a cargo of its own, with flags of its own, so that the bytes (and with them the digest that jobs
-//! remember) depend on the sources and on nothing else: not on the home directory, nor on how the host is built.
+//! A separate cargo process with separate flags builds each plugin, so that the bytes, and the digest that jobs record,
+//! depend on the sources only: not on the home directory, nor on how the host is built.
 
 use std::{
     env,
@@ -12,13 +12,13 @@ use std::{
     process::Command,
 };
 
-/// The packages that are built in. A new framework is a new folder in `plugins/` and a word here.
+/// The built-in packages. A new framework needs a folder in `plugins/` and an entry here.
 const BUILTIN: &[&str] = &["paddle", "mpi", "rhino"];
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 
-/// A guest's shadow stack.
+/// Linker flag that sets the size of a guest's shadow stack.
 const STACK: &str = "-Clink-arg=-zstack-size=262144";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Adds the target that `rust-toolchain.toml` asks for where rustup was told to install nothing by itself.
+/// Installs the target of `rust-toolchain.toml` if rustup has not installed it by itself.
 fn have_target() -> Result<(), Box<dyn Error>> {
     let installed = Path::new(rustc(&["--print", "sysroot"])?.trim()).join("lib/rustlib").join(TARGET).is_dir();
     if installed {
@@ -81,7 +81,7 @@ fn build(package: &str, root: &Path, target_dir: &Path, flags: &str) -> Result<(
     }
 }
 
-/// Variables that say where things are are kept; those that say how to build are the outer cargo's business.
+/// Returns whether cargo inherits this variable: locations are inherited, build settings of the outer cargo are not.
 fn inherited(name: &str) -> bool {
     let how = ["CARGO", "RUST", "CLIPPY", "DEP_"].iter().any(|prefix| name.starts_with(prefix));
     let build_script = ["HOST", "TARGET", "PROFILE", "OPT_LEVEL", "DEBUG", "NUM_JOBS", "OUT_DIR"].contains(&name);
@@ -90,7 +90,7 @@ fn inherited(name: &str) -> bool {
     where_things_are.iter().any(|prefix| name.starts_with(prefix)) || !(how || build_script)
 }
 
-/// Compiler flags, separated as `CARGO_ENCODED_RUSTFLAGS` wants it. Later remappings win.
+/// Returns the compiler flags, separated as `CARGO_ENCODED_RUSTFLAGS` requires. Later remappings win.
 fn flags(root: &Path, target_dir: &Path) -> Result<String, Box<dyn Error>> {
     let cargo_home = match env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
@@ -107,7 +107,7 @@ fn flags(root: &Path, target_dir: &Path) -> Result<String, Box<dyn Error>> {
         (sysroot.clone(), "/sysroot".to_owned()),
         (sysroot.join("lib/rustlib/src/rust"), format!("/rustc/{commit}")),
     ];
-    // The name of an index is a hash of its address, which a mirror changes.
+    // The directory of an index is named by a hash of the index's address, which differs with a mirror.
     if let Ok(indexes) = fs::read_dir(cargo_home.join("registry/src")) {
         remapped.extend(indexes.flatten().map(|index| (index.path(), "/crates".to_owned())));
     }

@@ -1,4 +1,4 @@
-//! Children as the API server gets them: templates and bodies with identity, names and variables filled in.
+//! Builds children as the API server gets them: templates and bodies with identity, names and variables filled in.
 
 use crate::{
     Snapshot,
@@ -10,7 +10,7 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The whole object, owner included. None where the answer has no such part.
+/// Returns the whole object, owner reference included; `None` where the answer lacks the part.
 #[must_use]
 pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
     let Answer::Judged { plan, bodies, .. } = answer else { return None };
@@ -33,7 +33,7 @@ pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
     }
 }
 
-/// What the body of a part is made from, and is about as large as. None where the answer has no such part.
+/// Returns what the body of a part is built from, of about its size; `None` where the answer lacks the part.
 #[must_use]
 pub fn source(answer: &Answer, part: Part) -> Option<&Value> {
     let Answer::Judged { plan, bodies, .. } = answer else { return None };
@@ -49,7 +49,7 @@ pub fn source(answer: &Answer, part: Part) -> Option<&Value> {
     }
 }
 
-/// What the plan, or the plugin's `bind`, says that an object contains: no identity yet.
+/// Returns the content of an object from the plan or from the plugin's `bind`, without identity.
 pub(crate) fn content(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -69,7 +69,7 @@ pub(crate) fn content(
     }
 }
 
-/// The pod of a replica.
+/// Returns the pod of a replica.
 #[must_use]
 pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
     let mut template = template(snapshot, plan, role, index, name);
@@ -79,7 +79,7 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
     pod
 }
 
-/// The Job that backs a role, suspended if the job is.
+/// Returns the Job that backs a role, suspended if the job is.
 #[must_use]
 pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &str) -> Value {
     let mut spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
@@ -151,7 +151,7 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
     template
 }
 
-/// Replaces the last variable of the name in place, or appends one.
+/// Replaces the last variable of this name in place, or appends one.
 fn set_env(container: &mut Map<String, Value>, name: &str, value: &str) {
     let entry = json!({ "name": name, "value": value });
     match container.get_mut("env") {

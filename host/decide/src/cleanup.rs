@@ -1,4 +1,4 @@
-//! What happens to pods and objects of a finished job.
+//! What happens to the pods and objects of a finished job.
 
 use crate::{
     Snapshot,
@@ -12,8 +12,8 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The deletions that are left to do. Called only with a `finished` that the observed ledger holds, so that no
-/// evidence is destroyed before it is written down.
+/// Returns the remaining actions. Callers pass only a `finished` that the observed ledger holds, so that no evidence is
+/// destroyed before it is written.
 #[must_use]
 pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     let pods = snapshot.own_pods().filter(|pod| removes(finished.clean, pod)).map(|pod| Action::delete_pod(pod));
@@ -25,7 +25,7 @@ pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
-/// How the job ended at this time, with what the plan says of finished jobs.
+/// Returns the end of a job at this time, with the plan's rules for finished jobs.
 #[must_use]
 pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestamp) -> Finished {
     let clean = match outcome {
@@ -38,22 +38,22 @@ pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestam
     };
     let clean_kinds = plan.objects.iter().filter(goes).map(|object| object.kind.clone()).collect();
     let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl, at));
-    let counting = outcome == Outcome::Failed && clean == Clean::Keep && !at_rest(snapshot);
+    let counting = outcome == Outcome::Failed && clean == Clean::Keep && !all_pods_ended(snapshot);
     Finished { at, generation: Some(snapshot.job.generation), outcome, clean, counting, clean_kinds, delete_at }
 }
 
-/// Every pod of the job has ended.
-fn at_rest(snapshot: &Snapshot) -> bool {
+/// Returns whether every pod of the job has ended.
+fn all_pods_ended(snapshot: &Snapshot) -> bool {
     snapshot.own_pods().all(|pod| pod.phase.is_terminal())
 }
 
-/// When the job ended: `completionTime` of its status, unless that is still to come; else now.
+/// Returns when the job ended: `completionTime` of its status unless that is in the future, else now.
 pub(crate) fn ended_at(snapshot: &Snapshot, status: &Value) -> Timestamp {
-    let told = status["completionTime"].as_str().and_then(|time| time.parse().ok());
-    told.filter(|at| *at <= snapshot.now).unwrap_or(snapshot.now)
+    let reported = status["completionTime"].as_str().and_then(|time| time.parse().ok());
+    reported.filter(|at| *at <= snapshot.now).unwrap_or(snapshot.now)
 }
 
-/// A clean-pod rule removes this pod.
+/// Returns whether a clean-pod rule deletes this pod.
 pub(crate) fn removes(clean: Clean, pod: &Pod) -> bool {
     let covered = match clean {
         Clean::Keep => false,

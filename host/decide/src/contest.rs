@@ -1,4 +1,4 @@
-//! Another writer of the same jobs: how it is recognised, and that the status is not fought about.
+//! Detects another writer of the same jobs, and keeps the host from fighting over the status.
 
 use crate::{
     Snapshot,
@@ -7,20 +7,21 @@ use crate::{
 };
 use jiff::SignedDuration;
 
-/// The type of the condition that tells of it.
+/// The type of the condition that reports another writer.
 pub(crate) const CONDITION: &str = "Contested";
 
-/// Overwritten so often in a row, a status has another writer. A person with an editor does not come so far.
+/// A status that was overwritten this often in a row has another writer: a person with an editor does not reach this
+/// number.
 const ENOUGH: u32 = 3;
 
-/// A status that nobody else wrote for so long has no other writer any more.
+/// A contest is over when nobody else has written the status for this long.
 const CALM: SignedDuration = SignedDuration::from_secs(300);
 
-/// The pause before a contested status is written again: doubled with each time it was overwritten, up to the most.
+/// Pause before a contested status is written again: it doubles with each overwrite, up to the maximum.
 const LEAST_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 const MOST_PAUSE: SignedDuration = SignedDuration::from_secs(240);
 
-/// How many times in a row somebody else has overwritten what this process wrote.
+/// Returns how many times in a row another writer has overwritten what this process wrote.
 pub(crate) fn overwritten(snapshot: &Snapshot, before: Option<&Published>) -> u32 {
     match before {
         None => 0,
@@ -30,7 +31,7 @@ pub(crate) fn overwritten(snapshot: &Snapshot, before: Option<&Published>) -> u3
     }
 }
 
-/// Nobody else has written for so long that a contest is over.
+/// Returns whether nobody else has written for so long that the contest is over.
 fn is_calm(snapshot: &Snapshot, last: &Published) -> bool {
     snapshot.now.duration_since(last.at) >= CALM
 }
@@ -39,18 +40,18 @@ pub(crate) fn is_contested(overwritten: u32) -> bool {
     overwritten >= ENOUGH
 }
 
-/// It was not contested before.
+/// Returns whether this overwrite starts the contest.
 pub(crate) fn begins(overwritten: u32) -> bool {
     overwritten == ENOUGH
 }
 
-/// How long after the last write a contested status may be written again; None for one that is not contested.
+/// Returns the pause between two writes of a contested status; `None` for a status that is not contested.
 pub(crate) fn pace(overwritten: u32) -> Option<SignedDuration> {
     let more = overwritten.checked_sub(ENOUGH)?;
     Some((LEAST_PAUSE * (1 << more.min(5))).min(MOST_PAUSE))
 }
 
-/// When a contested status has no other writer any more, unless that one writes until then.
+/// Returns when the contest ends if the other writer does not write again.
 pub(crate) fn ends(overwritten: u32, before: Option<&Published>) -> Wake {
     let last = before.filter(|_| is_contested(overwritten));
     last.and_then(|last| last.at.checked_add(CALM).ok()).map_or(Wake::OnChange, Wake::At)

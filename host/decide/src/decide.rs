@@ -1,5 +1,5 @@
-//! From a snapshot and the plugin's answer to a decision. Total: every input has an answer, and deciding again after
-//! applying yields nothing more.
+//! Derives a decision from a snapshot and the plugin's answer. `decide` is total: every input has a decision; and
+//! idempotent: once the actions are applied, it returns no more.
 
 use crate::{
     Snapshot, cleanup,
@@ -22,15 +22,15 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A name or ports that another has are looked at again after this long, in case nothing tells when they become free.
+/// Requeue delay when a name or host ports are taken: no watch event may report when they become free.
 const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// A plugin that failed is asked again after this long, unless its breaker says when.
+/// Requeue delay after a plugin fault, unless the fault names a time.
 const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
-/// What follows from the snapshot and the answer.
+/// Returns the decision for the snapshot and the answer.
 ///
-/// A refusal or a fault becomes a condition on the job and touches no child, unless the user has suspended the job.
+/// A rejection or a fault becomes a condition on the job and changes no child, unless the user has suspended the job.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     if let Some(finished) = &snapshot.ledger.finished {
@@ -43,11 +43,11 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     }
 }
 
-/// After the end the outcome stays. What follows from it is what the plan says by now, if the job was edited; and pods that
-/// a failed job keeps are counted until they have ended.
+/// Decides for a finished job. The outcome never changes. If the job was edited, the policy of the new plan applies;
+/// the pods that a failed job keeps are counted until they have ended.
 fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
     let Answer::Judged { plan, verdict, .. } = answer else { return over::over(snapshot, finished) };
-    // What an edit means starts from a snapshot whose ledger says so.
+    // An edit is acted on only from a snapshot whose ledger holds the new policy.
     let decision = if over::was_edited(snapshot, finished) {
         Decision::unsaid(vec![], Wake::OnChange)
     } else {
@@ -69,7 +69,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
         return Decision::unsaid(vec![delete], Wake::OnChange);
     }
     let (mut actions, mut waiting) = match verdict.outcome {
-        // Nothing is made before it is written down which ports are the job's.
+        // Create nothing before the ledger names the job's host ports.
         Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
         Outcome::Open => open(snapshot, plan, &standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
@@ -118,7 +118,7 @@ fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
     }
 }
 
-/// Causes stand before what follows from them: only the first reason is told, and a pod whose name is taken has no
+/// Returns the rank of a reason, causes first: only the first reason is published, and a pod whose name is taken has no
 /// address either.
 fn distance_from_cause(waiting: &Waiting) -> u8 {
     match waiting {
@@ -143,7 +143,7 @@ fn open(
         actions.extend(more);
         waiting.extend(why);
     }
-    // After the pods, which take longest to start.
+    // Objects of replicas follow the pods, which take longest to start.
     let (more, why) = diff::objects(snapshot, plan, standing, bodies, Of::Replicas);
     actions.extend(more);
     waiting.extend(why);
@@ -166,9 +166,9 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
     }
     for role in plan.roles.iter().filter(|role| role.may_vanish()) {
         match snapshot.job_behind(role) {
-            // A time to live deletes only what has ended: somebody else does, and the Job is made again.
+            // A time to live deletes only finished Jobs: somebody else deletes this one, so it is created again.
             Some(job) if job.terminating && !job.job_is_over() => drop(ledger.made.remove(&jobs::note(role))),
-            // Those of an original operator too.
+            // Jobs of an original operator are recorded too.
             Some(_) => drop(ledger.made.insert(jobs::note(role))),
             None => {}
         }
@@ -181,7 +181,7 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
     ledger
 }
 
-/// It is suspended and nothing of it runs: whatever serves when it is resumed plans it anew.
+/// Returns whether the job is suspended and nothing of it runs: the digest that serves at its resumption plans it anew.
 #[must_use]
 pub fn is_at_rest(snapshot: &Snapshot) -> bool {
     let has_active_job =

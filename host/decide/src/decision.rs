@@ -10,55 +10,55 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt};
 
-/// Everything that follows from one snapshot and one answer.
+/// What follows from one snapshot and one answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// API writes, each independent of the others.
     pub actions: Vec<Action>,
-    /// What the job's status should say.
+    /// What to publish in the job's status.
     pub report: Report,
-    /// Why nothing, or no more, is done.
+    /// Why the pass does nothing, or nothing more.
     pub waiting: Vec<Waiting>,
     /// When to look again.
     pub wake: Wake,
 }
 
 impl Decision {
-    /// These writes, and nothing to say about them.
+    /// Returns a decision that leaves the status unchanged.
     #[must_use]
     pub fn unsaid(actions: Vec<Action>, wake: Wake) -> Self {
         Self { actions, report: Report::Unchanged, waiting: vec![], wake }
     }
 }
 
-/// What the job's status should say.
+/// What to publish in the job's status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// What it says already.
+    /// The current status stays.
     Unchanged,
-    /// What the plugin judged.
+    /// The plugin's verdict.
     Verdict {
         /// The framework's whole status.
         status: Value,
-        /// What a user sees as a step.
+        /// The job's step as users see it.
         headline: String,
-        /// The ledger that goes with it.
+        /// The ledger to write with the status.
         ledger: Box<crate::ledger::Ledger>,
-        /// Told when the status was written.
+        /// Events to emit after the status is written.
         events: Vec<Event>,
     },
-    /// There is no verdict, and this is why.
+    /// There is no verdict; this is the reason.
     Trouble(Trouble),
 }
 
-/// A condition of the host's own, with an event of the same words.
+/// A condition of the host, and an event with the same reason and message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// `Rejected` or `PluginFaulted`.
     pub condition: String,
     /// CamelCase reason.
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -74,20 +74,20 @@ pub enum Wake {
 /// Exactly one API write, with its precondition and its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Action {
-    /// `v1`.
+    /// API version: `v1`.
     pub api_version: String,
     /// Kind.
     pub kind: String,
     /// Name; the namespace is the job's.
     pub name: String,
-    /// What is written. Private: no action comes to be without the precondition that its constructor gives it.
+    /// The write. Private, so that every action has the precondition that its constructor sets.
     write: Write,
-    /// Noted in the ledger once it is written: it is never done again.
+    /// Key to record in the ledger after the write, so that the write is never repeated.
     pub noted: Option<String>,
 }
 
 impl Action {
-    /// Creates this part of the plan under this name.
+    /// Creates a part of the plan under this name.
     #[must_use]
     pub fn create(api_version: &str, kind: &str, name: &str, part: Part) -> Self {
         Self::new(api_version, kind, name, Write::Create(part))
@@ -99,56 +99,56 @@ impl Action {
         Self::new("v1", "Secret", name, Write::CreateSecret { recipe, metadata })
     }
 
-    /// Has this Secret be there before anything is created.
+    /// Requires this Secret to exist before anything is created.
     #[must_use]
     pub fn require_secret(name: &str) -> Self {
         Self::new("v1", "Secret", name, Write::Require)
     }
 
-    /// Merges into a child, if it still is the one that was seen, as it was seen.
+    /// Patches a child at the uid and resource version that were seen.
     #[must_use]
     pub fn patch(child: &Child, patch: Value) -> Self {
         Self::new(&child.api_version, &child.kind, &child.name, Write::Patch(versioned(child, patch)))
     }
 
-    /// The same for its status.
+    /// Patches the status of a child at the version that was seen.
     #[must_use]
     pub fn patch_status(child: &Child, patch: Value) -> Self {
         Self::new(&child.api_version, &child.kind, &child.name, Write::PatchStatus(versioned(child, patch)))
     }
 
-    /// Sets the finalizers of the job, if it still is as it was seen.
+    /// Sets the finalizers of the job at the version that was seen.
     #[must_use]
     pub fn set_finalizers(api_version: &str, kind: &str, job: &Job, finalizers: &[&String]) -> Self {
         let metadata = json!({ "uid": job.uid, "resourceVersion": job.resource_version, "finalizers": finalizers });
         Self::new(api_version, kind, &job.name, Write::Patch(json!({ "metadata": metadata })))
     }
 
-    /// Deletes a child, if it still is the one that was seen, as it was seen.
+    /// Deletes a child at the uid and resource version that were seen.
     #[must_use]
     pub fn delete(child: &Child) -> Self {
         Self::deletion(&child.api_version, &child.kind, &child.name, &child.uid, &child.resource_version)
     }
 
-    /// The same for a pod.
+    /// Deletes a pod at the version that was seen.
     #[must_use]
     pub fn delete_pod(pod: &Pod) -> Self {
         Self::deletion("v1", "Pod", &pod.name, &pod.uid, &pod.resource_version)
     }
 
-    /// The same for the job itself.
+    /// Deletes the job at the version that was seen.
     #[must_use]
     pub fn delete_job(api_version: &str, kind: &str, job: &Job) -> Self {
         Self::deletion(api_version, kind, &job.name, &job.uid, &job.resource_version)
     }
 
-    /// The same, noted in the ledger under this key once it is written.
+    /// Sets the key to record in the ledger after the write.
     #[must_use]
     pub fn noted(self, key: Option<String>) -> Self {
         Self { noted: key, ..self }
     }
 
-    /// What is written.
+    /// Returns the write.
     #[must_use]
     pub fn write(&self) -> &Write {
         &self.write
@@ -163,22 +163,22 @@ impl Action {
         Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, noted: None }
     }
 
-    /// It makes an object that is not there.
+    /// Returns whether the action creates an object.
     #[must_use]
     pub fn creates(&self) -> bool {
         matches!(self.write, Write::Create(_) | Write::CreateSecret { .. })
     }
 }
 
-/// A part of a plan that becomes one object. All bodies of a wide job together may be larger than the host's memory, so
-/// a decision names the part and the writer builds the body.
+/// A part of a plan that becomes one object. A decision names the part and the writer builds the body, since all bodies
+/// of a wide job together may exceed the host's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     /// The pod of a replica.
     Pod {
         /// Place of its role in the plan.
         role: usize,
-        /// Its index.
+        /// Index of the replica.
         index: u32,
     },
     /// The Job that backs a role.
@@ -190,7 +190,7 @@ pub enum Part {
     Object {
         /// Its place in the plan.
         object: usize,
-        /// The replica that it is made for; 0 for one of the whole job.
+        /// Index of the replica; 0 for an object of the whole job.
         index: u32,
     },
 }
@@ -198,33 +198,33 @@ pub enum Part {
 /// What an [`Action`] writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Write {
-    /// This part of the plan. Its body is built just before it is sent, see [`build::body`](crate::build::body).
+    /// Creates a part of the plan. [`build::body`](crate::build::body) builds its body just before it is sent.
     Create(Part),
-    /// A Secret with a fresh key pair; the metadata is complete, owner included.
+    /// Creates a Secret with a fresh key pair.
     CreateSecret {
-        /// How.
+        /// Recipe of the Secret.
         recipe: SecretRecipe,
-        /// `metadata` of the Secret.
+        /// `metadata` of the Secret, with its owner reference.
         metadata: Value,
     },
-    /// Nothing: the object has to be there before anything is created.
+    /// Writes nothing: the object must exist before anything is created.
     Require,
-    /// A merge patch that names the version it was made from.
+    /// A merge patch with the uid and resource version as preconditions.
     Patch(Value),
-    /// The same for the status subresource.
+    /// A merge patch of the status, with the same preconditions.
     PatchStatus(Value),
-    /// A deletion of the object with this uid, as it was seen: a user may take it from the job, or it may succeed, while
-    /// the request is on its way.
+    /// Deletes the object only as it was seen: while the request is under way, a user may take the object from the job,
+    /// or it may succeed.
     Delete {
-        /// Which.
+        /// Uid of the object.
         uid: String,
-        /// As of which version.
+        /// Resource version of the object.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         resource_version: String,
     },
 }
 
-/// The patch with the version and the uid that it was made from as preconditions.
+/// Adds the uid and resource version of the child to the patch, as preconditions.
 fn versioned(child: &Child, mut patch: Value) -> Value {
     patch["metadata"]["uid"] = json!(child.uid);
     patch["metadata"]["resourceVersion"] = json!(child.resource_version);
@@ -232,7 +232,7 @@ fn versioned(child: &Child, mut patch: Value) -> Value {
 }
 
 impl fmt::Display for Action {
-    /// `create pod/x`, the words of the log, of errors and of the scenarios.
+    /// Formats as `create pod/x`, for the log, errors and scenarios.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.write {
             Write::Create(_) | Write::CreateSecret { .. } => "create",
@@ -245,28 +245,28 @@ impl fmt::Display for Action {
     }
 }
 
-/// The actions in the order in which they are made: creates come last, since a deletion may free the quota that they need.
+/// Returns the actions in order of execution: creates come last, since a deletion may free the quota that they need.
 #[must_use]
 pub fn in_order(actions: &[Action]) -> [Vec<&Action>; 2] {
     let (creates, others) = actions.iter().partition(|action| action.creates());
     [others, creates]
 }
 
-/// What became of a decision's actions.
+/// The result of a decision's actions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// What the ledger is to note.
+    /// Keys to record in the ledger.
     pub made: Vec<String>,
-    /// What was created: `pod/x`.
+    /// Created objects: `pod/x`.
     pub created: Vec<String>,
-    /// Writes that did not happen.
+    /// Writes that did not succeed.
     pub failures: Vec<Waiting>,
-    /// What the API server warned of, by its words, and the first child that it did for: `pod/x`.
+    /// Warnings of the API server by their text, with the first child that each concerns: `pod/x`.
     pub warnings: BTreeMap<String, String>,
 }
 
 impl Applied {
-    /// Something is missing without which nothing is created.
+    /// Returns whether a required object is missing.
     #[must_use]
     pub fn lacks_something(&self) -> bool {
         self.failures.iter().any(|failure| matches!(failure, Waiting::Deleted { .. }))

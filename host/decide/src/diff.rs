@@ -1,4 +1,4 @@
-//! Objects beside the pods: create, update in place, remove with their replica.
+//! Objects beside the pods: created, updated in place, and deleted with their replica.
 
 use crate::{
     Snapshot, build,
@@ -15,17 +15,17 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Which objects.
+/// The objects to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Those of the job as a whole: pods may mount them.
+    /// Objects of the whole job; pods may mount them.
     Job,
-    /// Those of single replicas.
+    /// Objects of single replicas.
     Replicas,
 }
 
-/// Creates missing objects whose gates are open, keeps followed ones equal to their bodies, removes those whose
-/// replica is not wanted any more.
+/// Creates missing objects whose gates are open, keeps followed objects equal to their bodies, and deletes objects
+/// whose replica is no longer wanted.
 pub(crate) fn objects(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -70,7 +70,7 @@ pub(crate) fn objects(
     (actions, waiting)
 }
 
-/// Secrets that were never made.
+/// Creates the Secrets that were never created.
 pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     let missing = plan.secrets.iter().filter(|recipe| !snapshot.ledger.made.contains(&recipe.key));
     missing
@@ -82,14 +82,14 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
         .collect()
 }
 
-/// The Secrets that were made, if pods or Jobs are still to come that may mount them.
+/// Requires the Secrets that exist, if this pass creates pods or Jobs that may mount them.
 pub(crate) fn required_secrets(snapshot: &Snapshot, plan: &Plan, actions: &[Action]) -> Vec<Action> {
     let to_come = actions.iter().any(|action| action.creates() && matches!(action.kind.as_str(), "Pod" | "Job"));
     let made = plan.secrets.iter().filter(|recipe| to_come && snapshot.ledger.made.contains(&recipe.key));
     made.map(|recipe| Action::require_secret(&names::expand(&recipe.name, &snapshot.job.name, None, 0))).collect()
 }
 
-/// Keeps an object as its body says, where the plan wants that.
+/// Returns the patch that makes a followed object equal to its body.
 fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) -> Option<Action> {
     let Upkeep::Follow(pointers) = &object.upkeep else { return None };
     if child.terminating {
@@ -120,7 +120,7 @@ fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     gone.map(|child| Action::delete(child)).collect()
 }
 
-/// Sets `value` at a JSON pointer, making the objects on the way.
+/// Sets `value` at a JSON pointer, and creates the objects on the way.
 fn place(root: &mut Value, pointer: &str, value: Value) {
     let mut at = root;
     for token in pointer.split('/').skip(1) {

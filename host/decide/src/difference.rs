@@ -1,4 +1,4 @@
-//! What two answers to the same snapshot differ in, field by field, and whether that would touch what lives.
+//! How two answers to the same snapshot differ, field by field, and whether a difference affects what is live.
 
 mod found;
 mod live;
@@ -17,33 +17,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// Whether a difference matters to pods and Jobs that live.
+/// Whether a difference affects live pods and Jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Danger {
-    /// Nothing that lives is touched or contradicted.
+    /// No live pod or Job is affected.
     Harmless,
-    /// A live pod or Job would be removed, is no longer what the plan says it is, or the job would end otherwise.
+    /// A live pod or Job would be deleted or no longer match the plan, or the job would end differently.
     Dangerous,
 }
 
-/// One field that two answers differ in.
+/// One field in which two answers differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What it is a field of: `role worker`, `object config`, `verdict`, `policy`, `answer`; `pod/x` for a write.
+    /// The owner of the field: `role worker`, `object config`, `verdict`, `policy`, `answer`; `pod/x` for a write.
     pub what: String,
-    /// A JSON pointer into it, or the field's name; empty where all of it differs.
+    /// JSON pointer or name of the field; empty where the whole differs.
     pub field: String,
-    /// What the old answer says, in short; `none` where it says nothing.
+    /// The old answer's value, shortened; `none` where it has none.
     pub old: String,
-    /// What the new answer says, in short.
+    /// The new answer's value, shortened.
     pub new: String,
-    /// Whether it matters to what lives.
+    /// Whether the difference affects live pods and Jobs.
     pub danger: Danger,
 }
 
 impl fmt::Display for Difference {
-    /// `role worker /replicas: 3 -> 2 (dangerous)`.
+    /// Formats as `role worker /replicas: 3 -> 2 (dangerous)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let space = if self.field.is_empty() { "" } else { " " };
         write!(f, "{}{space}{}: {} -> {}", self.what, self.field, self.old, self.new)?;
@@ -51,8 +51,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What the new answer says otherwise than the old one, about the same snapshot. Empty exactly if they are equal, and
-/// cheap then; of each danger no more than two hundred differences are told.
+/// Returns how the new answer differs from the old one for the same snapshot: at most two hundred differences of each
+/// danger. The result is empty exactly if the answers are equal, which is cheap to find.
 #[must_use]
 pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Difference> {
     if same(old, new) {
@@ -96,8 +96,8 @@ pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Diffe
     found.into_differences()
 }
 
-/// The first thing that the new plan would do to pods or Jobs that live, or says otherwise of them. None: the job can be
-/// moved from one plan to the other while it runs.
+/// Returns the first change of the new plan that affects live pods or Jobs. `None` means that the running job can move
+/// from one plan to the other.
 #[must_use]
 pub fn touches_live(snapshot: &Snapshot, old: &Arc<Plan>, new: &Arc<Plan>) -> Option<Difference> {
     if Arc::ptr_eq(old, new) || old == new {
@@ -125,7 +125,7 @@ fn danger_if(dangerous: bool) -> Danger {
     if dangerous { Danger::Dangerous } else { Danger::Harmless }
 }
 
-/// An answer in a line.
+/// Returns an answer as one line.
 fn headline(answer: &Answer) -> String {
     match answer {
         Answer::Judged { verdict, .. } => format!("judged: {}", verdict.headline),
@@ -158,7 +158,7 @@ fn told(events: &[Event]) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join("; ") }
 }
 
-/// Writes to what exists that only the new answer leads to, whatever field it is that leads to them.
+/// Records writes to existing objects that only the new answer causes, whichever field causes them.
 fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Action]) {
     let lives = Live::of(snapshot).any();
     for action in after.iter().filter(|action| !before.contains(action)) {
@@ -173,7 +173,7 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
     }
 }
 
-/// The writes to what exists that a plan leads to while the job goes on.
+/// Returns the writes to existing objects that a plan causes while the job goes on.
 fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Value>) -> Vec<Action> {
     let verdict = Verdict { status: Value::Null, headline: String::new(), outcome: Outcome::Open, events: vec![] };
     let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };

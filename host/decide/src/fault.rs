@@ -1,52 +1,52 @@
-//! What a plugin did wrong, and the words for it.
+//! Faults of plugins, and their messages.
 
 use crate::time::rfc3339;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a plugin did wrong. The plugin's author has to change something.
+/// A fault of a plugin. The plugin's author has to change something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Fault {
-    /// It trapped or exited.
+    /// The plugin trapped or exited.
     #[error("plugin {plugin} trapped in {function}: {message}")]
     Trapped {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// In which of its functions.
+        /// The function that was called.
         function: String,
-        /// What the runtime said.
+        /// The runtime's message.
         message: String,
     },
-    /// It used up its fuel or its time.
+    /// The plugin exhausted its fuel, time or memory.
     #[error("plugin {plugin} ran out of {budget} in {function}")]
     OutOfBudget {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// In which of its functions.
+        /// The function that was called.
         function: String,
         /// `fuel`, `time` or `memory`.
         budget: String,
     },
-    /// It said so itself.
+    /// The plugin reported an internal error.
     #[error("plugin {plugin} reported an internal error in {function}: {message}")]
     Internal {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// In which of its functions.
+        /// The function that was called.
         function: String,
-        /// Its words.
+        /// The plugin's message.
         message: String,
     },
-    /// It is not there.
+    /// The plugin's bytes are not available.
     #[error("{}", missing(.digest, .why))]
     Missing {
         /// Its digest; "" when no plugin serves new jobs of the framework.
         digest: String,
-        /// Why its bytes cannot be had; "" where that is not known.
+        /// Why the bytes are not available; "" where the reason is unknown.
         #[serde(default)]
         why: String,
     },
-    /// The job's status names it, and the host never accepted it.
+    /// The job's status names a plugin that the host never accepted for its kind.
     #[error(
         "status.troupe.digest names the plugin {digest}, which this host has never accepted for jobs of this kind: none of \
          it is loaded, and the job's pods are left alone; suspend the job until it has no pods, and it is planned anew, or \
@@ -56,73 +56,74 @@ pub enum Fault {
         /// Its digest.
         digest: String,
     },
-    /// Its bytes are not kept yet, and without them the job would be lost with this host.
+    /// The plugin's bytes are not kept yet; without them the job would be lost with this host.
     #[error("no job is planned by plugin {plugin} before its bytes are kept, which is tried again: {why}")]
     NotKept {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// Why they are not.
+        /// Why the bytes are not kept.
         why: String,
     },
-    /// Its answer is not acceptable.
+    /// The host does not accept the plugin's answer.
     #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
     Unacceptable {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// In which of its functions.
+        /// The function that was called.
         function: String,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         message: String,
     },
-    /// It answered the same question in two ways.
+    /// The plugin gave two answers to the same question.
     #[error("plugin {plugin} is not deterministic: asked {function} twice, {message}")]
     NonDeterministic {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// Which of its functions.
+        /// The function that was called.
         function: String,
         /// Where the answers differ.
         message: String,
     },
-    /// It failed so often in a row that it is not asked for a while.
+    /// The breaker is open: the plugin failed repeatedly and is not asked for a while.
     #[error("plugin {plugin} is not asked {}: {cause}", pause(*.scope, *.until))]
     BreakerOpen {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// About what.
+        /// The jobs that are affected.
         scope: Scope,
-        /// When it is asked again.
+        /// When the plugin is asked again.
         until: Timestamp,
-        /// The last fault of those that led to this.
+        /// The last fault that led to this.
         cause: String,
     },
-    /// It has used up what all of its calls together may use up in a minute.
+    /// The calls of the plugin together have used up the fuel of a minute.
     #[error(
         "plugin {plugin} is not asked for a while: its calls have used up the {fuel} units of fuel that it has for a \
              minute; raise limits.fuelPerMinute of its Plugin, or find out what it does with them"
     )]
     Throttled {
-        /// Which plugin.
+        /// The plugin.
         plugin: String,
-        /// What it has for a minute.
+        /// Fuel units for a minute.
         fuel: u64,
-        /// When it is asked again.
+        /// When the plugin is asked again.
         until: Timestamp,
     },
 }
 
-/// What a plugin is not asked about while its breaker is open.
+/// The jobs that an open breaker affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
-    /// The one job that it failed for again and again.
+    /// The one job for which the plugin failed repeatedly.
     Job,
-    /// The jobs of one namespace: it failed for several of them.
+    /// The jobs of one namespace: the plugin failed for several of them.
     Namespace,
-    /// Any job: it failed in several namespaces.
+    /// Any job: the plugin failed in several namespaces.
     Plugin,
 }
 
-/// The words for a pause. Those for many jobs name no time, since a new one would be a write to the status of each.
+/// Returns the message for a pause. A pause of many jobs names no time: a new time would rewrite the status of each
+/// job.
 fn pause(scope: Scope, until: Timestamp) -> String {
     match scope {
         Scope::Job => format!("about this job before {}, since it failed again and again", rfc3339(until)),
@@ -146,7 +147,7 @@ fn missing(digest: &str, why: &str) -> String {
 }
 
 impl Fault {
-    /// The reason of a condition: one CamelCase word per kind of fault.
+    /// Returns the reason of the condition: one CamelCase word for each kind of fault.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

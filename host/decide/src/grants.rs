@@ -1,4 +1,4 @@
-//! What a plugin's plans may contain beyond what the job's user asks for. Nothing, unless it is granted.
+//! What a plugin's plans may contain beyond what the job's user asks for: nothing, unless it is granted.
 
 mod held;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeSet, fmt};
 
-/// The keyword in the schema of a plugin's settings that says which grant the value of a setting is.
+/// The JSON schema keyword of a setting that says which grant the value of the setting is.
 const MARK: &str = "x-troupe-grants";
 
 /// What is granted to a plugin, or asked for by one. What does not stand here comes from the job's user or not at all. A
@@ -134,22 +134,22 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// What a plugin asks for, from what it says: JSON as in `spec.grants` of a Plugin.
+    /// Parses the grants that a plugin asks for: JSON as in `spec.grants` of a Plugin.
     ///
     /// # Errors
-    /// It has a name that this host does not know: what was asked for cannot be told.
-    pub fn asked(said: &Value) -> Result<Self, String> {
+    /// The JSON has a name that this host does not know, or a value of the wrong type.
+    pub fn asked(json: &Value) -> Result<Self, String> {
         let schema = schemars::schema_for!(Self);
         let known = schema.get("properties").and_then(Value::as_object);
         let is_known = |name: &String| known.is_some_and(|known| known.contains_key(name));
-        if let Some(name) = said.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !is_known(name)) {
+        if let Some(name) = json.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !is_known(name)) {
             return Err(format!("grants: this host knows no grant {name:?}"));
         }
-        Self::deserialize(said).map_err(|error| format!("grants: {error}"))
+        Self::deserialize(json).map_err(|error| format!("grants: {error}"))
     }
 
-    /// What the cluster operator's settings for a plugin grant by themselves: the values of settings that the plugin's
-    /// schema marks as images or schedulers (`"x-troupe-grants": "images"`). Who sets them wants them used.
+    /// Returns what the cluster operator's settings for a plugin grant: the values of settings that the plugin's schema
+    /// marks as images or schedulers (`"x-troupe-grants": "images"`). Whoever sets them wants them used.
     #[must_use]
     pub fn by_settings(schema: &Value, config: &Value) -> Self {
         let mut grants = Self::default();
@@ -167,7 +167,7 @@ impl Grants {
         grants
     }
 
-    /// These and those. Limits are those of `self`.
+    /// Returns the grants of both, with the limits of `self`.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         for (need, word) in other.all() {
@@ -176,11 +176,11 @@ impl Grants {
         self
     }
 
-    /// This is granted.
+    /// Returns whether this is granted.
     #[must_use]
     pub fn allows(&self, need: Need, word: &str) -> bool {
         match self.held(need) {
-            // A container of the plugin's own runs what the plugin says.
+            // A granted image may run any command.
             Held::Flag(is_granted) if need == Need::Command => is_granted || self.allows(Need::Image, word),
             Held::Flag(is_granted) => is_granted,
             Held::List(words) => held::covers(need, words, word),
@@ -188,13 +188,13 @@ impl Grants {
         }
     }
 
-    /// The plugin may serve jobs of this namespace.
+    /// Returns whether the plugin may serve jobs of this namespace.
     #[must_use]
     pub fn serves(&self, namespace: &str) -> bool {
         self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
     }
 
-    /// Every single thing that is granted.
+    /// Returns every single grant, without limits.
     fn all(&self) -> Vec<(Need, String)> {
         let of = |need: Need| match self.held(need) {
             Held::Flag(true) => vec![(need, String::new())],
@@ -205,7 +205,7 @@ impl Grants {
     }
 }
 
-/// What is asked for and not granted; empty when the plugin may be used. Print it, and it is what to add under
+/// Returns what is asked for and not granted; empty when the plugin may be used. Its `Display` is what to add under
 /// `spec.grants`. Limits (`namespaces`, `maxReplicas`, `maxObjects`) are never missing.
 #[must_use]
 pub fn missing(asked: &Grants, granted: &Grants) -> Grants {
@@ -218,7 +218,7 @@ pub fn missing(asked: &Grants, granted: &Grants) -> Grants {
     missing
 }
 
-/// The grant that would allow this, as `spec.grants` has it; None for what nobody can grant.
+/// Returns the grant that would allow this, as in `spec.grants`; `None` where no grant can allow it.
 pub(crate) fn example(need: Need, word: &str) -> Option<String> {
     let mut grants = Grants::default();
     grants.grant(need, word);
@@ -229,7 +229,7 @@ pub(crate) fn example(need: Need, word: &str) -> Option<String> {
     }
 }
 
-/// Lines of YAML, one for each grant.
+/// Formats as YAML, one line for each grant.
 impl fmt::Display for Grants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = serde_json::to_value(self).unwrap_or_default();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_what_to_add() {
+    fn the_missing_grants_are_what_to_add() {
         let asked = grants(&json!({ "kinds": ["Pod", "Job.batch"], "hostNetwork": true, "hostPaths": ["/data/sets"],
             "images": ["busybox:1.36"], "capabilities": ["IPC_LOCK", "SYS_PTRACE"], "namespaces": ["a"] }));
         let granted = grants(&json!({ "kinds": ["Pod"], "hostPaths": ["/data"], "images": ["busybox"],

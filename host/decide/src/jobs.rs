@@ -1,4 +1,5 @@
-//! The Jobs behind roles: made once their gates are open, suspended and released with the job, stopped when it fails.
+//! The Jobs behind roles: created once their gates are open, suspended and resumed with the job, suspended when it
+//! fails.
 
 use crate::{
     Snapshot, build,
@@ -13,10 +14,10 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// Parts of a pod spec that may change while a Job is suspended (KEP-2926).
+/// Fields of a pod spec that may change while a Job is suspended (KEP-2926).
 const DIRECTIVES: [&str; 4] = ["nodeSelector", "tolerations", "affinity", "schedulingGates"];
 
-/// Creates the Job behind a role once its gates are open, and keeps its suspend switch equal to the job's.
+/// Creates the Job behind each role once its gates are open, and keeps its suspend switch equal to the job's.
 pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
@@ -42,19 +43,19 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
     (actions, waiting)
 }
 
-/// What the ledger notes of a Job that removes itself.
+/// Returns the ledger key of a Job that removes itself.
 pub(crate) fn note(role: &Role) -> String {
     format!("job/{}", role.name)
 }
 
-/// The Job behind the role was made and is gone, and nobody saw how it ended.
+/// Returns whether the Job behind the role was created and is gone, and nobody saw how it ended.
 #[must_use]
 pub fn is_lost(snapshot: &Snapshot, role: &Role) -> bool {
     role.may_vanish() && snapshot.ledger.made.contains(&note(role)) && snapshot.job_behind(role).is_none()
 }
 
-/// A failed job whose pods are cleaned up does not leave the Jobs behind its roles running: they are suspended, which
-/// takes their pods and keeps their record.
+/// Suspends the Jobs behind the roles of a failed job whose pods are cleaned up: this deletes their pods and keeps
+/// their record.
 pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     if finished.outcome != Outcome::Failed || finished.clean == Clean::Keep {
         return vec![];
@@ -73,8 +74,8 @@ fn suspend(child: &Child) -> Action {
     Action::patch(child, json!({ "spec": { "suspend": true } }))
 }
 
-/// A Job that was made suspended is released when the job is resumed and the role's gates are open (M11, Better), with
-/// the scheduling directives that the user's job has by then (M09).
+/// Sets the suspend switch of a Job. A suspended Job is resumed when the job is resumed and the role's gates are open
+/// (M11, Better), with the scheduling directives that the job has by then (M09).
 fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: impl Fn() -> Value) -> Option<Action> {
     let is = is_suspended(child);
     let wanted = snapshot.suspended() || (is && held);
@@ -84,7 +85,7 @@ fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: im
     if wanted {
         return Some(suspend(child));
     }
-    // The directives of a Job that counts as started cannot be changed.
+    // The directives of a Job with a start time cannot be changed.
     if child.fields.get("/status").is_some_and(|status| !status["startTime"].is_null()) {
         return Some(Action::patch_status(child, json!({ "status": { "startTime": null } })));
     }
@@ -92,8 +93,8 @@ fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: im
     Some(Action::patch(child, json!({ "spec": { "suspend": false, "template": template } })))
 }
 
-/// A merge patch that gives the Job the labels, annotations and scheduling directives of a template. Labels and
-/// annotations that it has beside are kept, directives that the template lacks are removed.
+/// Returns a merge patch that gives the Job the labels, annotations and scheduling directives of a template. Other
+/// labels and annotations stay; directives that the template lacks are removed.
 fn directives(child: &Child, template: &Value) -> Value {
     let spec = DIRECTIVES.map(|field| {
         let has = child.fields.get(&format!("/spec/template/spec/{field}")).unwrap_or(&Value::Null);

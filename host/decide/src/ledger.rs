@@ -1,4 +1,4 @@
-//! What must outlive a pod or the process: kept in the job's `status.troupe`.
+//! What must outlive a pod or the process, kept in the job's `status.troupe`.
 
 use crate::plan::{Clean, Outcome};
 use jiff::Timestamp;
@@ -7,58 +7,60 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The job's memory. One that carries another uid belongs to an earlier job of the name and counts as empty.
+/// The durable record of a job. A ledger with another uid belongs to an earlier job of the same name and counts as
+/// empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ledger {
-    /// The uid of the job it belongs to.
+    /// Uid of the job.
     pub uid: String,
     /// The digest of the plugin that plans this job.
     pub digest: String,
     /// The last headline that was written.
     pub headline: String,
-    /// What the job's column shows; "" where that is the status' own phase or the headline.
+    /// What the job's printer column shows; "" where it shows the status' own phase or the headline.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step: String,
-    /// What was made and is never made again: secrets by their key, Jobs that remove themselves as `job/` and their role.
+    /// What was created and is never created again: Secrets by their key, Jobs that remove themselves as `job/` and
+    /// their role.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub made: BTreeSet<String>,
-    /// Replicas that have succeeded, by role: first and last index of each range.
+    /// Replicas that have succeeded, by role: the first and last index of each range.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub succeeded: BTreeMap<String, Vec<(u32, u32)>>,
-    /// The ports of the nodes that are this job's alone.
+    /// Host ports reserved for this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ports: Option<HostPorts>,
-    /// What the API server warned of when children were made of the job as it is.
+    /// Warnings of the API server about children created from the current generation of the job.
     #[serde(skip_serializing_if = "Warned::is_empty")]
     pub warned: Warned,
-    /// How the job ended, once it has.
+    /// How the job ended; `None` before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Finished>,
 }
 
-/// What the API server warned of when children of a job were made.
+/// Warnings of the API server about the children of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Warned {
-    /// The generation of the job that they were made of.
+    /// The generation of the job from which the children were created.
     pub generation: i64,
-    /// The first child that each warning came with, by the warning's words.
+    /// The first child that each warning concerns, by the warning's text.
     pub of: BTreeMap<String, String>,
 }
 
-/// So many different warnings of one job are kept.
+/// Maximum number of different warnings kept for one job.
 const MOST_WARNINGS: usize = 8;
 
 impl Warned {
-    /// Nobody warned of anything.
+    /// Returns whether there is no warning.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// Adds warnings about a generation. Those about an earlier one are forgotten; the same words count once, whatever
-    /// children they come with.
+    /// Adds warnings about a generation, and drops those about an earlier one. Equal texts count once, whatever their
+    /// child.
     pub fn add(&mut self, generation: i64, of: &BTreeMap<String, String>) {
         if of.is_empty() || generation < self.generation {
             return;
@@ -73,7 +75,7 @@ impl Warned {
         }
     }
 
-    /// The same with these added is still the same.
+    /// Returns whether adding `other` changes nothing.
     #[must_use]
     pub fn has(&self, other: &Self) -> bool {
         let mut all = self.clone();
@@ -81,51 +83,51 @@ impl Warned {
         all == *self
     }
 
-    /// In words for the job's user, if there is a warning about this generation.
+    /// Returns the warnings about this generation as a message for the job's user, if there are any.
     #[must_use]
     pub fn told(&self, generation: i64) -> Option<String> {
         let of = self.of.iter().map(|(words, child)| format!("{child}: {words}"));
-        let told = (self.generation == generation).then(|| of.collect::<Vec<_>>().join("; "));
-        told.filter(|told| !told.is_empty())
+        let message = (self.generation == generation).then(|| of.collect::<Vec<_>>().join("; "));
+        message.filter(|message| !message.is_empty())
     }
 }
 
-/// How a job ended and what is left to do about it.
+/// How a job ended, and what is left to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
-    /// When: the status says so, or it was seen then for the first time.
+    /// When the job ended: as the status says, else when the host first observed it.
     pub at: Timestamp,
-    /// The generation of the job whose policy this is; one that is edited after its end gets another. None in ledgers that
-    /// an older host wrote.
+    /// The generation of the job that this policy belongs to; an edit after the end leads to a new one. `None` in
+    /// ledgers of an older host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// Succeeded or failed.
     pub outcome: Outcome,
-    /// Which pods are removed.
+    /// Which pods the host deletes.
     pub clean: Clean,
-    /// It failed and keeps its pods, and some of them still run: the plugin goes on to count them.
+    /// Whether the plugin still counts the pods: the job failed and keeps its pods, and some of them run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counting: bool,
-    /// Kinds of object that go with the pods.
+    /// Kinds of object that are deleted after the end.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub clean_kinds: BTreeSet<String>,
-    /// When the job itself is deleted.
+    /// When the host deletes the job itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete_at: Option<Timestamp>,
 }
 
-/// Consecutive ports of the nodes.
+/// A block of consecutive host ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPorts {
-    /// The first.
+    /// The first port.
     pub first: u32,
-    /// How many.
+    /// Number of ports.
     pub count: u32,
 }
 
 impl HostPorts {
-    /// This port is one of them.
+    /// Returns whether the port is in the block.
     #[must_use]
     pub fn contains(&self, port: u32) -> bool {
         port >= self.first && port - self.first < self.count
@@ -133,21 +135,21 @@ impl HostPorts {
 }
 
 impl Ledger {
-    /// The ledger in a status, if it belongs to the job with this uid; else an empty one of that job.
+    /// Returns the ledger in a status if it belongs to the job with this uid; else an empty one for that job.
     #[must_use]
     pub fn read(status: &Value, uid: &str) -> Self {
         let kept = status.get("troupe").and_then(|json| serde_json::from_value::<Self>(json.clone()).ok());
         kept.filter(|ledger| ledger.uid == uid).unwrap_or_else(|| Self { uid: uid.to_owned(), ..Self::default() })
     }
 
-    /// The replica has succeeded, now or at some time before.
+    /// Returns whether the replica has succeeded, now or before.
     #[must_use]
     pub fn has_succeeded(&self, role: &str, index: u32) -> bool {
         let ranges = self.succeeded.get(role).map_or(&[][..], Vec::as_slice);
         ranges.iter().any(|(first, last)| (*first..=*last).contains(&index))
     }
 
-    /// Notes that a replica has succeeded.
+    /// Records that a replica has succeeded.
     pub fn note_success(&mut self, role: &str, index: u32) {
         if self.has_succeeded(role, index) {
             return;
@@ -166,18 +168,18 @@ impl Ledger {
     }
 }
 
-/// Why a job is given no ports.
+/// Why a job gets no host ports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoPorts {
-    /// Other jobs have too many.
+    /// Other jobs hold too many.
     #[default]
     NoneFree,
-    /// The jobs of its namespace would have more than they may.
+    /// The jobs of its namespace would exceed their quota.
     Quota {
-        /// How many they have.
+        /// Number of ports that they hold.
         used: u32,
-        /// How many they may have.
+        /// Number of ports that they may hold.
         most: u32,
     },
 }
@@ -199,7 +201,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_ledger_of_an_earlier_job_of_the_name_counts_as_empty() {
+    fn a_ledger_of_an_earlier_job_of_the_same_name_counts_as_empty() {
         let status = json!({ "troupe": { "uid": "old", "digest": "d", "headline": "Running" } });
         assert_eq!(Ledger::read(&status, "old").digest, "d");
         assert_eq!(Ledger::read(&status, "new"), Ledger { uid: "new".into(), ..Ledger::default() });
@@ -214,8 +216,8 @@ mod tests {
         warned.add(1, &warning("unknown field \"a\"", "pod/x-1"));
         warned.add(1, &warning("unknown field \"b\"", "pod/x-1"));
         warned.add(0, &warning("of an earlier generation", "pod/x-0"));
-        let told = "pod/x-0: unknown field \"a\"; pod/x-1: unknown field \"b\"";
-        assert_eq!((warned.told(1).as_deref(), warned.told(2)), (Some(told), None));
+        let message = "pod/x-0: unknown field \"a\"; pod/x-1: unknown field \"b\"";
+        assert_eq!((warned.told(1).as_deref(), warned.told(2)), (Some(message), None));
         assert!(warned.has(&warned.clone()) && warned.has(&Warned::default()));
         warned.add(2, &warning("other", "pod/x-0"));
         assert_eq!(warned.told(2).as_deref(), Some("pod/x-0: other"));

@@ -1,4 +1,4 @@
-//! The pure core: everything the host decides, as functions from values to values.
+//! The pure core of the host: every decision is a function from values to values.
 //!
 //! No I/O, no clock, no randomness: `now` is in the [`Snapshot`], and this package depends on no runtime.
 

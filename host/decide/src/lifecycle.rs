@@ -1,4 +1,4 @@
-//! Where a job is in its life, as far as the host can tell without the plugin.
+//! What the host decides about a job without asking its plugin.
 
 use crate::{
     Snapshot,
@@ -8,17 +8,17 @@ use crate::{
     plan::{Answer, Rejection},
 };
 
-/// Whether a plugin has to be asked.
+/// Whether the plugin has to be asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Triage {
-    /// No: this is all there is to do.
+    /// No: this is the whole decision.
     Settled(Decision),
     /// Yes.
     NeedsPlan,
 }
 
-/// Settles what needs no plugin: jobs of another manager, jobs being deleted, jobs that cannot be read, finished jobs unless
-/// they were edited since or their pods are still counted.
+/// Settles jobs that need no plugin: those of another manager, those being deleted, unreadable ones, and finished ones
+/// unless they were edited since or their pods are still counted.
 #[must_use]
 pub fn triage(snapshot: &Snapshot) -> Triage {
     if snapshot.managed_by_another() {
@@ -44,7 +44,7 @@ fn settled(actions: Vec<Action>) -> Triage {
     Triage::Settled(Decision::unsaid(actions, Wake::OnChange))
 }
 
-/// Children go by garbage collection; a finalizer of an original operator has nothing left to do.
+/// Removes an original operator's finalizers, which have nothing left to do: garbage collection deletes the children.
 fn drop_retired_finalizers(snapshot: &Snapshot) -> Vec<Action> {
     let job = &snapshot.job;
     let kept: Vec<_> = job.finalizers.iter().filter(|name| !snapshot.kind.retired_finalizers.contains(name)).collect();

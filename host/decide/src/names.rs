@@ -1,14 +1,14 @@
-//! Names: texts filled in, and read back to the replica they stand for.
+//! Expands texts to names, and parses names back to their replica.
 
 use crate::plan::{Backing, Object, Piece, Plan, Role, Text};
 
-/// The text for one replica. `pod_name` is None where there is no pod to speak of; addresses are left out.
+/// Expands a text for one replica. Addresses, and the pod's name where it is `None`, expand to nothing.
 #[must_use]
 pub fn expand(text: &Text, job_name: &str, pod_name: Option<&str>, index: u32) -> String {
     expand_with(text, job_name, pod_name, index, |_, _| String::new())
 }
 
-/// The same where addresses are known: `peer` gives that of the pod of a role and index.
+/// Expands a text for one replica; `peer` returns the address of the pod of a role and index.
 #[must_use]
 pub fn expand_with(
     text: &Text,
@@ -30,15 +30,16 @@ pub fn expand_with(
     out
 }
 
-/// The name of a replica's pod, or of the Job that backs the role.
+/// Returns the name of a replica's pod, or of the Job that backs the role.
 #[must_use]
 pub fn of_replica(role: &Role, job_name: &str, index: u32) -> String {
     expand(&role.pod_name, job_name, None, index)
 }
 
-/// The role (its place in the plan) and index of a pod that the job itself controls, also beyond today's replicas.
+/// Returns the role (its place in the plan) and index of a pod that the job itself controls, also beyond the wanted
+/// replicas.
 ///
-/// Children made by an original operator carry no label of ours, so the name is what tells.
+/// The name decides: children of an original operator carry no label of ours.
 #[must_use]
 pub fn role_of_pod(plan: &Plan, job_name: &str, pod_name: &str) -> Option<(usize, u32)> {
     plan.roles
@@ -48,14 +49,14 @@ pub fn role_of_pod(plan: &Plan, job_name: &str, pod_name: &str) -> Option<(usize
         .find_map(|(place, role)| Some((place, index_in(&role.pod_name.0, job_name, pod_name)?)))
 }
 
-/// The name of an object of the plan, for one replica where it is per pod.
+/// Returns the name of an object of the plan, for one replica where the object is per pod.
 #[must_use]
 pub fn of_object(plan: &Plan, object: &Object, job_name: &str, index: u32) -> String {
     let pod_name = role_of_object(plan, object).map(|role| of_replica(role, job_name, index));
     expand(&object.name, job_name, pod_name.as_deref(), index)
 }
 
-/// The replica that an object of this name belongs to, if it is one of those the plan describes.
+/// Returns the replica that an object of this name belongs to, if the plan describes the object.
 #[must_use]
 pub fn index_of_object(plan: &Plan, object: &Object, job_name: &str, name: &str) -> Option<u32> {
     let pod_name = role_of_object(plan, object).map(|role| &role.pod_name);
@@ -66,7 +67,7 @@ pub fn index_of_object(plan: &Plan, object: &Object, job_name: &str, name: &str)
     index_in(pieces, job_name, name)
 }
 
-/// The key of the plan's object, or the name of the Job-backed role, that a child is.
+/// Returns the key of the plan's object, or the name of the Job-backed role, that a child belongs to.
 #[must_use]
 pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, api_version: &str, kind: &str, name: &str) -> Option<&'a str> {
     let object = plan
@@ -81,14 +82,14 @@ pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, api_version: &str, kind:
     })
 }
 
-/// The role whose replicas an object is made for.
+/// Returns the role for whose replicas an object is created, if it is per pod.
 #[must_use]
 pub fn role_of_object<'a>(plan: &'a Plan, object: &Object) -> Option<&'a Role> {
     let role = object.per_pod_of.as_ref()?;
     plan.roles.iter().find(|candidate| candidate.name == *role)
 }
 
-/// The index with which the pieces expand to `name`; 0 for a text without index.
+/// Returns the index with which the pieces expand to `name`; 0 for a text without index.
 fn index_in<'t>(pieces: impl IntoIterator<Item = &'t Piece>, job_name: &str, name: &str) -> Option<u32> {
     let (mut rest, mut index) = (name, None);
     for piece in pieces {
@@ -109,7 +110,7 @@ fn index_in<'t>(pieces: impl IntoIterator<Item = &'t Piece>, job_name: &str, nam
     rest.is_empty().then(|| index.unwrap_or(0))
 }
 
-/// The index that is written so, with this offset.
+/// Returns the index that these digits stand for with this offset.
 fn number(digits: &str, offset: i32) -> Option<u32> {
     if digits.len() > 1 && digits.starts_with('0') {
         return None;
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_reads_back_to_its_index_and_nothing_else_does() {
+    fn only_a_name_of_the_text_parses_to_an_index() {
         let text = Text(vec![Piece::JobName, Piece::Fixed("-worker-".into()), Piece::Index(0)]);
         assert_eq!(expand(&text, "wide", None, 12), "wide-worker-12");
         assert_eq!(index_in(&text.0, "wide", "wide-worker-12"), Some(12));
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_with_an_offset_reads_back() {
+    fn an_index_with_an_offset_parses_back() {
         let text = Text(vec![Piece::Fixed("w".into()), Piece::Index(1)]);
         assert_eq!(expand(&text, "", None, 0), "w1");
         assert_eq!((index_in(&text.0, "", "w1"), index_in(&text.0, "", "w0")), (Some(0), None));

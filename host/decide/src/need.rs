@@ -1,11 +1,11 @@
-//! What a plan may need beyond what every pod and every object may have, and the name of the grant that allows it.
+//! What a plan may need beyond what every pod and every object may have.
 
-/// What a plan may need. A word or more says which: a name, a path, a capability.
+/// A need of a plan. A word says which one: a name, a path, a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Objects of a kind: `Job.batch`.
     Kind,
-    /// Objects of a kind removed before their job goes, or jobs themselves.
+    /// Deletion of objects of a kind before their job is deleted, or of jobs themselves.
     Deletion,
     /// The network of the node.
     HostNetwork,
@@ -17,11 +17,11 @@ pub enum Need {
     HostPort,
     /// A path of the node.
     HostPath,
-    /// Everything the node's root may do.
+    /// A privileged container: all rights of root on the node.
     Privileged,
     /// More rights than the container's first process has.
     PrivilegeEscalation,
-    /// User 0, or leave to be it.
+    /// User 0, or permission to run as user 0.
     RunAsRoot,
     /// A Linux capability.
     Capability,
@@ -29,9 +29,9 @@ pub enum Need {
     ProcMount,
     /// A kernel parameter.
     Sysctl,
-    /// A seccomp profile but the runtime's own.
+    /// A seccomp profile other than the runtime's default.
     SeccompProfile,
-    /// An AppArmor profile but the runtime's own.
+    /// An AppArmor profile other than the runtime's default.
     AppArmorProfile,
     /// A ServiceAccount.
     ServiceAccount,
@@ -43,9 +43,9 @@ pub enum Need {
     RuntimeClass,
     /// A scheduler.
     Scheduler,
-    /// Nodes with a taint, by its key.
+    /// Nodes with a taint, by the taint's key.
     Toleration,
-    /// Nodes with a label, by its key.
+    /// Nodes with a label, by the label's key.
     NodeSelector,
     /// A node.
     NodeName,
@@ -61,26 +61,26 @@ pub enum Need {
     Claim,
     /// A kind of volume: `nfs`.
     Volume,
-    /// A type of Service but ClusterIP.
+    /// A type of Service other than ClusterIP.
     ServiceType,
-    /// What a container runs: the command, its arguments, and those of probes and hooks. The word is the container's image.
+    /// The command of a container, its arguments, and those of probes and hooks. The word is the container's image.
     Command,
-    /// How a pod finds names: servers, aliases of hosts.
+    /// How a pod resolves names: DNS servers, host aliases.
     Dns,
     /// A field that this host does not know to be harmless.
     Field,
-    /// A namespace that is not the job's.
+    /// A namespace other than the job's.
     Namespace,
-    /// A host that the node's kubelet shall call.
+    /// A host that the kubelet is to call.
     ProbeHost,
-    /// A label or annotation that means something to Kubernetes or to the host.
+    /// A label or annotation that Kubernetes or the host interprets.
     Mark,
-    /// Who owns an object, and who holds it.
+    /// Owner references and finalizers of an object.
     Identity,
 }
 
 impl Need {
-    /// All of them.
+    /// All needs.
     pub const ALL: [Self; 37] = [
         Self::Kind,
         Self::Deletion,

@@ -1,13 +1,13 @@
-//! A job that is over: what is left to do, and whether it was edited since.
+//! Finished jobs: what is left to do, and whether the job was edited after its end.
 
 use crate::{Snapshot, cleanup, decision::Decision, ledger::Finished, ttl};
 
-/// The job was edited after its end.
+/// Returns whether the job was edited after its end.
 pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
     finished.generation.is_some_and(|planned| planned != snapshot.job.generation)
 }
 
-/// Cleans up, until the time to live is over: with the job go all its children.
+/// Cleans up until the time to live expires, then deletes the job, and with it all its children.
 pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
     let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
     let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);

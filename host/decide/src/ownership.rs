@@ -1,12 +1,12 @@
-//! Who owns what: the owner reference that every child carries.
+//! The owner reference that every child carries.
 
 use crate::Snapshot;
 use serde_json::{Value, json};
 
-/// The annotation of children that tells the digest of the plugin that planned them, until the job's ledger does.
+/// The annotation of children that names the digest of the plugin that planned them, until the job's ledger names it.
 pub const MADE_BY: &str = "troupe.dev/plugin-digest";
 
-/// The controller owner reference to the job.
+/// Returns the controller owner reference to the job.
 #[must_use]
 pub fn reference(snapshot: &Snapshot) -> Value {
     json!({
@@ -19,7 +19,7 @@ pub fn reference(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// `metadata` of a child: identity is the host's, only labels and annotations are taken from `from`.
+/// Returns the `metadata` of a child. The host sets the identity; only labels and annotations come from `from`.
 #[must_use]
 pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
     let mut metadata = json!({
@@ -36,7 +36,7 @@ pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
     metadata
 }
 
-/// What of some metadata is the user's or a plugin's to say: labels and annotations, where there are any.
+/// Returns the labels and annotations of some metadata that are not empty: the parts that a user or a plugin may set.
 pub(crate) fn given(metadata: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     let is_some = |entries: &&Value| entries.as_object().is_some_and(|entries| !entries.is_empty());
     ["labels", "annotations"].into_iter().filter_map(move |it| Some((it, metadata.get(it).filter(is_some)?)))
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::difference::tests::idle;
 
-    // Decision 7: a crash before the first status write must not let another digest go on with these children.
+    // Decision 7: after a crash before the first status write, no other digest may continue with these children.
     #[test]
     fn children_name_the_digest_until_the_ledger_does() {
         let mut snapshot = idle();

@@ -1,6 +1,6 @@
-//! What a plugin says: facts about its framework, the plan for a job, bodies for an instant, the verdict.
+//! What a plugin returns: facts about its framework, the plan for a job, bodies of objects, the verdict.
 //!
-//! These are the host's own types; the generated bindings stop at `convert.rs` in the host.
+//! These are the host's own types; the generated bindings are used only in `convert.rs` of the host.
 
 use crate::grants::Grants;
 use serde::{Deserialize, Serialize};
@@ -23,20 +23,20 @@ pub struct Descriptor {
     pub kinds: Vec<JobKind>,
     /// The kinds of object its jobs own, Pod among them.
     pub children: Vec<ChildKind>,
-    /// A JSON schema of its config.
+    /// A JSON schema of the plugin's config.
     pub config_schema: Value,
-    /// The name its events are reported under.
+    /// The reporting component of its events.
     pub event_source: String,
-    /// The framework's own reasons of events, by the host's.
+    /// The framework's own event reasons, by the host's reasons.
     #[serde(default)]
     pub event_reasons: BTreeMap<String, String>,
-    /// What it asks for, beside its kinds of child.
+    /// The grants that it asks for, beside its kinds of child.
     #[serde(default)]
     pub asks: Grants,
 }
 
 impl Descriptor {
-    /// Everything that the plugin needs: what it asks for, and its kinds of object.
+    /// Returns all grants that the plugin needs: those it asks for, and its kinds of object.
     #[must_use]
     pub fn wanted_grants(&self) -> Grants {
         let mut wanted = self.asks.clone();
@@ -56,39 +56,39 @@ pub struct JobKind {
     pub kind: String,
     /// Plural, as in a URL.
     pub plural: String,
-    /// JSON pointer into spec of the suspend switch.
+    /// JSON pointer of the suspend switch in the spec.
     pub suspend: Option<String>,
-    /// JSON pointer into spec of the managed-by switch.
+    /// JSON pointer of the managed-by switch in the spec.
     pub managed_by: Option<String>,
-    /// The value of that switch that means this operator.
+    /// The value of the managed-by switch that names this operator.
     pub own_manager: Option<String>,
     /// Finalizers of an original operator, removed from a job that is being deleted.
     pub retired_finalizers: Vec<String>,
-    /// The roles that its plans may have; none where the job's user names them.
+    /// The roles that its plans may have; empty where the job's user names them.
     #[serde(default)]
     pub roles: Vec<String>,
 }
 
 impl JobKind {
-    /// The same kind of job, in whatever version.
+    /// Returns whether both are the same kind of job, in any version.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }
 
-    /// The name of its CRD.
+    /// Returns the name of its CRD.
     #[must_use]
     pub fn crd(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// `group/version`, or `version` for the core group.
+    /// Returns `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// As `spec.grants.deletes` has it: `TaleJob.example.com`.
+    /// Returns the kind as in `spec.grants.deletes`: `TaleJob.example.com`.
     #[must_use]
     pub fn id(&self) -> String {
         format!("{}.{}", self.kind, self.group)
@@ -104,22 +104,22 @@ pub struct ChildKind {
     pub kind: String,
     /// Plural, as in a URL.
     pub plural: String,
-    /// A label selector that every such child carries; None watches all.
+    /// A label selector that matches every child of this kind; `None` watches all.
     pub selector: Option<String>,
-    /// JSON pointers kept of each object.
+    /// JSON pointers of the fields kept of each object.
     pub keep: Vec<String>,
-    /// Jobs are served also without it.
+    /// Whether jobs are also served without this kind.
     pub optional: bool,
 }
 
-/// A text that is filled in per replica.
+/// A text that is expanded for each replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text(pub Vec<Piece>);
 
 /// A part of a [`Text`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
-    /// As it is.
+    /// Literal text.
     Fixed(String),
     /// The replica's index plus this.
     Index(i32),
@@ -140,24 +140,24 @@ pub struct Plan {
     pub objects: Vec<Object>,
     /// Secrets made once from fresh randomness.
     pub secrets: Vec<SecretRecipe>,
-    /// So many consecutive ports of the nodes, for this job alone.
+    /// Number of consecutive host ports reserved for this job.
     pub host_ports: u32,
-    /// Which pods are removed when.
+    /// Which pods the host deletes, and when.
     pub policy: Policy,
-    /// Things the user should know.
+    /// Events about the plan, emitted with the first verdict.
     pub warnings: Vec<Event>,
 }
 
 /// A role: replicas that share a template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Role {
-    /// As the framework calls it.
+    /// Name of the role in the framework.
     pub name: String,
-    /// How many.
+    /// Number of replicas.
     pub replicas: u32,
     /// What makes its pods.
     pub backing: Backing,
-    /// The pod's name, or the Job's.
+    /// Name of the pod, or of the Job.
     pub pod_name: Text,
     /// `spec.hostname`.
     pub hostname: Option<Text>,
@@ -165,24 +165,25 @@ pub struct Role {
     pub subdomain: Option<Text>,
     /// A PodTemplateSpec.
     pub template: Value,
-    /// Where in the job's spec the user's template stands that it was made of, a JSON pointer; None when it is the plugin's
-    /// own.
+    /// JSON pointer into the job's spec to the user's template from which this one is made; `None` where the template
+    /// is the plugin's own.
     #[serde(default)]
     pub template_at: Option<String>,
-    /// Variables the host expands.
+    /// Variables to expand.
     pub env: Vec<EnvEntry>,
-    /// Labels the host expands.
+    /// Labels to expand.
     pub labels: Vec<(String, Text)>,
-    /// Texts at JSON pointers of the template.
+    /// Texts to expand at JSON pointers of the template.
     pub fill: Vec<(String, Text)>,
-    /// What it means that a pod has succeeded.
+    /// What the success of a pod means.
     pub success: Success,
-    /// Gates before the pods are made.
+    /// Gates to open before the pods are created.
     pub after: Vec<Gate>,
 }
 
 impl Role {
-    /// A Job is behind it that removes itself some time after it has ended: when it is gone, it may have done its work.
+    /// Returns whether a Job with `ttlSecondsAfterFinished` backs the role: when that Job is gone, it may have done its
+    /// work.
     #[must_use]
     pub fn may_vanish(&self) -> bool {
         match &self.backing {
@@ -192,12 +193,12 @@ impl Role {
     }
 }
 
-/// What it means that a pod has succeeded.
+/// What the success of a pod means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Success {
-    /// The replica's work is done; it is never made again.
+    /// The replica's work is done; it is never created again.
     Final,
-    /// Its pod has ended, no more.
+    /// Only its pod has ended; the replica has not succeeded.
     Momentary,
 }
 
@@ -206,14 +207,14 @@ pub enum Success {
 pub enum Backing {
     /// The host.
     Pods,
-    /// A batch/v1 Job: this body without identity, template and suspend.
+    /// A batch/v1 Job with this body; identity, template and suspend are added.
     Job(Value),
 }
 
 /// A variable with a value that only the host can expand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvEntry {
-    /// "" the first container, "*" all, else by name.
+    /// Container of the variable: "" the first, "*" all, else by name.
     pub container: String,
     /// Its name.
     pub name: String,
@@ -222,7 +223,7 @@ pub struct EnvEntry {
 }
 
 impl EnvEntry {
-    /// It belongs to the container that stands at this place and is called so.
+    /// Returns whether the variable belongs to the container with this place and name.
     #[must_use]
     pub fn is_for(&self, place: usize, called: &str) -> bool {
         match self.container.as_str() {
@@ -233,35 +234,35 @@ impl EnvEntry {
     }
 }
 
-/// Something that has to be so before something is made.
+/// A condition that must hold before the host creates something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gate {
-    /// All replicas of a role have come so far.
+    /// All replicas of a role have reached a state.
     Pods {
-        /// Which role.
+        /// Name of the role.
         role: String,
-        /// How far.
+        /// The required state.
         reached: Reached,
     },
-    /// An object of the plan says so.
+    /// A field of an object of the plan has an accepted value.
     Field {
         /// Key of the object.
         key: String,
-        /// JSON pointer into it.
+        /// JSON pointer of the field.
         at: String,
-        /// Any of these texts is right.
+        /// The accepted values.
         one_of: Vec<String>,
     },
 }
 
-/// How far a pod has come.
+/// State that a pod has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reached {
     /// It exists.
     Exists,
     /// It has an address.
     Ip,
-    /// Its phase is Running (or past it).
+    /// Its phase is Running, Succeeded or Failed.
     Running,
     /// Its condition Ready is True.
     Ready,
@@ -272,61 +273,61 @@ pub enum Reached {
 pub struct Object {
     /// Unique within the plan.
     pub key: String,
-    /// `v1`.
+    /// API version: `v1`.
     pub api_version: String,
     /// Kind.
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     pub name: Text,
-    /// One for each replica of this role.
+    /// Role with one object for each replica; `None` for a single object.
     pub per_pod_of: Option<String>,
     /// Where its content comes from.
     pub body: Body,
-    /// How it is treated once it exists.
+    /// How the host treats the object once it exists.
     pub upkeep: Upkeep,
-    /// Gates before it is made.
+    /// Gates to open before it is created.
     pub after: Vec<Gate>,
-    /// When it is removed.
+    /// When the host deletes it.
     pub remove_when: Vec<Moment>,
 }
 
 /// Where an object's content comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Body {
-    /// This, with texts filled in at JSON pointers.
+    /// This value, with texts filled in at JSON pointers.
     Fixed(Value, Vec<(String, Text)>),
-    /// The plugin's `bind`, when the gates are open.
+    /// The result of the plugin's `bind`, once the gates are open.
     Bound,
 }
 
-/// How an object is treated once it exists.
+/// How the host treats an object once it exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Upkeep {
-    /// Never changed.
+    /// The object is never changed.
     CreateOnly,
-    /// These JSON pointers are kept equal to the body.
+    /// The fields at these JSON pointers are kept equal to the body.
     Follow(Vec<String>),
 }
 
-/// When an object is removed.
+/// When the host deletes an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
     /// While the job is suspended.
     Suspended,
-    /// When the job is finished, whatever its clean-pod rule.
+    /// When the job is finished, whatever its clean-pod policy.
     Finished,
-    /// When the clean-pod rule of a finished job removes pods.
+    /// When the clean-pod policy of a finished job deletes pods.
     Cleaned,
-    /// When the replica it belongs to is no longer wanted.
+    /// When its replica is no longer wanted.
     ReplicaGone,
 }
 
-/// A Secret that is made once from fresh randomness.
+/// A Secret that is created once from fresh randomness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretRecipe {
     /// Unique within the plan, objects included.
     pub key: String,
-    /// Its name.
+    /// Name of the Secret.
     pub name: Text,
     /// `type` of the Secret.
     pub secret_type: String,
@@ -336,88 +337,88 @@ pub struct SecretRecipe {
     pub private_key: String,
     /// Data key of the public key.
     pub public_key: String,
-    /// How the pair is made.
+    /// How the key pair is generated.
     pub algorithm: Algorithm,
 }
 
-/// How a key pair is made.
+/// How a key pair is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// ECDSA on NIST P-521; private key as SEC1 PEM, public key as an authorized_keys line.
     EcdsaP521,
 }
 
-/// Which pods are removed when.
+/// Which pods the host deletes, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// When the job has succeeded.
+    /// After the job has succeeded.
     pub clean_on_success: Clean,
-    /// When it has failed.
+    /// After the job has failed.
     pub clean_on_failure: Clean,
-    /// While it is suspended.
+    /// While the job is suspended.
     pub clean_on_suspend: Clean,
-    /// When the job itself is deleted.
+    /// When the host deletes the job itself.
     pub ttl: Option<Ttl>,
 }
 
 /// When the host deletes a job itself, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ttl {
-    /// So long after it finished.
+    /// This long after the job finished.
     AfterFinished(u32),
-    /// So long after it was created, finished or not.
+    /// This long after the job was created, finished or not.
     AfterCreation(u32),
 }
 
-/// Which pods are removed.
+/// Which pods the host deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clean {
-    /// None.
+    /// No pods.
     Keep,
-    /// Those that are pending or running.
+    /// Pods that are pending or running.
     Active,
-    /// All.
+    /// All pods.
     All,
 }
 
-/// The plugin's judgement of an instant.
+/// The plugin's judgement of the observed job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The framework's whole status.
     pub status: Value,
-    /// What a user sees as a step.
+    /// The job's step as users see it.
     pub headline: String,
-    /// Whether the job is over.
+    /// Whether the job is finished, and how.
     pub outcome: Outcome,
-    /// What to tell when the status was written.
+    /// Events to emit after the status is written.
     pub events: Vec<Event>,
 }
 
-/// Whether a job is over.
+/// Whether a job is finished, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It goes on.
+    /// It is not finished.
     Open,
-    /// It is over, well.
+    /// It is finished and has succeeded.
     Succeeded,
-    /// It is over, badly.
+    /// It is finished and has failed.
     Failed,
 }
 
 /// An event on the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Warning instead of Normal.
+    /// Whether the type is Warning instead of Normal.
     pub warning: bool,
     /// CamelCase reason.
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }
 
-/// A plan with everything said about this instant, or why there is none.
+/// A plan with bodies and a verdict, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// The plugin answered.

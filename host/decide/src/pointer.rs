@@ -1,13 +1,13 @@
-//! Steps of JSON pointers, as RFC 6901 writes names that have `/` or `~` in them.
+//! Steps of JSON pointers, escaped as in RFC 6901.
 
 use std::borrow::Cow;
 
-/// The name of a field as a step of a pointer.
+/// Escapes the name of a field as a step of a pointer.
 pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }
 
-/// A step of a pointer as the name of a field.
+/// Unescapes a step of a pointer to the name of a field.
 pub(crate) fn unescaped(step: &str) -> Cow<'_, str> {
     if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() }
 }
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_comes_back_as_it_was() {
+    fn an_escaped_name_unescapes_to_itself() {
         for (name, step) in [("plain", "plain"), ("a/b", "a~1b"), ("~1", "~01"), ("~/", "~0~1")] {
             assert_eq!((&*escaped(name), &*unescaped(step)), (step, name));
         }

@@ -1,4 +1,4 @@
-//! Ports of the nodes: which jobs need some, and when they give them back.
+//! Host ports: which jobs need them, and when they release them.
 
 use crate::{
     Snapshot,
@@ -9,28 +9,28 @@ use crate::{
 
 pub use crate::ledger::NoPorts;
 
-/// The job needs ports of its own before anything is made of it: its plan asks for some, replicas are wanted now, and its
-/// ledger has no block of this size.
+/// Returns whether the job needs host ports before anything is created: its plan asks for ports, replicas are wanted
+/// now, and its ledger has no block of this size.
 #[must_use]
 pub fn lacks(snapshot: &Snapshot, plan: &Plan) -> bool {
     plan.host_ports > 0 && wants_replicas(snapshot, plan) && held(snapshot, plan).is_none()
 }
 
-/// The ports that the host gives are those that the status names already: an earlier host wrote them, or the user did. No
-/// write, and so no event, is to come.
+/// Returns whether the status already names the ports that the host has set aside, written by an earlier host or by the
+/// user. Then no write, and no watch event, follows.
 pub(crate) fn are_written_down(snapshot: &Snapshot) -> bool {
     let job = &snapshot.job;
     snapshot.set_aside.is_some() && snapshot.set_aside == Ledger::read(&job.status, &job.uid).host_ports
 }
 
-/// The ports that the job has from here on: those of replicas that exist or are wanted now.
+/// Returns the ports that the job holds from now on: those of live replicas and of replicas wanted now.
 pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option<HostPorts> {
     let wants = outcome == Outcome::Open && wants_replicas(snapshot, plan);
     if wants || has_live_pods(snapshot) { held(snapshot, plan).or(snapshot.set_aside) } else { None }
 }
 
-/// Whether a job keeps its ports after this decision. A rejected job does as long as anything of it is there that may say
-/// them; one whose plugin fails does.
+/// Returns whether a job keeps its ports after this decision. A rejected job does while live pods or other children may
+/// use them; a job whose plugin fails does.
 #[must_use]
 pub fn keeps(snapshot: &Snapshot, decision: &Decision) -> bool {
     match &decision.report {
@@ -75,7 +75,7 @@ mod tests {
         Plan { host_ports: 20, ..testkit::plan(vec![worker]) }
     }
 
-    /// A job whose ledger has these ports, with a pod in this phase if any.
+    /// Returns a job whose ledger has these ports, with one pod if a phase is given.
     fn job(has: Option<HostPorts>, pod: Option<PodPhase>) -> Snapshot {
         let mut snapshot = testkit::snapshot(testkit::job("job", "uid"));
         snapshot.ledger.host_ports = has;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_given_ports_when_replicas_are_wanted_and_waits_for_them_with_the_reason() {
+    fn a_job_with_wanted_replicas_gets_ports_or_waits_with_the_reason() {
         let job = job(None, None);
         assert!(lacks(&job, &plan(1)) && !lacks(&job, &plan(0)));
         assert!(!lacks(&job, &Plan { host_ports: 0, ..plan(1) }));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_the_status_names_already_are_looked_at_again_at_once() {
+    fn ports_already_in_the_status_requeue_the_job_at_once() {
         let given = Snapshot { set_aside: Some(PORTS), ..job(None, None) };
         assert_eq!(decided(&given, plan(1), Outcome::Open).wake, Wake::OnChange);
         let written = |ports: HostPorts| {
@@ -138,14 +138,14 @@ mod tests {
             snapshot
         };
         assert_eq!(decided(&written(PORTS), plan(1), Outcome::Open).wake, Wake::At(given.now));
-        // A job that is over gives its ports back: looking again would go on for ever.
+        // A finished job releases its ports: an immediate requeue would repeat forever.
         assert_eq!(decided(&written(PORTS), plan(1), Outcome::Succeeded).wake, Wake::OnChange);
         let others = written(HostPorts { first: 200, ..PORTS });
         assert_eq!(decided(&others, plan(1), Outcome::Open).wake, Wake::OnChange);
     }
 
     #[test]
-    fn a_rejected_job_keeps_ports_that_something_of_it_may_say() {
+    fn a_rejected_job_keeps_its_ports_while_it_has_live_pods() {
         let rejected = |snapshot: &Snapshot| {
             let rejection = Rejection::Unsupported("no".into());
             keeps(snapshot, &decide(snapshot, &Answer::Rejected(rejection)))

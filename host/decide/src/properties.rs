@@ -1,4 +1,4 @@
-//! Properties of `decide` over generated snapshots: total, idempotent, and it destroys no evidence.
+//! Properties of `decide` over generated snapshots: it is total and idempotent, and it destroys no evidence.
 
 use crate::{
     Action, Snapshot, Triage, Wake, Write, build, decide,
@@ -54,7 +54,7 @@ fn clean() -> impl Strategy<Value = Clean> {
     prop_oneof![Just(Clean::Keep), Just(Clean::Active), Just(Clean::All)]
 }
 
-/// A role that a Job backs; it may remove itself.
+/// A Job-backed role; its Job may remove itself.
 fn launcher(vanishes: bool, after: Vec<Gate>) -> Role {
     let spec = if vanishes { json!({ "ttlSecondsAfterFinished": 1 }) } else { json!({}) };
     let named = text(&["JOB", "-launcher"]);
@@ -111,7 +111,7 @@ fn ledger() -> impl Strategy<Value = Ledger> {
     })
 }
 
-/// The Job behind the launcher, if it is there.
+/// The Job behind the launcher, if it exists.
 fn launchers() -> impl Strategy<Value = Vec<Arc<Child>>> {
     prop::option::of((any::<bool>(), any::<bool>(), any::<bool>())).prop_map(|job| {
         let job = job.map(|(suspend, started, over)| {
@@ -150,7 +150,7 @@ fn judged(plan: &Plan, outcome: Outcome) -> Answer {
     Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), verdict }
 }
 
-/// The world after these writes, with every deleted object gone.
+/// Returns the snapshot after these writes, with every deleted object gone.
 fn applied(snapshot: &Snapshot, answer: &Answer, actions: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     for action in actions {
@@ -189,7 +189,7 @@ proptest! {
         let first = decide(&snapshot, &answer);
         let mut after = applied(&snapshot, &answer, &first.actions);
         let mut again = decide(&after, &answer);
-        // A Job that counts as started is released in two steps.
+        // A Job with a start time is resumed in two steps.
         if let [action] = &again.actions[..]
             && matches!(action.write(), Write::Patch(_))
         {
@@ -235,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn what_has_ended_is_cleaned_only_from_the_ledger(snapshot in snapshot(), plan in plan(), well in any::<bool>()) {
+    fn a_finished_job_is_cleaned_only_from_the_ledger(snapshot in snapshot(), plan in plan(), well in any::<bool>()) {
         let outcome = if well { Outcome::Succeeded } else { Outcome::Failed };
         let decision = decide(&snapshot, &judged(&plan, outcome));
         prop_assert!(decision.actions.is_empty(), "{:?}", decision.actions);
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn an_open_breaker_is_waited_for(snapshot in snapshot(), seconds in 1_i64..10_000) {
+    fn an_open_breaker_sets_the_wake_time(snapshot in snapshot(), seconds in 1_i64..10_000) {
         let until = snapshot.now + jiff::SignedDuration::from_secs(seconds);
         for scope in [Scope::Job, Scope::Namespace, Scope::Plugin] {
             let fault = Fault::BreakerOpen { plugin: "p".into(), scope, until, cause: "it traps".into() };

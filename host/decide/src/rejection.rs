@@ -1,33 +1,33 @@
-//! Why a job is refused, and who has to change something: its user, or the author of its plugin.
+//! Why a job is refused, and who has to act: its user, or the author of its plugin.
 
 use crate::pointer::unescaped;
 use serde::{Deserialize, Serialize};
 
-/// Why a job is refused: the user has to change something. It never counts against the plugin.
+/// Why a job is refused. The user has to change something; it never counts against the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Rejection {
-    /// Fields are wrong.
+    /// Fields of the job are invalid.
     #[error("{}", FieldErrors(.0))]
     Invalid(Vec<FieldError>),
-    /// The plugin or the host lacks something.
+    /// The plugin or the host does not support something.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// The job asks for more than one job may have: what, how much, and the limit.
+    /// The job exceeds a limit; the message names what, how much, and the limit.
     #[error("{0}")]
     TooMuch(String),
-    /// Jobs in this namespace are not served.
+    /// Jobs of this namespace are not served.
     #[error("{0}")]
     NotServed(String),
 }
 
 impl Rejection {
-    /// One field of the job is wrong; the message says what would be right.
+    /// Rejects one field of the job; the message says what would be valid.
     #[must_use]
     pub fn field(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid(vec![FieldError { path: path.into(), message: message.into() }])
     }
 
-    /// The reason of a condition: one CamelCase word per kind of rejection.
+    /// Returns the reason of the condition: one CamelCase word for each kind of rejection.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -39,12 +39,12 @@ impl Rejection {
     }
 }
 
-/// One field that is wrong.
+/// One invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
-    /// Which.
+    /// Path of the field.
     pub path: String,
-    /// What would be right.
+    /// What would be valid.
     pub message: String,
 }
 
@@ -60,13 +60,13 @@ impl std::fmt::Display for FieldErrors<'_> {
     }
 }
 
-/// Why a plan is refused, and whose error that is. The table is in the plugin guide, `plugins/README.md`.
+/// Why a plan is refused, and whose error it is. The table is in the plugin guide, `plugins/README.md`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
-    /// The user's: the job is rejected.
+    /// The user's error: the job is rejected.
     #[error(transparent)]
     Job(#[from] Rejection),
-    /// The plugin's: no user asks for this. It counts as a fault.
+    /// The plugin's error, which no user causes. It counts as a fault.
     #[error("{0}")]
     Plugin(String),
 }
@@ -78,7 +78,7 @@ impl From<String> for Objection {
 }
 
 impl Objection {
-    /// With these words before those for the plugin's author; the user's stay as they are.
+    /// Puts `what` before a message to the plugin's author. A message to the user stays as it is.
     #[must_use]
     pub fn about(self, what: &str) -> Self {
         match self {
@@ -88,7 +88,7 @@ impl Objection {
     }
 }
 
-/// The field of the job's spec at these pointers, one after the other, as people write it:
+/// Returns the field of the job's spec at these pointers, joined in order:
 /// `spec.worker.template.spec.containers[0].env`.
 #[must_use]
 pub fn field_of_spec(pointers: &[&str]) -> String {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_written_as_people_write_it() {
+    fn a_field_is_written_with_dots_and_brackets() {
         let path = field_of_spec(&["/worker/template", "/spec/containers/0/env"]);
         assert_eq!(path, "spec.worker.template.spec.containers[0].env");
         assert_eq!(field_of_spec(&["/t", "/metadata/labels/a.b~1c"]), "spec.t.metadata.labels[a.b/c]");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_the_author_are_not_put_before_the_users() {
+    fn only_messages_to_the_author_get_a_prefix() {
         assert_eq!(Objection::from("no".to_owned()).about("role a"), Objection::Plugin("role a: no".into()));
         let users = Objection::Job(Rejection::field("spec.a", "must be a list"));
         assert_eq!(users.clone().about("role a"), users);

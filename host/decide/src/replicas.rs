@@ -1,4 +1,4 @@
-//! Pods that are missing, and pods that are too many.
+//! Missing pods and surplus pods.
 
 use crate::{
     Snapshot,
@@ -8,8 +8,8 @@ use crate::{
     waiting::Waiting,
 };
 
-/// At most this many pods are created in one pass, and as many objects beside them, so that one wide job does not hold
-/// up the others.
+/// A pass creates at most this many pods, and as many objects beside them, so that one wide job does not delay the
+/// others.
 pub(crate) const MOST_AT_ONCE: usize = 500;
 
 /// Creates missing replicas whose gates are open, and deletes pods beyond the wanted replicas.
@@ -19,7 +19,7 @@ pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
     let mut actions = Vec::new();
-    // A gate counts the pods of a role, so it is looked at once for all replicas of a role.
+    // A gate counts the pods of a role, so it is evaluated once for all replicas of a role.
     for of_role in missing.chunk_by(|one, other| one.place == other.place) {
         match plan.roles.get(of_role[0].place).and_then(|role| standing.closed(&role.after)) {
             Some(why) => waiting.push(why),
@@ -31,7 +31,7 @@ pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>
     (actions, waiting)
 }
 
-/// The name is free only when the pod that has it is gone.
+/// Returns whether the name is still taken: the pod that has it is not gone.
 fn is_held(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
     replica.pod.is_some() || snapshot.taken.contains(&("Pod".to_owned(), replica.name.clone()))
 }

@@ -16,41 +16,41 @@ use std::{
 /// Everything one decision may depend on, `now` included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The instant.
+    /// The instant of the snapshot.
     pub now: Timestamp,
     /// The kind of the job.
     pub kind: Arc<JobKind>,
     /// The job.
     pub job: Arc<Job>,
-    /// What cannot be read of the job or of one of its children.
+    /// The field of the job or of one of its children that the host cannot read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<FieldError>,
     /// What must outlive a pod or the process.
     pub ledger: Ledger,
-    /// Pods whose controller is the job, or a batch/v1 Job of the job; by name.
+    /// Pods whose controller is the job, or a batch/v1 Job of the job, sorted by name.
     pub pods: Vec<Arc<Pod>>,
-    /// Other objects whose controller is the job; by kind and name.
+    /// Other objects whose controller is the job, sorted by kind and name.
     pub children: Vec<Arc<Child>>,
-    /// Names that children of an earlier job of this name still have: kind and name. Garbage collection frees them. The
-    /// name of a Job that is gone is taken until its pods are gone.
+    /// Names, as kind and name, that children of an earlier job of the same name still have until garbage collection
+    /// deletes them. The name of a deleted Job is taken until its pods are gone.
     pub taken: BTreeSet<(String, String)>,
     /// Digest of the plugin that serves this job.
     pub digest: String,
-    /// Ports of the nodes that the host has set aside for this job and the ledger does not hold yet.
+    /// Host ports that the host has set aside for this job and that the ledger does not hold yet.
     #[serde(default)]
     pub set_aside: Option<HostPorts>,
-    /// Why it has set none aside, where the job needs some.
+    /// Why the host has set aside no host ports for a job that needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_ports: Option<NoPorts>,
-    /// The installed CRD drops the ledger: the status that was written last came back without it.
+    /// Whether the installed CRD prunes the ledger: the last written status came back without it.
     #[serde(default)]
     pub pruned: bool,
-    /// A create for this job was refused since its namespace is being deleted.
+    /// Whether a create for this job was refused because its namespace is being deleted.
     #[serde(default)]
     pub namespace_terminating: bool,
 }
 
-/// A job as the API server has it.
+/// A job as stored by the API server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Namespace.
@@ -65,7 +65,7 @@ pub struct Job {
     pub generation: i64,
     /// When it was created.
     pub created: Timestamp,
-    /// It has a deletion timestamp.
+    /// Whether it has a deletion timestamp.
     pub deleting: bool,
     /// Finalizers.
     pub finalizers: Vec<String>,
@@ -82,27 +82,27 @@ pub struct Job {
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodPhase {
-    /// Accepted, not all containers started.
+    /// Accepted; not all containers have started.
     Pending,
     /// At least one container runs.
     Running,
-    /// All ended well.
+    /// All containers succeeded.
     Succeeded,
-    /// At least one ended badly.
+    /// All containers ended; at least one failed.
     Failed,
-    /// Cannot be told.
+    /// The phase cannot be determined.
     Unknown,
 }
 
 impl PodPhase {
-    /// Succeeded or Failed.
+    /// Returns whether the phase is Succeeded or Failed.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 }
 
-/// What is kept of a pod.
+/// The kept fields of a pod.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pod {
     /// Name.
@@ -111,11 +111,11 @@ pub struct Pod {
     pub uid: String,
     /// Resource version.
     pub resource_version: String,
-    /// Uid of its controller: the job, or a batch/v1 Job of it.
+    /// Uid of its controller: the job, or a batch/v1 Job of the job.
     pub owner_uid: String,
     /// When it was created.
     pub created: Timestamp,
-    /// It has a deletion timestamp.
+    /// Whether it has a deletion timestamp.
     pub terminating: bool,
     /// Phase.
     pub phase: PodPhase,
@@ -123,7 +123,7 @@ pub struct Pod {
     pub reason: String,
     /// `status.message`.
     pub message: String,
-    /// Condition Ready is True.
+    /// Whether its condition Ready is True.
     pub ready: bool,
     /// Addresses.
     pub ips: Vec<String>,
@@ -133,16 +133,16 @@ pub struct Pod {
     pub containers: Vec<ContainerStatus>,
 }
 
-/// What is kept of a container's status.
+/// The kept fields of a container's status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContainerStatus {
     /// Name.
     pub name: String,
-    /// It is an init container.
+    /// Whether it is an init container.
     pub init: bool,
-    /// Ready.
+    /// Whether it is ready.
     pub ready: bool,
-    /// Restarts.
+    /// Restart count.
     pub restarts: u32,
     /// State.
     pub state: ContainerState,
@@ -157,12 +157,12 @@ pub enum ContainerState {
     Waiting {
         /// CamelCase reason.
         reason: String,
-        /// For people.
+        /// Human-readable message.
         message: String,
     },
     /// Running.
     Running {
-        /// Since.
+        /// When it started.
         since: Timestamp,
     },
     /// Ended.
@@ -171,17 +171,17 @@ pub enum ContainerState {
         exit_code: i32,
         /// CamelCase reason.
         reason: String,
-        /// For people.
+        /// Human-readable message.
         message: String,
-        /// When.
+        /// When it ended.
         at: Timestamp,
     },
 }
 
-/// What is kept of another object.
+/// The kept fields of another object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Child {
-    /// `v1`.
+    /// API version: `v1`.
     pub api_version: String,
     /// Kind.
     pub kind: String,
@@ -191,14 +191,14 @@ pub struct Child {
     pub uid: String,
     /// Resource version.
     pub resource_version: String,
-    /// It has a deletion timestamp.
+    /// Whether it has a deletion timestamp.
     pub terminating: bool,
-    /// What the framework keeps of it, by JSON pointer.
+    /// The fields that the framework keeps, by JSON pointer.
     pub fields: BTreeMap<String, Value>,
 }
 
 impl Child {
-    /// It is a batch/v1 Job that is Complete or Failed.
+    /// Returns whether this is a batch/v1 Job that is Complete or Failed.
     #[must_use]
     pub fn job_is_over(&self) -> bool {
         let conditions = self.fields.get("/status").and_then(|status| status["conditions"].as_array());
@@ -211,31 +211,31 @@ impl Child {
 }
 
 impl Snapshot {
-    /// The value of a switch in the job's spec.
+    /// Returns the value of a switch in the job's spec.
     #[must_use]
     pub fn switch(&self, pointer: Option<&String>) -> Option<&Value> {
         self.job.spec.pointer(pointer?)
     }
 
-    /// The user wants the job kept without pods.
+    /// Returns whether the user has suspended the job.
     #[must_use]
     pub fn suspended(&self) -> bool {
         self.switch(self.kind.suspend.as_ref()).and_then(Value::as_bool) == Some(true)
     }
 
-    /// The user wants the job run by somebody else.
+    /// Returns whether another manager runs the job.
     #[must_use]
     pub fn managed_by_another(&self) -> bool {
         let manager = self.switch(self.kind.managed_by.as_ref()).and_then(Value::as_str);
         manager.is_some_and(|manager| !manager.is_empty() && Some(manager) != self.kind.own_manager.as_deref())
     }
 
-    /// Pods that the job itself controls, not through a batch/v1 Job.
+    /// Returns the pods that the job itself controls, without those of a batch/v1 Job.
     pub fn own_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.iter().filter(|pod| pod.owner_uid == self.job.uid)
     }
 
-    /// The Job that backs a role, if it is there; None for a role of pods.
+    /// Returns the Job that backs a role, if it exists; `None` for a role of pods.
     #[must_use]
     pub fn job_behind(&self, role: &Role) -> Option<&Arc<Child>> {
         match role.backing {

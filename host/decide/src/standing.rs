@@ -1,4 +1,4 @@
-//! How a job stands against its plan: which replicas are there, which gates are open, what is waited for.
+//! Compares a job with its plan: which replicas exist, which gates are open, what the job waits for.
 
 use crate::{
     Snapshot, names,
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A replica that the plan wants, or a pod beyond it.
+/// A replica that the plan wants, or a pod beyond the wanted replicas.
 #[derive(Debug, Clone)]
 pub struct Replica<'a> {
     /// Place of its role in the plan.
@@ -19,11 +19,11 @@ pub struct Replica<'a> {
     pub index: u32,
     /// The name of its pod.
     pub name: String,
-    /// Its pod, if there is one.
+    /// Its pod, if it exists.
     pub pod: Option<&'a Arc<Pod>>,
 }
 
-/// How a job stands against its plan.
+/// A job compared with its plan.
 #[derive(Debug)]
 pub struct Standing<'a> {
     snapshot: &'a Snapshot,
@@ -32,12 +32,12 @@ pub struct Standing<'a> {
     children: BTreeMap<&'a str, BTreeMap<&'a str, &'a Child>>,
     /// Wanted replicas of pod-backed roles, in the plan's order.
     pub replicas: Vec<Replica<'a>>,
-    /// Pods of the plan's roles beyond their replicas.
+    /// Pods of the plan's roles beyond the wanted replicas.
     pub surplus: Vec<Replica<'a>>,
 }
 
 impl<'a> Standing<'a> {
-    /// Compares. Nothing is wanted of pod-backed roles while the job is suspended.
+    /// Compares the snapshot with the plan. Does not consider whether the job is suspended.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
         let job_name = &snapshot.job.name;
@@ -70,19 +70,19 @@ impl<'a> Standing<'a> {
         Self { snapshot, plan, children, replicas, surplus }
     }
 
-    /// The child of this kind and name, if it is there.
+    /// Returns the child of this kind and name, if it exists.
     #[must_use]
     pub fn child(&self, kind: &str, name: &str) -> Option<&'a Child> {
         self.children.get(kind)?.get(name).copied()
     }
 
-    /// All gates of this list are open.
+    /// Returns whether all gates of the list are open.
     #[must_use]
     pub fn open(&self, gates: &[Gate]) -> bool {
         self.closed(gates).is_none()
     }
 
-    /// What closed gates wait for: all gates for pods that have to come equally far in one.
+    /// Returns what the first closed gate waits for. Gates for pods that must reach the same state count as one.
     #[must_use]
     pub fn closed(&self, gates: &[Gate]) -> Option<Waiting> {
         gates.iter().find_map(|gate| match gate {
@@ -113,14 +113,14 @@ impl<'a> Standing<'a> {
         })
     }
 
-    /// The keys of `bound` objects that `bind` should be asked for: gates open, and missing or kept up to date.
+    /// Returns the keys of the `bound` objects whose bodies `bind` should return: those with open gates.
     #[must_use]
     pub fn bodies_wanted(&self) -> Vec<String> {
         let bound = self.plan.objects.iter().filter(|object| object.body == crate::plan::Body::Bound);
         bound.filter(|object| self.open(&object.after)).map(|object| object.key.clone()).collect()
     }
 
-    /// The replicas an object is made for: those of its role, or one.
+    /// Returns the indices of an object: those of its role's replicas, or only 0.
     #[must_use]
     pub fn indices(&self, object: &Object) -> std::ops::Range<u32> {
         match names::role_of_object(self.plan, object) {
@@ -129,7 +129,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// The first thing that the plan as a whole waits for.
+    /// Returns the first thing that the plan waits for; `None` while the job is suspended.
     #[must_use]
     pub fn waiting(&self) -> Option<Waiting> {
         if self.snapshot.suspended() {
@@ -140,7 +140,7 @@ impl<'a> Standing<'a> {
         roles.chain(objects).find_map(|gates| self.closed(gates))
     }
 
-    /// The replica has succeeded for good, by its pod or by the ledger.
+    /// Returns whether the replica has succeeded for good, by its pod or by the ledger.
     #[must_use]
     pub fn has_succeeded(&self, replica: &Replica<'_>) -> bool {
         if replica.role.success == Success::Momentary {
@@ -183,7 +183,8 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// The first address of the pod of a role and index; of a role that a Job backs, of its newest pod, ready ones first.
+/// Returns the first address of the pod of a role and index; for a Job-backed role, of its newest ready pod, else of
+/// its newest.
 #[must_use]
 pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) -> Option<&'a str> {
     let pod = match job_behind(snapshot, plan, role) {
@@ -199,7 +200,7 @@ pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) 
     pod?.ips.first().map(String::as_str)
 }
 
-/// The uid of the Job behind a role, if one is there.
+/// Returns the uid of the Job behind a role, if the Job exists.
 fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a str> {
     let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
     Some(&snapshot.job_behind(role)?.uid)

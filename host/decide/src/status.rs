@@ -1,4 +1,4 @@
-//! What is written to a job's status, and when: a headline at once, counts folded, the host's own conditions first.
+//! What is written to a job's status, and when: headlines at once, counts batched, the host's own conditions first.
 
 pub use crate::published::Published;
 
@@ -14,31 +14,31 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The types of the host's own conditions. They stand first in the list, since printer columns read the last one.
+/// The types of the host's own conditions. They stand first in the list: printer columns read the last condition.
 pub const HOST_CONDITIONS: [&str; 5] = ["Waiting", "Rejected", "PluginFaulted", contest::CONDITION, WARNED];
 
-/// The condition of a job whose children the API server made, and warned of something in them.
+/// The condition of a job about whose children the API server returned warnings.
 const WARNED: &str = "Warned";
 
-/// The reason of that condition and of its event.
+/// The reason of the `Warned` condition and of its event.
 const WARNED_BY: &str = "APIServerWarning";
 
-/// Counts alone are written at most this often, and never sooner than this after a headline.
+/// A change of counts alone is written no sooner than this after the last write.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
 
-/// A status that an older CRD prunes is written again after this, where something waits for it to be kept.
+/// Delay before a pruned status is written again, where something waits for the ledger to be kept.
 pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// The event of pods that were made.
+/// The event of created pods and Jobs.
 const CREATED: &str = "Created";
 
-/// Events of the host's own that a framework may have a reason of its own for.
+/// Events of the host for which a framework may name its own reason.
 pub const REASONS: [&str; 3] = [CREATED, "NameTaken", "Refused"];
 
-/// What to do about the status.
+/// Whether and when to write the status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Publication {
-    /// It says what it should, as far as the CRD keeps it. It may change at this time.
+    /// Do not write: the status is up to date as far as the CRD keeps it. It may change at this time.
     Nothing(Wake),
     /// Write it at this time.
     Later(Timestamp),
@@ -46,17 +46,17 @@ pub enum Publication {
     Now {
         /// A merge patch for the status subresource, with its precondition.
         patch: Value,
-        /// The whole status, to be remembered.
+        /// The whole status, kept as [`Published::wanted`].
         wanted: Value,
-        /// How many times in a row somebody else has overwritten the status.
+        /// How many times in a row another writer has overwritten the status.
         overwritten: u32,
-        /// To be told once it is written.
+        /// Events to emit after the write.
         events: Vec<Event>,
     },
 }
 
-/// What to write now, given what was decided, what came of it, and what was written before. Events have the framework's
-/// own reasons where it has any.
+/// Returns what to write now, from the decision, the result of its actions, and the last write. Events have the
+/// framework's own reasons where it names some.
 #[must_use]
 pub fn publication(
     snapshot: &Snapshot,
@@ -72,7 +72,7 @@ pub fn publication(
         Report::Verdict { status, headline, ledger, events } => {
             (status.clone(), Ledger::clone(ledger), Some(headline), events.clone())
         }
-        Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, told(trouble)),
+        Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, event(trouble)),
     };
     ledger.made.extend(applied.made.iter().cloned());
     ledger.warned.add(snapshot.job.generation, &applied.warnings);
@@ -87,18 +87,18 @@ pub fn publication(
 
     let current = &snapshot.job.status;
     let again = matches!(waiting, Some(Waiting::StatusPruned { .. }));
-    let pruned_but_said = before.is_some_and(|before| before.wanted == wanted && before.stored == *current)
+    let pruned_but_written = before.is_some_and(|before| before.wanted == wanted && before.stored == *current)
         && !(again && before.is_some_and(|before| snapshot.now.duration_since(before.at) >= PRUNED_AGAIN));
-    if *current == wanted || pruned_but_said {
+    if *current == wanted || pruned_but_written {
         return Publication::Nothing(contest::ends(overwritten, before));
     }
     let headlined = match (headline, trouble) {
         (Some(headline), _) => *headline != snapshot.ledger.headline || snapshot.ledger.headline.is_empty(),
-        (None, trouble) => trouble.is_some_and(|trouble| !is_told(current, trouble)),
+        (None, trouble) => trouble.is_some_and(|trouble| !is_reported(current, trouble)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
     let warning = warned.filter(|warned| self::current(current, WARNED).is_none_or(|old| old["message"] != **warned));
-    // What is not in the ledger would be made or given to another once more.
+    // What the ledger lacks would be created, or given to another job, once more.
     let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
     let urgent = (headlined || alarm.is_some() || warning.is_some() || owned) && contested.is_none();
     let pace = contest::pace(overwritten).unwrap_or(FOLD);
@@ -106,11 +106,11 @@ pub fn publication(
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
         _ => {
-            let told = if trouble.is_some() && !headlined { vec![] } else { events };
+            let reported = if trouble.is_some() && !headlined { vec![] } else { events };
             let alarm = alarm.map(|waiting| alarmed(waiting, reasons));
             let contest =
-                contested.filter(|_| contest::begins(overwritten)).iter().flat_map(self::told).collect::<Vec<_>>();
-            let events = told.into_iter().chain(alarm).chain(contest).chain(warning.map(warned_of)).collect();
+                contested.filter(|_| contest::begins(overwritten)).iter().flat_map(self::event).collect::<Vec<_>>();
+            let events = reported.into_iter().chain(alarm).chain(contest).chain(warning.map(warned_of)).collect();
             let mut patch =
                 json!({ "metadata": { "uid": snapshot.job.uid, "resourceVersion": snapshot.job.resource_version } });
             patch["status"] = merge_patch(current, &wanted);
@@ -119,7 +119,7 @@ pub fn publication(
     }
 }
 
-/// What is told of a pass that has made pods or Jobs, if the framework has a reason for such an event.
+/// Returns the event of a pass that created pods or Jobs, if the framework names a reason for it.
 #[must_use]
 pub fn creation(applied: &Applied, reasons: &BTreeMap<String, String>) -> Option<Event> {
     let reason = reasons.get(CREATED)?;
@@ -129,13 +129,13 @@ pub fn creation(applied: &Applied, reasons: &BTreeMap<String, String>) -> Option
     Some(Event { warning: false, reason: reason.clone(), message: format!("created {}", applied.created.join(", ")) })
 }
 
-/// What is waited for first.
+/// Returns the first thing that the job waits for, failed writes first.
 #[must_use]
 pub fn waiting<'a>(decision: &'a Decision, applied: &'a Applied) -> Option<&'a Waiting> {
     applied.failures.first().or(decision.waiting.first())
 }
 
-/// A status without what the host adds to it.
+/// Returns a status without the host's additions.
 #[must_use]
 pub fn of_framework(status: &Value) -> Value {
     let mut status = status.clone();
@@ -151,7 +151,7 @@ pub fn of_framework(status: &Value) -> Value {
     status
 }
 
-/// What a status says in one word: its phase, or the framework's last condition that is True, or the headline.
+/// Returns the status as one word: its phase, or the framework's last condition that is True, or the headline.
 #[must_use]
 pub fn step(status: &Value) -> Option<&str> {
     let conditions = status["conditions"].as_array();
@@ -161,7 +161,7 @@ pub fn step(status: &Value) -> Option<&str> {
     status["phase"].as_str().or_else(of_conditions).or_else(headline)
 }
 
-/// The merge patch (RFC 7386) that makes `to` of `from`.
+/// Returns the merge patch (RFC 7386) that turns `from` into `to`.
 #[must_use]
 pub fn merge_patch(from: &Value, to: &Value) -> Value {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
@@ -181,7 +181,7 @@ pub fn merge_patch(from: &Value, to: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// What the job's column shows; "" where the phase or a headline of one word says it.
+/// Returns what the job's column shows; "" where the phase or a headline of one word shows it.
 fn step_beside(headline: &str, status: &Value) -> String {
     let is_word = !headline.is_empty() && headline.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if is_word || status["phase"].is_string() {
@@ -230,7 +230,7 @@ fn set_conditions(status: &mut Value, own: &[Value]) {
     }
 }
 
-fn told(trouble: &Trouble) -> Vec<Event> {
+fn event(trouble: &Trouble) -> Vec<Event> {
     vec![Event { warning: true, reason: trouble.reason.clone(), message: trouble.message.clone() }]
 }
 
@@ -251,12 +251,12 @@ fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
     })
 }
 
-/// Its words name the one object that is in the way, and nothing that changes from pass to pass.
+/// Returns whether the message names the object that is in the way, and nothing that changes from pass to pass.
 fn names_an_object(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. } | Waiting::Deleted { .. })
 }
 
-fn is_told(status: &Value, trouble: &Trouble) -> bool {
+fn is_reported(status: &Value, trouble: &Trouble) -> bool {
     current(status, &trouble.condition)
         .is_some_and(|old| old["reason"] == trouble.reason.as_str() && old["message"] == trouble.message.as_str())
 }
@@ -274,14 +274,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_merge_patch_makes_the_one_of_the_other() {
+    fn a_merge_patch_turns_one_value_into_the_other() {
         let from = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "gone": true });
         let to = json!({ "a": 1, "b": { "c": 4, "d": 3 }, "new": [1] });
         assert_eq!(merge_patch(&from, &to), json!({ "b": { "c": 4 }, "gone": null, "new": [1] }));
     }
 
     #[test]
-    fn the_frameworks_status_is_told_from_the_hosts() {
+    fn the_frameworks_status_excludes_the_hosts_additions() {
         let status = json!({ "phase": "Running", "troupe": {}, "conditions": [{ "type": "Waiting" }] });
         assert_eq!(of_framework(&status), json!({ "phase": "Running" }));
     }

@@ -1,4 +1,4 @@
-//! What a suspended job gives up: pods by its clean-pod rule, and objects that live only while it runs.
+//! What the host deletes of a suspended job: pods by its clean-pod policy, and objects that exist only while it runs.
 
 use crate::{
     Snapshot,
@@ -9,14 +9,14 @@ use crate::{
     snapshot::PodPhase,
 };
 
-/// The deletions of a suspended job; none for one that is not. A pod that has succeeded stays until the ledger holds
-/// its success.
+/// Returns the deletions of a suspended job; none for a job that is not suspended. A succeeded pod stays until the
+/// ledger holds its success.
 pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     if !snapshot.suspended() {
         return vec![];
     }
     let job_name = &snapshot.job.name;
-    let noted = |name: &str| {
+    let recorded = |name: &str| {
         let place = names::role_of_pod(plan, job_name, name);
         place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
             let wanted = index < role.replicas && role.success == Success::Final;
@@ -26,7 +26,7 @@ pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     let pods = snapshot
         .own_pods()
         .filter(|pod| removes(plan.policy.clean_on_suspend, pod))
-        .filter(|pod| pod.phase != PodPhase::Succeeded || noted(&pod.name))
+        .filter(|pod| pod.phase != PodPhase::Succeeded || recorded(&pod.name))
         .map(|pod| Action::delete_pod(pod));
     let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {
         let going = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::Suspended));
@@ -37,8 +37,8 @@ pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
     pods.chain(objects.map(|child| Action::delete(child))).collect()
 }
 
-/// The same while the plugin has no plan to say more: the user's switch ends what runs. Pods that are over stay, since
-/// their end may not be written down yet; so do objects, which cost nothing.
+/// Returns the writes that stop a suspended job without a plan. Ended pods stay, since the ledger may lack their
+/// outcome; objects stay too, since they cost nothing.
 pub(crate) fn suspend_unplanned(snapshot: &Snapshot) -> Vec<Action> {
     if !snapshot.suspended() {
         return vec![];

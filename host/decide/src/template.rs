@@ -1,4 +1,4 @@
-//! A user's template with a plugin's edits made in it.
+//! Applies a plugin's edits to a user's template.
 
 use crate::{
     pointer::unescaped,
@@ -6,24 +6,24 @@ use crate::{
 };
 use serde_json::{Map, Value};
 
-/// A pointer of more steps than this is refused: no field of a pod is half as deep.
+/// Maximum number of steps in a pointer: no field of a pod is half as deep.
 const DEEPEST: usize = 32;
 
-/// A change to a template, at a JSON pointer of it.
+/// A change to a template at a JSON pointer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// This stands there. What stood there before is of the same type, or null.
+    /// Sets the value. The old value must have the same type, unless one of them is null.
     Set(String, Value),
-    /// These follow the items of the list that stands there, or are all of it where none does.
+    /// Appends items to the list; creates the list where there is none.
     Append(String, Vec<Value>),
 }
 
-/// What stands at the pointer of the job's spec, with the edits made in it one after the other. Objects that they lead
-/// through are made where nothing stands.
+/// Returns the value at the pointer of the job's spec, with the edits applied in order. Missing objects on the way of
+/// an edit are created.
 ///
 /// # Errors
-/// The user's: what stands where an edit is made is of another type. The plugin's: nothing stands at the pointer, an edit
-/// leads to an item that a list does not have, or it contradicts an earlier one.
+/// The user's error: a value that is edited has another type. The plugin's error: the spec has no value at the pointer,
+/// an edit leads to an item that a list does not have, or an edit contradicts an earlier one.
 pub fn edited(spec: &Value, at: &str, edits: Vec<Edit>) -> Result<Value, Objection> {
     let user = match spec.pointer(at) {
         None | Some(Value::Null) => return Err(format!("the job's spec has no object at {at}").into()),
@@ -59,16 +59,16 @@ impl Edit {
     }
 }
 
-/// Why an edit cannot be made.
+/// Why an edit cannot be applied.
 enum Wrong {
-    /// What stands at this pointer should be of another type.
+    /// The value at this pointer must have another type.
     Type { at: String, right: &'static str },
-    /// No template is such that it could be made.
+    /// The edit fits no template.
     Edit(String),
 }
 
 impl Wrong {
-    /// What stands there is the user's where the user's template has something there, and the plugin's own otherwise.
+    /// Blames the user where the user's template has a value at the place, else the plugin.
     fn blamed(self, user: &Value, template: &str) -> Objection {
         match self {
             Self::Type { at, right } => wrong_type(Some((template, user)), &at, right),
@@ -77,8 +77,8 @@ impl Wrong {
     }
 }
 
-/// What stands at a pointer of a template is not what is right there. It is the error of the job's user where the user's
-/// template, given with its own pointer, has it so, and the plugin's otherwise.
+/// Returns the error for a value in a template that is not `right`. It is the user's error where the user's template,
+/// given with its own pointer, has the wrong value; else the plugin's.
 #[must_use]
 pub(crate) fn wrong_type(user: Option<(&str, &Value)>, at: &str, right: &str) -> Objection {
     match user {
@@ -89,7 +89,7 @@ pub(crate) fn wrong_type(user: Option<(&str, &Value)>, at: &str, right: &str) ->
     }
 }
 
-/// What stands at the pointer; null where nothing stood.
+/// Returns the value at the pointer, null where there was none.
 fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, Wrong> {
     if pointer.split('/').nth(DEEPEST + 1).is_some() {
         return Err(Wrong::Edit(format!("an edit leads more than {DEEPEST} steps into it")));
@@ -115,7 +115,7 @@ fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, Wr
     Ok(at)
 }
 
-/// The type of a value, in words.
+/// Returns the type of a value in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -144,7 +144,7 @@ mod tests {
         edited(&json!({ "worker": { "template": template } }), "/worker/template", vec![edit])
     }
 
-    /// The plugin's error in words.
+    /// Returns the message of the plugin's error.
     fn plugins(made: Result<Value, Objection>) -> String {
         match made {
             Err(Objection::Plugin(message)) => message,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_edit_touches_stays() {
+    fn fields_without_an_edit_stay() {
         let user = json!({ "spec": { "future": null, "containers": [{ "cpu": 1 }, { "name": "side" }] } });
         let edited = of(&user, set("/spec/containers/0/image", json!("i"))).unwrap();
         let expected =
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_edit_leads_through_is_made() {
+    fn missing_objects_on_the_way_of_an_edit_are_created() {
         let labelled = |user| of(&user, set("/metadata/labels/a~1b~0", json!("x"))).unwrap();
         let expected = json!({ "metadata": { "labels": { "a/b~": "x" } } });
         for user in [json!({}), json!({ "metadata": null }), json!({ "metadata": { "labels": { "a/b~": "y" } } })] {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_users_of_another_type_is_the_users_error_by_its_field() {
+    fn a_users_value_of_the_wrong_type_is_the_users_error_with_its_field() {
         let cases = [
             (json!({ "list": "x" }), append("/list", &[1]), "list: must be a list"),
             (json!({ "metadata": ["x"] }), set("/metadata/labels/a", json!("x")), "metadata: must be an object"),
@@ -218,24 +218,24 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_plugins_own_of_another_type_is_the_plugins_error() {
+    fn a_plugins_value_of_the_wrong_type_is_the_plugins_error() {
         let twice = |second| edited(&json!({ "t": {} }), "/t", vec![set("/a", json!("x")), second]);
         assert_eq!(plugins(twice(append("/a", &[1]))), "what is at /a of the template is not a list");
         assert_eq!(plugins(twice(set("/a/b", json!(1)))), "what is at /a of the template is not an object");
         assert_eq!(plugins(twice(set("/a", json!(1)))), "what is at /a of the template is not a number");
-        // Null says that whatever stood there is to go.
+        // Null removes the old value, whatever its type.
         let edits = vec![set("/a", json!(null)), set("/a", json!("x"))];
         assert_eq!(edited(&json!({ "t": { "a": 1 } }), "/t", edits).unwrap(), json!({ "a": "x" }));
     }
 
     #[test]
-    fn edits_are_made_one_after_the_other() {
+    fn edits_are_applied_in_order() {
         let edits = vec![append("/a", &[1]), set("/a/0", json!(null)), set("/a/0/b", json!(2))];
         assert_eq!(edited(&json!({ "t": {} }), "/t", edits).unwrap(), json!({ "a": [{ "b": 2 }] }));
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn an_edit_of_a_missing_value_is_refused() {
         for spec in [json!({}), json!({ "nowhere": null })] {
             assert_eq!(plugins(edited(&spec, "/nowhere", vec![])), "the job's spec has no object at /nowhere");
         }

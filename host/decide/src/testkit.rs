@@ -1,4 +1,4 @@
-//! What tests begin with, here and in the packages that use this one: a job, a pod, a snapshot with nothing in it.
+//! Fixtures of tests, here and in the packages that use this one: a job, a pod, an empty snapshot.
 
 use crate::{
     Snapshot,
@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-/// A kind that is suspended by `spec.suspend`.
+/// Returns a kind of job whose suspend switch is `spec.suspend`.
 #[must_use]
 pub fn kind() -> JobKind {
     JobKind {
@@ -29,7 +29,7 @@ pub fn kind() -> JobKind {
     }
 }
 
-/// A text of pieces: `JOB`, `POD` and `INDEX` stand for what they say, anything else for itself.
+/// Returns a text of pieces: `JOB`, `POD` and `INDEX` are placeholders, anything else is literal.
 #[must_use]
 pub fn text(parts: &[&str]) -> Text {
     let piece = |part: &&str| match *part {
@@ -41,7 +41,7 @@ pub fn text(parts: &[&str]) -> Text {
     Text(parts.iter().map(piece).collect())
 }
 
-/// A job without a spec, as it is when it has just been made.
+/// Returns a new job without a spec.
 #[must_use]
 pub fn job(name: &str, uid: &str) -> Job {
     Job {
@@ -60,7 +60,7 @@ pub fn job(name: &str, uid: &str) -> Job {
     }
 }
 
-/// A pod of the job with this uid, on no node and without an address.
+/// Returns a pod of the job with this uid, without node and address.
 #[must_use]
 pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
     Pod {
@@ -80,7 +80,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
     }
 }
 
-/// A job of which nothing exists yet.
+/// Returns the snapshot of a job without children.
 #[must_use]
 pub fn snapshot(job: Job) -> Snapshot {
     Snapshot {
@@ -100,7 +100,7 @@ pub fn snapshot(job: Job) -> Snapshot {
     }
 }
 
-/// A role of pods that succeed once and for all, and that wait for nothing.
+/// Returns a role of pods whose success is final, without gates.
 #[must_use]
 pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role {
     Role {
@@ -120,7 +120,7 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
     }
 }
 
-/// A plan of these roles that keeps everything.
+/// Returns a plan of these roles that keeps all pods.
 #[must_use]
 pub fn plan(roles: Vec<Role>) -> Plan {
     let keep = Clean::Keep;

@@ -1,4 +1,4 @@
-//! When a job itself is deleted.
+//! When the host deletes a job itself.
 
 use crate::{
     Snapshot,
@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// When the time to live of a job that ended at this time is over.
+/// Returns when the time to live of a job that ended at this time expires.
 pub(crate) fn due(snapshot: &Snapshot, ttl: Ttl, ended: Timestamp) -> Timestamp {
     let (from, seconds) = match ttl {
         Ttl::AfterFinished(seconds) => (ended, seconds),
@@ -16,12 +16,12 @@ pub(crate) fn due(snapshot: &Snapshot, ttl: Ttl, ended: Timestamp) -> Timestamp 
     from.checked_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
 }
 
-/// When the time to live of a job that goes on is over: only one that counts from creation runs already.
+/// Returns when the time to live of an unfinished job expires; `None` unless it counts from creation.
 pub(crate) fn due_unfinished(snapshot: &Snapshot, ttl: Option<Ttl>) -> Option<Timestamp> {
     ttl.filter(|ttl| matches!(ttl, Ttl::AfterCreation(_))).map(|ttl| due(snapshot, ttl, snapshot.now))
 }
 
-/// The deletion of the job once it is due, and when to look again until then.
+/// Returns the deletion of the job once it is due, and when to look again before that.
 pub(crate) fn expire(snapshot: &Snapshot, due: Option<Timestamp>) -> (Option<Action>, Wake) {
     match due {
         None => (None, Wake::OnChange),

@@ -1,4 +1,4 @@
-//! Which plans are refused, and why. A plan that passes names nothing but the job's own children, and what its user or a
+//! Which plans are refused, and why. An accepted plan refers only to the job's own children, and to what its user or a
 //! grant allows.
 
 mod description;
@@ -25,13 +25,13 @@ use provenance::{Provenance, touches};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A refusal is cut after so many bytes: it becomes a condition and an event.
+/// Maximum length of a refusal in bytes: it becomes a condition and an event.
 const LONGEST: usize = 1000;
 
-/// Characters of a DNS label.
+/// Maximum length of a DNS label in characters.
 const LONGEST_LABEL: usize = 63;
 
-/// Why a job is refused before its plugin is asked.
+/// Checks a job before its plugin is asked.
 ///
 /// # Errors
 /// What the user has to change.
@@ -44,16 +44,16 @@ pub fn job(job: &Job, grants: &Grants) -> Result<(), Rejection> {
     size::job(job)
 }
 
-/// Why a plan is refused, in words for the job's user, or for the plugin's author and for whoever grants.
+/// Checks a plan.
 ///
 /// # Errors
-/// The first thing that is wrong, with the role, object or secret it is about, the field and what would allow it; and
-/// whose error it is.
+/// The first problem, with its role, object or secret, its field and the grant that would allow it; and whose error it
+/// is, the user's or the plugin's.
 pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), Objection> {
     plan_of(descriptor, job, grants, plan).map_err(readable)
 }
 
-/// Why the bodies that `bind` gave for objects of a plan are refused.
+/// Checks the bodies that `bind` returned for objects of a plan.
 ///
 /// # Errors
 /// As for [`vet`].
@@ -130,7 +130,7 @@ fn vet_secret(job: &Job, secret: &SecretRecipe) -> Result<(), Objection> {
     own_name(job, &what, |job| names::expand(&secret.name, job, None, 0))
 }
 
-/// In lines without control characters, and not too long.
+/// Removes control characters from messages, and limits their length.
 fn readable(objection: Objection) -> Objection {
     match objection {
         Objection::Plugin(message) => Objection::Plugin(line(&message)),
@@ -187,7 +187,7 @@ fn vet_object(descriptor: &Descriptor, job: &Job, plan: &Plan, object: &Object) 
     }
 }
 
-/// No place is followed twice, by itself and as a part of another.
+/// Refuses a place that is followed twice, by itself or as a part of another.
 fn disjoint(what: &str, pointers: &[String]) -> Result<(), String> {
     for (at, pointer) in pointers.iter().enumerate() {
         if let Some(other) = pointers[..at].iter().find(|other| touches(pointer, other)) {
@@ -207,8 +207,8 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), St
     Ok(())
 }
 
-/// The name, made of the job's, begins with it and is a DNS label. It is the user's error when a shorter or plainer name
-/// of the job would do.
+/// Checks that a name made of the job's name begins with it and is a DNS label. It is the user's error when a shorter
+/// or plainer name of the job would be valid.
 fn own_name(job: &Job, what: &str, name: impl Fn(&str) -> String) -> Result<(), Objection> {
     const PLAIN: &str = "j";
     let (full, plain) = (name(&job.name), name(PLAIN));
@@ -228,7 +228,7 @@ fn own_name(job: &Job, what: &str, name: impl Fn(&str) -> String) -> Result<(), 
     Err(Rejection::field("metadata.name", message).into())
 }
 
-/// Its kinds have the role, or leave it to the job's user to name them.
+/// Checks that a kind of the plugin has the role, or leaves its roles to the job's user.
 fn named(descriptor: &Descriptor, role: &str) -> Result<(), String> {
     let kinds = &descriptor.kinds;
     if kinds.iter().any(|kind| kind.roles.is_empty() || kind.roles.iter().any(|named| named == role)) {
@@ -270,7 +270,7 @@ fn fillable(what: &str, json: &Value, fill: &[(String, Text)]) -> Result<(), Str
     }
 }
 
-/// Roles whose addresses the texts need.
+/// Returns the roles whose addresses the texts contain.
 fn peers<'a>(texts: impl Iterator<Item = &'a Text>) -> impl Iterator<Item = &'a String> {
     texts.flat_map(|text| &text.0).filter_map(|piece| match piece {
         Piece::PeerIp(role, _) => Some(role),
@@ -278,7 +278,7 @@ fn peers<'a>(texts: impl Iterator<Item = &'a Text>) -> impl Iterator<Item = &'a 
     })
 }
 
-/// Names do not depend on addresses.
+/// Refuses an address in a name.
 fn unaddressed<'a>(what: &str, names: impl Iterator<Item = &'a Text>) -> Result<(), String> {
     match peers(names).next() {
         Some(role) => Err(format!("{what}: an address of role {role} cannot be part of a name")),
@@ -286,7 +286,7 @@ fn unaddressed<'a>(what: &str, names: impl Iterator<Item = &'a Text>) -> Result<
     }
 }
 
-/// What tells an address waits until it is known.
+/// Checks that a text with an address waits until the address is known.
 fn addressed<'a>(plan: &Plan, what: &str, after: &[Gate], texts: impl Iterator<Item = &'a Text>) -> Result<(), String> {
     let waits_for = |role: &String| {
         after.iter().any(|gate| match gate {
@@ -305,7 +305,7 @@ fn addressed<'a>(plan: &Plan, what: &str, after: &[Gate], texts: impl Iterator<I
     Ok(())
 }
 
-/// The ledger of a finished job names kinds, so all objects of a kind go together or stay together.
+/// Checks that all objects of a kind are deleted at the job's end, or none: the ledger of a finished job names kinds.
 fn cleaned_kinds_agree(plan: &Plan) -> Result<(), String> {
     let mut by_kind: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
     for object in &plan.objects {

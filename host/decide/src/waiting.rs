@@ -1,4 +1,4 @@
-//! Why nothing, or no more, was done.
+//! Why a pass did nothing, or nothing more.
 
 use crate::{ledger::NoPorts, plan::Reached};
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use std::fmt;
 /// A reason for inaction. Its `Display` feeds the condition's message, `explain`, the log and the scenarios.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Waiting {
-    /// Pods of the plan's roles have not come as far as something needs.
+    /// Pods of the plan's roles have not reached the state that a gate requires.
     Pods {
-        /// How far.
+        /// The required state.
         reached: Reached,
-        /// How many have.
+        /// How many pods have reached it.
         have: u32,
-        /// How many must.
+        /// How many pods must reach it.
         want: u32,
     },
     /// An object of this name exists and is not the job's.
@@ -23,76 +23,76 @@ pub enum Waiting {
         /// Its name.
         name: String,
     },
-    /// The object that had the name before is still being deleted.
+    /// The previous object of this name is still being deleted.
     Terminating {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// An object of the job does not say yet what it must.
+    /// A field of an object of the job does not have an accepted value yet.
     Field {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
-        /// JSON pointer into it.
+        /// JSON pointer of the field.
         at: String,
-        /// What it says.
+        /// The current value.
         has: String,
-        /// What it may say.
+        /// The accepted values.
         one_of: Vec<String>,
     },
-    /// An object that is made once in the job's life was deleted, and pods that are still to come need it.
+    /// An object that is created once in the job's life was deleted, and pods to be created need it.
     Deleted {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// The installed CRD drops `status.troupe`, where something has to be written down first.
+    /// The installed CRD prunes `status.troupe`, and something has to be written there first.
     StatusPruned {
         /// The CRD's name.
         crd: String,
     },
-    /// The namespace is being deleted: nothing can be created in it any more.
+    /// The namespace is being deleted: nothing can be created in it.
     NamespaceTerminating {
-        /// Its name.
+        /// Name of the namespace.
         namespace: String,
     },
-    /// There is no block of the nodes' ports for the job.
+    /// No block of host ports is available for the job.
     HostPorts {
-        /// How many it takes.
+        /// How many ports the job needs.
         count: u32,
-        /// Why there are none for this job.
+        /// Why the job gets none.
         #[serde(default)]
         why: NoPorts,
     },
-    /// An object that removes itself some time after it has ended is gone, and nobody saw how it ended.
+    /// An object that removes itself after its end is gone, and nobody observed how it ended.
     Lost {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// The API server refuses a write: quota, a webhook, rights. It is tried again, and may be let through then.
+    /// The API server refuses a write: quota, a webhook, permissions. The write is retried and may be accepted later.
     Refused {
-        /// What was tried: `create pod/x`.
+        /// The attempted write: `create pod/x`.
         attempt: String,
-        /// What the API server said.
+        /// The API server's message.
         why: String,
     },
-    /// A write did not go through; it is tried again.
+    /// A write failed. It is retried.
     WriteFailed {
-        /// What was tried: `create pod/x`.
+        /// The attempted write: `create pod/x`.
         attempt: String,
-        /// What the API server said.
+        /// The message of the error.
         why: String,
     },
 }
 
 impl Waiting {
-    /// One CamelCase word per kind of waiting. A condition is rewritten only when this changes.
+    /// Returns one CamelCase word for each kind of waiting. A condition is rewritten only when this word changes.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl Waiting {
 }
 
 impl Waiting {
-    /// A person may have to act: it is told at once, with an event.
+    /// Returns whether a person may have to act: then the reason is published at once, with an event.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
         match self {
@@ -181,7 +181,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// `pod/name`, as kubectl says it.
+/// Returns `pod/name`, as kubectl prints it.
 #[must_use]
 pub fn object(kind: &str, name: &str) -> String {
     format!("{}/{name}", kind.to_lowercase())

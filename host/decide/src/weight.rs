@@ -1,4 +1,4 @@
-//! About how much memory values take, for what is bounded by bytes. Cheap, and rather too much than too little.
+//! Estimates how many bytes of memory values take, for limits. Estimates are cheap, and rather too high than too low.
 
 use crate::{
     Snapshot,
@@ -8,13 +8,13 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of a string, beside its bytes.
+/// Size of a string without its bytes.
 const TEXT: usize = size_of::<String>();
 
-/// Of a JSON document.
+/// Estimates the size of a JSON document.
 pub fn json(value: &Value) -> usize {
     const NODE: usize = size_of::<Value>();
-    // A node of a map has eleven places, of which six or more are taken once there are two nodes.
+    // A node of a B-tree map has eleven places, of which six or more are used once there are two nodes.
     const PLACES: usize = 11;
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
@@ -27,7 +27,7 @@ pub fn json(value: &Value) -> usize {
     }
 }
 
-/// Of a plan, all of it.
+/// Estimates the size of a whole plan.
 pub fn plan(plan: &Plan) -> usize {
     let roles = plan.roles.iter().map(role).sum::<usize>();
     let objects = plan.objects.iter().map(object).sum::<usize>();
@@ -87,14 +87,14 @@ fn events(events: &[Event]) -> usize {
     events.iter().map(|event| 64 + event.reason.len() + event.message.len()).sum()
 }
 
-/// Of a snapshot, as if nothing of it were shared.
+/// Estimates the size of a snapshot, as if no part of it were shared.
 pub fn snapshot(snapshot: &Snapshot) -> usize {
     let pods = snapshot.pods.iter().map(|one| pod(one)).sum::<usize>();
     let children = snapshot.children.iter().map(|one| child(one)).sum::<usize>();
     1024 + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
 }
 
-/// Of an answer, its plan included.
+/// Estimates the size of an answer, its plan included.
 pub fn answer(answer: &Answer) -> usize {
     match answer {
         Answer::Judged { plan: planned, bodies, verdict } => {
@@ -134,9 +134,9 @@ mod tests {
         testkit::plan(vec![Role { env: vec![entry; env], ..role }])
     }
 
-    // A plugin may say as much there as in a template.
+    // Variables may hold as much text as a template.
     #[test]
-    fn a_plan_weighs_what_its_variables_have() {
+    fn the_weight_of_a_plan_includes_its_variables() {
         assert!(plan(&plan_of(1_000)) >= 1_000_000);
         assert!(plan(&plan_of(1)) < 4_000);
     }

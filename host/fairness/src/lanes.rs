@@ -1,21 +1,21 @@
-//! What waits, namespace by namespace: those of one come in their order, and the namespace with the least under way is next;
-//! those with equally much take turns.
+//! Queues by namespace. Values of one namespace keep their order; the next value is from the namespace with the least
+//! under way, and namespaces with equally much take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a waiting value takes up of what is shared, once it is under way.
+/// How much of the shared resource a queued value takes up once it is under way.
 pub trait Amount {
-    /// How much it takes up; 1 where values are counted.
+    /// Returns the amount; 1 where values are only counted.
     fn amount(&self) -> usize {
         1
     }
 }
 
-/// Waiting values, by the namespace that each is of.
+/// Queued values, by their namespace.
 #[derive(Debug)]
 pub struct Lanes<T> {
     by_namespace: BTreeMap<String, VecDeque<T>>,
-    /// Namespaces with something that waits; the first has had its turn longest ago.
+    /// Namespaces with queued values; the first had its turn longest ago.
     turns: VecDeque<String>,
 }
 
@@ -26,7 +26,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T: Amount> Lanes<T> {
-    /// The value waits behind those of its namespace.
+    /// Appends a value to the queue of its namespace.
     pub fn push(&mut self, namespace: &str, value: T) {
         match self.by_namespace.get_mut(namespace) {
             Some(lane) => lane.push_back(value),
@@ -37,12 +37,12 @@ impl<T: Amount> Lanes<T> {
         }
     }
 
-    /// How much the next value takes up.
+    /// Returns the amount of the next value, or None if no namespace has room for its first value.
     pub fn next(&self, shares: &Shares) -> Option<usize> {
         self.first(shares).map(|(_, amount)| amount)
     }
 
-    /// The next value of the namespace that has the least under way and room for it, with the namespace.
+    /// Removes the next value and returns it with its namespace: the one with the least under way of those with room.
     pub fn pop(&mut self, shares: &Shares) -> Option<(String, T)> {
         let (place, _) = self.first(shares)?;
         let namespace = self.turns.remove(place)?;
@@ -56,19 +56,19 @@ impl<T: Amount> Lanes<T> {
         Some((namespace, value))
     }
 
-    /// Whose turn it is, and how much the value takes up.
+    /// Returns the place of the next namespace in `turns` and the amount of its first value.
     fn first(&self, shares: &Shares) -> Option<(usize, usize)> {
         let amount = |namespace| Some(self.by_namespace.get(namespace)?.front()?.amount());
         let heads = self.turns.iter().enumerate().filter_map(|(place, namespace)| {
             let amount = amount(namespace).filter(|amount| shares.has_room(namespace, *amount))?;
             Some((shares.under_way(namespace), place, amount))
         });
-        // Of those with equally much the one whose turn was longest ago.
+        // Of namespaces with the same amount under way, the one that has waited longest.
         heads.min().map(|(_, place, amount)| (place, amount))
     }
 }
 
-/// How much of something each namespace has under way: never more than its share, so that there is room for another.
+/// How much each namespace has under way. Each has a share, so that there is room for others.
 #[derive(Debug)]
 pub struct Shares {
     most: usize,
@@ -76,12 +76,12 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// At most so much at once of one namespace.
+    /// Returns shares of at most `most` at once for each namespace.
     pub fn of(most: usize) -> Self {
         Self { most, under_way: BTreeMap::new() }
     }
 
-    /// The namespace has less under way than its share, by this amount.
+    /// Returns whether the namespace has room in its share for this amount.
     pub fn has_room(&self, namespace: &str, amount: usize) -> bool {
         self.under_way(namespace) + amount <= self.most
     }
@@ -90,12 +90,12 @@ impl Shares {
         self.under_way.get(namespace).copied().unwrap_or_default()
     }
 
-    /// So much more of this namespace is under way.
+    /// Counts this amount as under way in the namespace.
     pub fn begin(&mut self, namespace: &str, amount: usize) {
         *self.under_way.entry(namespace.to_owned()).or_default() += amount;
     }
 
-    /// So much less is.
+    /// Counts this amount as no longer under way in the namespace.
     pub fn end(&mut self, namespace: &str, amount: usize) {
         if let Some(count) = self.under_way.get_mut(namespace) {
             *count -= amount;

@@ -1,4 +1,4 @@
-//! Turns by namespace: what waits is served from the namespace that has the least under way.
+//! Fairness by namespace: the next to be served is from the namespace with the least under way.
 
 mod lanes;
 mod turns;

@@ -1,12 +1,12 @@
-//! Whose turn is next when many want one: so much is under way at once. Namespaces take turns, and one has no more than
-//! its share under way, so that there is room for others. Pods go before everything else: in a burst of jobs those of all of
-//! them are made before the Services of any, so that they are scheduled and pull their images meanwhile.
+//! A semaphore with fair order. Namespaces take turns, and one holds at most its share of the permits, so that there is
+//! room for others. Pods go before everything else: in a burst of jobs the pods of all jobs are created before the
+//! Services of any, so that they are scheduled and pull their images meanwhile.
 
 use crate::lanes::{Amount, Lanes, Shares};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// One turn in so many goes to the rest even while pods wait, so that a stream of pods holds nothing up for good.
+/// One turn in this many goes to the rest even while pods wait, so that a stream of pods does not starve the rest.
 const ONE_IN: usize = 4;
 
 /// What a turn is for.
@@ -18,7 +18,7 @@ pub enum Rank {
     Rest,
 }
 
-/// The queue for turns; those of a rank and a namespace come in the order in which they asked.
+/// A semaphore with a queue; requests of the same rank and namespace keep their order.
 #[derive(Debug, Clone)]
 pub struct Turns {
     waiting: Arc<Mutex<Waiting>>,
@@ -31,11 +31,11 @@ struct Waiting {
     shares: Shares,
     pods: Lanes<Asked>,
     rest: Lanes<Asked>,
-    /// Turns of pods since the last of the rest.
+    /// Turns given to pods since the last turn of the rest.
     pods_in_a_row: usize,
 }
 
-/// Who waits for a turn.
+/// A request that waits for its turn.
 #[derive(Debug)]
 struct Asked {
     amount: usize,
@@ -48,7 +48,7 @@ impl Amount for Asked {
     }
 }
 
-/// What it was given for may be under way as long as this is held. The next one's turn comes when it is dropped.
+/// A permit. Dropping it gives the turn to the next in the queue.
 #[derive(Debug)]
 pub struct Turn {
     waiting: Arc<Mutex<Waiting>>,
@@ -57,20 +57,20 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// So much at once, and so much of it of one namespace.
+    /// Allows an amount of `at_once` at a time, at most `of_one` of it in one namespace.
     pub fn new(at_once: usize, of_one: usize) -> Self {
         let (pods, rest) = (Lanes::default(), Lanes::default());
         let waiting = Waiting { free: at_once, shares: Shares::of(of_one), pods, rest, pods_in_a_row: 0 };
         Self { waiting: Arc::new(Mutex::new(waiting)), of_one }
     }
 
-    /// Waits for a turn. Who gives up waiting passes it on.
+    /// Waits for a turn. A caller that stops waiting passes its turn on.
     pub async fn wait(&self, rank: Rank, namespace: &str) -> Turn {
         self.wait_for(1, rank, namespace).await
     }
 
-    /// The same for something that takes up so much; for more than one may have at once, all that it may have. Nothing
-    /// smaller goes before one whose turn it is and that has to wait for room.
+    /// Waits for a turn of this amount; an amount above the share of a namespace counts as the whole share. A smaller
+    /// request does not overtake the next one in the order while that waits for room.
     pub async fn wait_for(&self, amount: usize, rank: Rank, namespace: &str) -> Turn {
         let amount = amount.min(self.of_one);
         let turn = {
@@ -164,7 +164,7 @@ mod tests {
         waits
     }
 
-    /// The names of those that wait in the order in which their turns come.
+    /// Returns the names of the waiting calls in the order of their turns.
     fn order(mut turn: Option<Turn>, mut waiting: Vec<(char, BoxFuture<'_, Turn>)>) -> String {
         let mut order = String::new();
         while !waiting.is_empty() {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_under_way_at_once() {
+    fn a_limited_number_of_turns_is_held_at_once() {
         let turns = Turns::new(2, 2);
         let [one, _two] = [(), ()].map(|()| takes(&turns, Rank::Rest, "a"));
         let mut third = asks(&turns, Rank::Rest, "a");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_waiting_passes_its_turn_on() {
+    fn a_call_that_stopped_waiting_passes_its_turn_on() {
         let turns = Turns::new(1, 1);
         let turn = takes(&turns, Rank::Pod, "a");
         drop(asks(&turns, Rank::Pod, "a"));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_given_and_not_taken_is_passed_on() {
+    fn a_turn_that_was_given_but_not_taken_is_passed_on() {
         let turns = Turns::new(1, 1);
         let turn = takes(&turns, Rank::Pod, "a");
         let given = asks(&turns, Rank::Pod, "a");

@@ -1,4 +1,4 @@
-//! What a registry answers: success, or an error in its own words.
+//! Converts responses of a registry: success, or an error with the registry's message.
 
 use super::{
     error::{RegistryError, tame},
@@ -9,13 +9,13 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use std::fmt;
 
-/// The most that is read of an answer that is no content: a token, or an error.
+/// Maximum bytes read of a response that is not content: a token or an error.
 pub(super) const ANSWER_LIMIT: u64 = 64 << 10;
 
-/// The response if it is a success. `unauthorized` says what it means that the registry wants to know who asks.
+/// Returns the response if it is a success. `unauthorized` makes the error for status 401.
 ///
 /// # Errors
-/// It is none; what it is.
+/// Returns an error for every other status.
 pub(super) async fn success(
     url: &Uri,
     response: Response<Incoming>,
@@ -26,30 +26,30 @@ pub(super) async fn success(
         StatusCode::NOT_FOUND => Err(RegistryError::Missing { url: url.into() }),
         StatusCode::UNAUTHORIZED => Err(unauthorized()),
         status => {
-            let words = read(url, response, ANSWER_LIMIT, "the most that an error may have").await;
-            let words = words.ok().and_then(|words| serde_json::from_slice(&words).ok());
-            let message = words.as_ref().map(Words::to_string).unwrap_or_default();
+            let body = read(url, response, ANSWER_LIMIT, "the most that an error may have").await;
+            let body = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
+            let message = body.as_ref().map(ErrorBody::to_string).unwrap_or_default();
             Err(RegistryError::Status { url: url.into(), status, message })
         }
     }
 }
 
-/// How a registry tells an error.
+/// The body of a registry's error response.
 #[derive(Deserialize)]
-struct Words {
-    errors: Vec<Word>,
+struct ErrorBody {
+    errors: Vec<ErrorEntry>,
 }
 
 #[derive(Deserialize)]
-struct Word {
+struct ErrorEntry {
     #[serde(default)]
     code: String,
     #[serde(default)]
     message: String,
 }
 
-impl fmt::Display for Words {
+impl fmt::Display for ErrorBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.errors.iter().take(1).try_for_each(|word| write!(f, ": {} {}", tame(&word.code), tame(&word.message)))
+        self.errors.iter().take(1).try_for_each(|entry| write!(f, ": {} {}", tame(&entry.code), tame(&entry.message)))
     }
 }

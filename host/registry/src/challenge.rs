@@ -1,26 +1,26 @@
-//! How a registry asks who is asking: the challenges in `WWW-Authenticate`.
+//! Parses the challenges of a registry in `WWW-Authenticate`.
 
 use super::error::tame;
 use http::{HeaderMap, header};
 
-/// What a registry wants to see.
+/// What a registry requires for authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// Name and password.
+    /// A name and a password.
     Basic,
-    /// A token that somebody else makes.
+    /// A token of a token server.
     Bearer {
-        /// Who makes it: a URL.
+        /// The URL of the token server.
         realm: String,
-        /// For whom, and for what, as the maker wants to be told.
+        /// The service and scope of the token, as query parameters.
         query: Vec<(&'static str, String)>,
     },
 }
 
-/// The first challenge in the headers that is understood; a token before a password.
+/// Returns the first challenge in the headers that is understood. Prefers a token to a password.
 ///
 /// # Errors
-/// There is none; what there is instead.
+/// Returns a message with the header that is there instead.
 pub(super) fn challenge(headers: &HeaderMap) -> Result<Challenge, String> {
     let texts: Vec<_> =
         headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|text| text.to_str().ok()).collect();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn a_challenge_that_is_not_understood_is_reported() {
         assert_eq!(read(&[]).unwrap_err(), "it has no WWW-Authenticate");
         for text in ["Negotiate", "", "Bearer", "Bearer scope=\"x\"", "Bearer realm=\"x", ",,,=", "\"\"\""] {
             assert!(read(&[text]).unwrap_err().starts_with("WWW-Authenticate is"), "{text}");

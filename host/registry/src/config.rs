@@ -1,16 +1,16 @@
-//! What an artifact says of its component without running it: the config of the Wasm OCI artifact layout.
+//! The config of the Wasm OCI artifact layout, which describes a component without running it.
 
 use super::digest::Digest;
 use sandbox::surface::Surface;
 use serde_json::{Value, json};
 
-/// The same for the same component, so that pushing it twice makes one artifact; some tools want a time to stand here.
+/// A constant, so that pushing a component twice makes one artifact. Some tools require a time here.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// The component's config: its layer, and what it imports and exports.
+/// Returns the component's config: its layer, and its imports and exports.
 ///
 /// # Errors
-/// The component is malformed.
+/// Returns an error if the component is malformed.
 pub(super) fn config(wasm: &[u8]) -> Result<Value, wasmparser::BinaryReaderError> {
     let Surface { imports, exports } = Surface::of(wasm)?;
     Ok(json!({
@@ -28,7 +28,7 @@ mod tests {
     use sandbox::Plugins;
 
     #[test]
-    fn the_imports_and_exports_of_a_plugin_are_told() {
+    fn the_config_lists_the_imports_and_exports_of_a_plugin() {
         let wasm = Plugins::built_in("paddle").unwrap();
         let config = config(wasm).unwrap();
         assert_eq!(config["component"]["exports"], json!(["troupe:framework/framework@0.1.0"]));
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_malformed() {
+    fn a_truncated_component_is_malformed() {
         let wasm = Plugins::built_in("paddle").unwrap();
         assert!(config(&wasm[..wasm.len() / 2]).is_err());
     }

@@ -1,4 +1,4 @@
-//! Names and passwords for registries, as `docker login` writes them and Secrets of type `kubernetes.io/dockerconfigjson` hold them.
+//! Credentials for registries, in the format of `docker login` and of Secrets of type `kubernetes.io/dockerconfigjson`.
 
 use super::reference::Reference;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -8,10 +8,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Where the JSON lies in a Secret.
+/// The key of the JSON in a Secret.
 const SECRET_KEY: &str = ".dockerconfigjson";
 
-/// Credentials by registry. Debug output has no secret in it.
+/// Credentials by registry. Debug output contains no secret.
 #[derive(Debug, Clone, Default)]
 pub struct DockerConfig {
     entries: Vec<Entry>,
@@ -20,17 +20,17 @@ pub struct DockerConfig {
 #[derive(Debug, Clone)]
 struct Entry {
     registry: String,
-    /// Only repositories that begin with it; all if it is empty.
+    /// Prefix of the repositories that the credentials are for. Empty means all.
     prefix: String,
     credentials: Credentials,
 }
 
-/// What a registry, or who makes its tokens, is told.
+/// Credentials for a registry or for its token server.
 #[derive(Debug, Clone)]
 pub(super) enum Credentials {
     /// A name and a password.
     Password(Password),
-    /// A token for more tokens.
+    /// A token that is exchanged for other tokens.
     Identity(SecretString),
 }
 
@@ -41,22 +41,22 @@ pub(super) struct Password {
     password: SecretString,
 }
 
-/// Why there are no credentials to be had.
+/// The reason why credentials cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The Secret is of another make.
+    /// The Secret has no docker config.
     #[error("secret/{0} has no key {SECRET_KEY}: make it with `kubectl create secret docker-registry`")]
     NoKey(String),
-    /// It is no JSON, or JSON of something else.
-    // The parser's own words may repeat a password.
+    /// The text is not the JSON of a docker config.
+    // The parser's own message may repeat a password.
     #[error("this is no docker config from line {line}, column {column} on: an object with `auths` would be one")]
     Json {
-        /// Where it stops to be one.
+        /// The line of the error.
         line: usize,
-        /// Where in the line.
+        /// The column of the error.
         column: usize,
     },
-    /// An entry is malformed.
+    /// The `auth` field of an entry is malformed.
     #[error("auths[{0:?}].auth is not base64 of a name, a colon and a password")]
     Entry(String),
 }
@@ -77,10 +77,10 @@ struct Auth {
 }
 
 impl DockerConfig {
-    /// What the JSON of a docker config holds. Entries without credentials, and credential helpers, are passed over.
+    /// Parses the JSON of a docker config. Ignores entries without credentials, and credential helpers.
     ///
     /// # Errors
-    /// It is no docker config.
+    /// Returns an error if it is not a docker config.
     pub fn parse(json: &[u8]) -> Result<Self, CredentialsError> {
         let config: Config = serde_json::from_slice(json)
             .map_err(|error| CredentialsError::Json { line: error.line(), column: error.column() })?;
@@ -94,17 +94,17 @@ impl DockerConfig {
         Ok(Self { entries })
     }
 
-    /// What a Secret of type `kubernetes.io/dockerconfigjson` holds.
+    /// Reads a Secret of type `kubernetes.io/dockerconfigjson`.
     ///
     /// # Errors
-    /// It is of another type, or malformed.
+    /// Returns an error if the Secret is of another type, or malformed.
     pub fn of_secret(secret: &Secret) -> Result<Self, CredentialsError> {
         let json = secret.data.as_ref().and_then(|data| data.get(SECRET_KEY));
         let name = || secret.metadata.name.clone().unwrap_or_default();
         Self::parse(&json.ok_or_else(|| CredentialsError::NoKey(name()))?.0)
     }
 
-    /// Those of the entry that fits the reference best.
+    /// Returns the credentials with the longest prefix that matches the reference.
     pub(super) fn of(&self, reference: &Reference) -> Option<&Credentials> {
         let (registry, _) = place(reference.registry());
         let repository = reference.repository();
@@ -118,7 +118,7 @@ impl DockerConfig {
 }
 
 impl Auth {
-    /// What stands under this name; nothing if it is empty.
+    /// Returns the credentials of this entry, or None if it has none.
     fn credentials(self, name: &str) -> Result<Option<Credentials>, CredentialsError> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         if let Some(token) = given(self.identitytoken) {
@@ -133,7 +133,7 @@ impl Auth {
     }
 }
 
-/// Name and password in base64, with a colon between them.
+/// Decodes a name and a password, which are separated by a colon, from base64.
 fn decoded(auth: &str) -> Option<(String, String)> {
     let text = String::from_utf8(BASE64_STANDARD.decode(auth.trim()).ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
@@ -141,7 +141,7 @@ fn decoded(auth: &str) -> Option<(String, String)> {
 }
 
 impl Password {
-    /// As the header `Authorization` has it.
+    /// Returns the value of the header `Authorization`.
     pub(super) fn basic(&self) -> HeaderValue {
         let pair = BASE64_STANDARD.encode(format!("{}:{}", self.user, self.password.expose_secret()));
         let mut value = HeaderValue::try_from(format!("Basic {pair}")).expect("base64 is a header's text");
@@ -150,7 +150,7 @@ impl Password {
     }
 }
 
-/// The registry and the beginning of repositories that a key of `auths` means, such as `https://index.docker.io/v1/`.
+/// Returns the registry and the repository prefix of a key of `auths`, such as `https://index.docker.io/v1/`.
 fn place(key: &str) -> (String, String) {
     let key = key.trim_start_matches("https://").trim_start_matches("http://").trim_end_matches('/');
     let (registry, prefix) = key.split_once('/').unwrap_or((key, ""));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_that_fits_the_repository_best_is_taken() {
+    fn the_entry_with_the_longest_matching_prefix_is_used() {
         assert_eq!(basic("ghcr.io/owner/plugin:1"), "me:a:b");
         assert_eq!(basic("ghcr.io/team/secret:1"), "team:t");
         assert_eq!(basic("ghcr.io/team/secret/plugin:1"), "team:t");
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn no_other_registry_gets_them() {
+    fn no_other_registry_gets_the_credentials() {
         for other in ["localhost/plugin:1", "localhost:5001/p:1", "helped.example.com/p:1", "ghcr.io.evil/p:1"] {
             assert_eq!(basic(other), "nobody", "{other}");
         }
     }
 
     #[test]
-    fn a_secret_of_another_type_is_told_apart() {
+    fn a_secret_of_another_type_is_refused() {
         let secret = |key: &str| Secret {
             metadata: ObjectMeta { name: Some("pull".to_owned()), ..ObjectMeta::default() },
             data: Some([(key.to_owned(), ByteString(br#"{"auths":{}}"#.to_vec()))].into()),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_told_and_no_secret_with_it() {
+    fn an_error_about_a_malformed_config_contains_no_secret() {
         let entry = |auth: &str| format!(r#"{{"auths":{{"ghcr.io":{{"auth":"{auth}"}}}}}}"#);
         for wrong in ["se:cret", "bm9jb2xvbg=="] {
             let error = DockerConfig::parse(entry(wrong).as_bytes()).unwrap_err().to_string();

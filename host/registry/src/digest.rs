@@ -1,20 +1,20 @@
-//! What content of a registry is called by: its SHA-256.
+//! The SHA-256 digest that identifies content of a registry.
 
 use sandbox::source;
 use std::fmt;
 
-/// A SHA-256, written `sha256:` and 64 hex digits.
+/// A SHA-256 digest, written as `sha256:` and 64 hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest(String);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(source::digest(bytes))
     }
 
-    /// The digest that is written so; none if it is of another algorithm or no digest at all.
+    /// Parses a digest. Returns None if it is malformed or of another algorithm.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let hex = text.strip_prefix("sha256:")?;
@@ -22,7 +22,7 @@ impl Digest {
         sound.then(|| Self(hex.to_owned()))
     }
 
-    /// Its 64 hex digits.
+    /// Returns the 64 hex digits.
     #[must_use]
     pub fn hex(&self) -> &str {
         &self.0
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_lower_case_sha256_is_a_digest() {
+    fn only_a_complete_lower_case_sha256_is_a_digest() {
         let digest = Digest::of(b"wasm");
         assert_eq!(Digest::parse(&digest.to_string()), Some(digest.clone()));
         for wrong in ["", "sha256:", &digest.to_string()[..70], &digest.to_string().to_uppercase(), "sha512:00"] {

@@ -1,139 +1,139 @@
-//! What goes wrong between the host and a registry.
+//! Errors of requests to a registry.
 
 use super::{digest::Digest, reach::Forbidden};
 use http::{StatusCode, Uri};
 use std::{fmt, time::Duration};
 
-/// Why a registry's answer could not be had, or not be believed.
+/// The reason why a request to a registry failed, or its response was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// Nobody answers, or not as HTTP or TLS want it.
+    /// The connection failed, or TLS or HTTP on it.
     #[error("failed to reach {url}")]
     Unreachable {
-        /// Who was asked.
+        /// The requested URL.
         url: Place,
-        /// How it failed.
+        /// The cause.
         #[source]
         source: hyper_util::client::legacy::Error,
     },
-    /// It does not speak TLS.
+    /// The server does not speak TLS.
     #[error("{url} does not speak TLS: if it is meant to be asked by plain HTTP, set `insecure: true`, or --insecure")]
     NotTls {
-        /// Who was asked.
+        /// The requested URL.
         url: Place,
     },
-    /// It is, or resolves to, an address at which no registry is.
+    /// The host is, or resolves to, an address where no registry may be.
     #[error("{url} is not asked")]
     Forbidden {
-        /// Who was not asked.
+        /// The URL that was not requested.
         url: Place,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Forbidden,
     },
-    /// It took too long.
+    /// The work took too long.
     #[error("it was not done within {0:?}: try again, or look whether the registry answers")]
     Slow(Duration),
-    /// The registry wants to know who asks, or does not believe it.
+    /// The registry requires credentials, or refuses those that it got.
     #[error("{registry} asks for credentials{}: {}", if *sent { " and refuses those that it got" } else { "" }, LOG_IN)]
     Unauthorized {
-        /// Which registry.
+        /// The registry's name.
         registry: String,
-        /// Whether it was told some.
+        /// Whether credentials were sent.
         sent: bool,
     },
-    /// There is no such thing.
+    /// The registry answered that there is no such content.
     #[error("{url} is not there: look at the repository's name and the tag, and whether the credentials may read it")]
     Missing {
-        /// What.
+        /// The requested URL.
         url: Place,
     },
-    /// Another answer than success.
+    /// The registry answered with an error.
     #[error("{url} answered {status}{message}")]
     Status {
-        /// Who.
+        /// The requested URL.
         url: Place,
-        /// How.
+        /// The status.
         status: StatusCode,
-        /// In the registry's own words, after a colon.
+        /// The registry's own message, after a colon.
         message: String,
     },
-    /// It asks for credentials in a way that is not known, or tells no token.
+    /// The registry's challenge is not understood, or the token server returned no token.
     #[error("{registry} asks for credentials in a way that is not understood: {message}")]
     Challenge {
-        /// Which registry.
+        /// The registry's name.
         registry: String,
-        /// What about it.
+        /// What is not understood.
         message: String,
     },
-    /// It sends elsewhere in a way that is not followed.
+    /// The registry redirects to a target that is not followed.
     #[error("{from} sends on to {to}, which is not followed: {why}")]
     Redirect {
-        /// Who sends.
+        /// The URL that redirects.
         from: Place,
-        /// Where to.
+        /// The target.
         to: String,
         /// Why it is not followed.
         why: &'static str,
     },
-    /// The content stops early.
+    /// The content is shorter than declared.
     #[error("{url} stopped after {got} of {declared} bytes")]
     Short {
-        /// Whose content.
+        /// The URL of the content.
         url: Place,
-        /// How much came.
+        /// Number of received bytes.
         got: u64,
-        /// How much was declared.
+        /// Number of declared bytes.
         declared: u64,
     },
     /// The connection broke in the middle of the content.
     #[error("{url} stopped in the middle")]
     Broken {
-        /// Whose content.
+        /// The URL of the content.
         url: Place,
-        /// How.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The content is larger than was declared, or than is read.
+    /// The content is larger than declared or allowed.
     #[error("{url} has more than {limit} bytes, which is {limit_is}")]
     Larger {
-        /// Whose content.
+        /// The URL of the content.
         url: Place,
-        /// How much is read.
+        /// The limit in bytes.
         limit: u64,
-        /// Where that number comes from.
+        /// What the limit is.
         limit_is: &'static str,
     },
-    /// The content is not what it is called by.
+    /// The content has another digest than expected.
     #[error("{url} has digest {found}, not {wanted}: it was changed on its way or in the registry")]
     Mismatch {
-        /// Whose content.
+        /// The URL of the content.
         url: Place,
-        /// What it is called by.
+        /// The expected digest.
         wanted: Digest,
-        /// What it is.
+        /// The actual digest.
         found: Digest,
     },
     /// This machine cannot speak TLS.
     #[error("failed to set up TLS; is there a bundle of certificate authorities on this machine?")]
     Tls(#[source] rustls::Error),
-    /// A registry of this name cannot be asked.
+    /// The reference does not form a URL.
     #[error("{reference} does not make a URL")]
     Url {
-        /// Which reference.
+        /// The reference.
         reference: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: http::Error,
     },
 }
 
-/// What to do about credentials.
+/// Advice on how to provide credentials.
 const LOG_IN: &str = "name a Secret of type kubernetes.io/dockerconfigjson with some for this registry in `pullSecret`, or \
                       log in with `docker login` on the command line (credential helpers are not asked)";
 
-/// A URL as it is told: without its query, which may hold a key to what lies there.
+/// A URL for messages: without its query, which may contain a key to the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(String);
 
@@ -150,7 +150,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Somebody else's text, short and on one line, so that it can stand in a log or a condition.
+/// Returns foreign text on one line of at most 200 characters, for a log or a condition.
 pub(super) fn tame(text: &str) -> String {
     const MOST: usize = 200;
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect()
@@ -161,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_told_without_its_query() {
+    fn a_url_is_printed_without_its_query() {
         let url: Uri = "https://storage.example.com:8443/blob?signature=secret".parse().unwrap();
         assert_eq!(Place::from(&url).to_string(), "https://storage.example.com:8443/blob");
     }
 
     #[test]
-    fn a_registrys_words_are_cut_and_keep_no_control_character() {
+    fn a_registrys_text_is_cut_and_has_no_control_characters() {
         assert_eq!(tame("a\u{1b}[31m\nb"), "a [31m b");
         assert_eq!(tame(&"x".repeat(1000)).len(), 200);
     }

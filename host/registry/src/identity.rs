@@ -1,4 +1,4 @@
-//! Who asks: what a registry is told when it wants to know, and who makes tokens of it.
+//! Authenticates to a registry: with a password, or with a token of the server that the registry names.
 
 use super::{
     answer::{ANSWER_LIMIT, success},
@@ -15,25 +15,25 @@ use hyper::body::Incoming;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 
-/// What every request is told to come from.
+/// The `User-Agent` of every request.
 pub(super) const USER_AGENT: &str = concat!("troupe/", env!("CARGO_PKG_VERSION"));
 
-/// Who asks one registry.
+/// The client's identity for one registry.
 pub(super) struct Identity<'a> {
     registry: &'a str,
     credentials: Option<&'a Credentials>,
 }
 
 impl<'a> Identity<'a> {
-    /// Who asks the registry of this reference.
+    /// Returns the identity for the registry of this reference, with its credentials if there are any.
     pub(super) fn new(reference: &'a Reference, config: &'a DockerConfig) -> Self {
         Self { registry: reference.registry(), credentials: config.of(reference) }
     }
 
-    /// What the header `Authorization` is to say, by the challenge in the response of the registry at `root`.
+    /// Returns the `Authorization` header for the challenge in this response of the registry at `root`.
     ///
     /// # Errors
-    /// There are no such credentials, the challenge is not understood, or no token is to be had.
+    /// Returns an error if credentials are missing, the challenge is not understood, or no token can be fetched.
     pub(super) async fn authorization(
         &self,
         transport: &Transport,
@@ -50,13 +50,13 @@ impl<'a> Identity<'a> {
         }
     }
 
-    /// The registry still does not believe it.
+    /// Returns the error for a registry that refuses the authorization.
     pub(super) fn refused(&self) -> RegistryError {
         RegistryError::Unauthorized { registry: self.registry.to_owned(), sent: self.credentials.is_some() }
     }
 
-    /// A token, made by whom the registry itself has named. It is told the credentials: by TLS, unless the registry is
-    /// not asked so either.
+    /// Fetches a token from the server that the registry has named. It gets the credentials: over TLS, unless the
+    /// registry is used without TLS as well.
     async fn token(
         &self,
         transport: &Transport,
@@ -106,7 +106,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Where a token lies in an answer.
+/// The fields of a response that hold a token.
 #[derive(Deserialize)]
 struct Token {
     token: Option<String>,

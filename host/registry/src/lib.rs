@@ -1,8 +1,8 @@
-//! Components in registries: pulled, pushed, and checked against a cosign key.
+//! Pulls components from registries, pushes them, and checks them against a cosign key.
 //!
-//! [`pull`] and [`push`] are all that others call. `repository` asks a registry and tells it who asks (`identity`),
-//! over a `transport` that goes to no address where no registry is (`reach`); `manifest` says what an artifact of a plugin
-//! is, `config` describes a component, and `signature` checks who vouches for one.
+//! The entry points are [`pull`] and [`push`]. `repository` sends requests to a registry and authenticates with an
+//! `identity`, over a `transport` that refuses addresses out of `reach`. `manifest` defines the artifact of a plugin,
+//! `config` describes a component, and `signature` checks who has signed it.
 
 mod answer;
 mod challenge;
@@ -20,10 +20,10 @@ mod repository;
 mod signature;
 mod transport;
 
-/// Whether these bytes are the manifest of a plugin's artifact, which has at most so many bytes.
+/// Returns the digest of the component in this manifest of a plugin, if the component has at most `limit` bytes.
 ///
 /// # Errors
-/// Why not.
+/// Returns an error if the bytes are not such a manifest, or the component is larger.
 pub fn component_of(bytes: &[u8], limit: u64) -> Result<Digest, ManifestError> {
     let manifest = manifest::Manifest::read(bytes, manifest::MANIFEST)?;
     Ok(manifest.component(limit)?.digest)

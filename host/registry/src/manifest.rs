@@ -1,4 +1,4 @@
-//! What an artifact of a plugin looks like: an image manifest with one layer, the component.
+//! The artifact of a plugin: an image manifest with one layer, the component.
 
 use super::digest::Digest;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -13,15 +13,16 @@ pub(super) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The media type of a component.
 pub(super) const WASM: &str = "application/wasm";
 
-/// The media type of what describes a component.
+/// The media type of a component's config.
 pub(super) const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 
-/// Accepted of a registry, so that another manifest is told apart from none.
+/// The `Accept` header for manifests. It includes unsupported types, so that they are distinguished from a missing
+/// manifest.
 pub(super) const ANY_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
                                        application/vnd.docker.distribution.manifest.v2+json, \
                                        application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// Configs of a component: its description, or the empty ones that ORAS writes.
+/// Supported media types of a config: the description of a component, or the empty configs that ORAS writes.
 const CONFIGS: [&str; 3] = [WASM_CONFIG, "application/vnd.oci.empty.v1+json", "application/vnd.unknown.config.v1+json"];
 
 /// An image manifest.
@@ -37,7 +38,7 @@ pub(super) struct Manifest {
     pub(super) annotations: BTreeMap<String, String>,
 }
 
-/// What names content: its type, digest and size.
+/// A content descriptor: media type, digest and size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -55,66 +56,66 @@ pub(super) struct Layer {
     pub(super) size: u64,
 }
 
-/// Why an artifact is no plugin's.
+/// The reason why an artifact is not a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is no manifest.
+    /// The manifest cannot be parsed.
     #[error("its manifest cannot be read")]
     Json(#[source] serde_json::Error),
-    /// It is a list of manifests.
+    /// The artifact is a list of manifests.
     #[error("it is an index of several artifacts: name the plugin's own by its digest")]
     Index,
-    /// It is of another media type.
+    /// The manifest has another media type.
     #[error("its media type is {found:?}, not {MANIFEST}: {PUSH}")]
     MediaType {
-        /// Which.
+        /// The actual media type.
         found: String,
     },
-    /// It is described as something else, such as a container's image.
+    /// The config has another media type, such as that of a container image.
     #[error("its config has media type {found:?}, not {WASM_CONFIG}: {PUSH}")]
     Config {
-        /// Which.
+        /// The actual media type.
         found: String,
     },
-    /// It has not one layer.
+    /// The manifest does not have exactly one layer.
     #[error("it has {found} layers, and a plugin is one of {WASM}: {PUSH}")]
     Layers {
-        /// How many.
+        /// The number of layers.
         found: usize,
     },
-    /// Its layer is something else.
+    /// The layer has another media type.
     #[error("its layer has media type {found:?}, not {WASM}: {PUSH}")]
     Layer {
-        /// Which.
+        /// The actual media type.
         found: String,
     },
-    /// Its layer is named by another algorithm than SHA-256.
+    /// The layer's digest is not a SHA-256.
     #[error("its layer has digest {found:?}, which is no SHA-256: {PUSH}")]
     Digest {
-        /// What stands there.
+        /// The actual digest.
         found: String,
     },
-    /// Its layer is declared to be too large.
+    /// The layer is declared to be too large.
     #[error("its component has {declared} bytes, more than {limit}: build it with opt-level \"s\", LTO and strip")]
     TooLarge {
-        /// How large.
+        /// The declared size in bytes.
         declared: u64,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// What it contains is no component.
+    /// The layer is not a WebAssembly component.
     #[error("its layer is no WebAssembly component: build it for the target wasm32-wasip2")]
     NotAComponent,
 }
 
-/// What makes an artifact that is a plugin's.
+/// Advice on how to push a plugin.
 const PUSH: &str = "push it with `troupe plugin push`, or with `oras push REFERENCE plugin.wasm:application/wasm`";
 
 impl Manifest {
-    /// The manifest in these bytes, which the registry says are of the media type.
+    /// Parses a manifest, whose media type the registry declares as `media_type`.
     ///
     /// # Errors
-    /// It is none, or a list of them.
+    /// Returns an error if the bytes are not a manifest, or a list of manifests.
     pub(super) fn read(bytes: &[u8], media_type: &str) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -123,21 +124,21 @@ impl Manifest {
             manifests: Option<IgnoredAny>,
         }
         let kind: Kind = serde_json::from_slice(bytes).map_err(ManifestError::Json)?;
-        let says = kind.media_type.as_deref().unwrap_or(media_type);
-        if kind.manifests.is_some() || [says, media_type].contains(&INDEX) {
+        let declared = kind.media_type.as_deref().unwrap_or(media_type);
+        if kind.manifests.is_some() || [declared, media_type].contains(&INDEX) {
             return Err(ManifestError::Index);
         }
-        // What it is read as must not depend on who reads it.
-        if let Some(found) = [says, media_type].into_iter().find(|one| *one != MANIFEST) {
+        // Both declared types must agree, so that every reader reads the bytes as the same type.
+        if let Some(found) = [declared, media_type].into_iter().find(|one| *one != MANIFEST) {
             return Err(ManifestError::MediaType { found: found.to_owned() });
         }
         serde_json::from_slice(bytes).map_err(ManifestError::Json)
     }
 
-    /// The component that it is of, which is declared to have no more bytes than `limit`.
+    /// Returns the layer of the component, which may be declared with at most `limit` bytes.
     ///
     /// # Errors
-    /// It is no plugin's.
+    /// Returns an error if the artifact is not a plugin.
     pub(super) fn component(&self, limit: u64) -> Result<Layer, ManifestError> {
         if !CONFIGS.contains(&self.config.media_type.as_str()) {
             return Err(ManifestError::Config { found: self.config.media_type.clone() });
@@ -175,7 +176,7 @@ mod tests {
         Manifest::read(manifest.to_string().as_bytes(), media_type)?.component(4)
     }
 
-    /// The artifact with a change at one place.
+    /// Returns the artifact with another value at this pointer.
     fn changed(pointer: &str, value: Value) -> Value {
         let mut manifest = artifact();
         *manifest.pointer_mut(pointer).unwrap() = value;
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_oras_pushes_is_a_plugin_too() {
+    fn an_artifact_pushed_by_oras_is_a_plugin() {
         // As `oras push REFERENCE plugin.wasm:application/wasm` writes it.
         let mut of_oras = changed("/config/mediaType", json!("application/vnd.oci.empty.v1+json"));
         of_oras["artifactType"] = json!("application/vnd.unknown.artifact.v1");
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plugin_is_refused_with_what_would_be_right() {
+    fn another_artifact_is_refused_with_advice() {
         let refused = |manifest: &Value, media_type: &str| vet(manifest, media_type).unwrap_err().to_string();
         let image = changed("/config/mediaType", json!("application/vnd.oci.image.config.v1+json"));
         assert!(refused(&image, MANIFEST).contains("its config has media type"));
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_told_apart_whatever_it_calls_itself() {
+    fn an_index_is_recognised_under_any_media_type() {
         let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [] });
         assert!(matches!(vet(&index, INDEX), Err(ManifestError::Index)));
         let mut both = artifact();

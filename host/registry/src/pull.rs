@@ -1,4 +1,4 @@
-//! A component from a registry: fetched, and believed no further than it was checked.
+//! Pulls a component from a registry and checks it.
 
 use super::{
     credentials::DockerConfig,
@@ -12,23 +12,23 @@ use super::{
 use sandbox::{Limits, source};
 use std::{future::Future, time::Duration};
 
-/// How to pull.
+/// Options of [`pull`].
 #[derive(Debug, Clone)]
 pub struct PullOptions {
-    /// What the registry is told if it asks who is asking.
+    /// Credentials, in case the registry requires them.
     pub credentials: DockerConfig,
-    /// The registry is asked by plain HTTP.
+    /// Whether plain HTTP is used instead of TLS.
     pub insecure: bool,
-    /// The artifact must be signed by this key.
+    /// The key that must have signed the artifact, if any.
     pub public_key: Option<PublicKey>,
-    /// The most bytes that the component may have.
+    /// Maximum bytes of the component.
     pub limit: usize,
-    /// All of it takes no longer than this.
+    /// Timeout of the whole pull.
     pub patience: Duration,
 }
 
 impl Default for PullOptions {
-    /// By TLS, without credentials and signature, what the host would load, within a minute.
+    /// Returns options with TLS, without credentials and key, with the host's size limit and a timeout of one minute.
     fn default() -> Self {
         Self {
             credentials: DockerConfig::default(),
@@ -40,50 +40,52 @@ impl Default for PullOptions {
     }
 }
 
-/// A component from a registry.
+/// A pulled component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
     /// The component's bytes.
     pub wasm: Vec<u8>,
     /// The component's SHA-256, in hex.
     pub digest: String,
-    /// What the reference stood for: `registry/repository@sha256:...`, the artifact's manifest.
+    /// The reference by the digest of the artifact's manifest: `registry/repository@sha256:...`.
     pub resolved: String,
 }
 
-/// Why a component was not pulled.
+/// The reason why a component was not pulled.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// It cannot be had, or what came is not what was asked for.
+    /// The artifact cannot be fetched, or differs from the requested one.
     #[error("failed to pull {reference}")]
     Registry {
-        /// Which artifact.
+        /// The reference of the artifact.
         reference: String,
-        /// Why.
+        /// The cause.
         source: RegistryError,
     },
-    /// It is no plugin's.
+    /// The artifact is not a plugin.
     #[error("{reference} is not the artifact of a plugin")]
     Manifest {
-        /// Which artifact.
+        /// The reference of the artifact.
         reference: String,
-        /// Why not.
+        /// The cause.
         source: ManifestError,
     },
-    /// It is not signed as it must be.
+    /// The artifact is not signed by the required key.
     #[error("{reference} is not signed by the public key")]
     Signature {
-        /// Which artifact, by digest.
+        /// The reference of the artifact, by digest.
         reference: String,
-        /// Why not.
+        /// The cause.
         source: SignatureError,
     },
 }
 
-/// The component that the reference names. With a public key nothing of it is fetched before its signature holds.
+/// Pulls the component that the reference names. With a public key, it verifies the signature before it fetches the
+/// component.
 ///
 /// # Errors
-/// It cannot be had in time, is another than was named, is larger than allowed, is no component, or is not signed by the key.
+/// Returns an error if the component cannot be fetched in time, has another digest, is too large, is not a component,
+/// or is not signed by the key.
 pub async fn pull(reference: &Reference, options: &PullOptions) -> Result<Pulled, PullError> {
     let failed = |source| PullError::Registry { reference: reference.to_string(), source };
     match patiently(options.patience, fetch(reference, options)).await {
@@ -92,7 +94,7 @@ pub async fn pull(reference: &Reference, options: &PullOptions) -> Result<Pulled
     }
 }
 
-/// What the work comes to, if it takes no longer than that.
+/// Returns the result of the work, or [`RegistryError::Slow`] if it takes longer than `patience`.
 pub(super) async fn patiently<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, RegistryError> {
     tokio::time::timeout(patience, work).await.map_err(|_| RegistryError::Slow(patience))
 }

@@ -1,4 +1,4 @@
-//! A component into a registry, as the Wasm OCI artifact layout has it.
+//! Pushes a component to a registry, in the Wasm OCI artifact layout.
 
 use super::{
     config::config,
@@ -15,51 +15,51 @@ use bytes::Bytes;
 use decide::plan::Descriptor as Description;
 use std::{collections::BTreeMap, time::Duration};
 
-/// How to push.
+/// Options of [`push`].
 #[derive(Debug, Clone)]
 pub struct PushOptions {
-    /// What the registry is told if it asks who is asking.
+    /// Credentials, in case the registry requires them.
     pub credentials: DockerConfig,
-    /// The registry is asked by plain HTTP.
+    /// Whether plain HTTP is used instead of TLS.
     pub insecure: bool,
-    /// All of it takes no longer than this.
+    /// Timeout of the whole push.
     pub patience: Duration,
 }
 
 impl Default for PushOptions {
-    /// By TLS, without credentials, within five minutes.
+    /// Returns options with TLS, without credentials, with a timeout of five minutes.
     fn default() -> Self {
         Self { credentials: DockerConfig::default(), insecure: false, patience: Duration::from_secs(300) }
     }
 }
 
-/// Why a component was not pushed.
+/// The reason why a component was not pushed.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// The registry does not take it.
+    /// The registry cannot be reached or refuses the component.
     #[error("failed to push {reference}")]
     Registry {
-        /// Where to.
+        /// The target.
         reference: String,
-        /// Why.
+        /// The cause.
         source: RegistryError,
     },
-    /// The reference names what is to be, by its digest.
+    /// The reference has a digest instead of a tag.
     #[error("{reference} has a digest, which follows from what is pushed: name a tag")]
     Digest {
-        /// Where to.
+        /// The target.
         reference: String,
     },
-    /// It is no component.
+    /// The bytes are not a component.
     #[error("the component is malformed")]
     Malformed(#[source] wasmparser::BinaryReaderError),
 }
 
-/// Gives the component the reference's tag, and returns what it can be pulled by for ever: `registry/repository@sha256:...`.
-/// The same component and description make the same artifact.
+/// Pushes the component under the reference's tag, and returns its permanent reference:
+/// `registry/repository@sha256:...`. The same component and description make the same artifact.
 ///
 /// # Errors
-/// The registry does not take it, the reference has no tag, or it is no component.
+/// Returns an error if the reference has no tag, the component is malformed, or the push fails.
 pub async fn push(
     reference: &Reference,
     wasm: &[u8],
@@ -90,14 +90,14 @@ fn manifest(config: Descriptor, layer: Descriptor, description: &Description) ->
         schema_version: 2,
         media_type: MANIFEST.to_owned(),
         config: Descriptor { media_type: WASM_CONFIG.to_owned(), ..config },
-        // Tools that unpack an artifact give the layer this file's name.
+        // The layer's file name for tools that unpack an artifact.
         layers: vec![Descriptor { media_type: WASM.to_owned(), annotations: title("plugin.wasm"), ..layer }],
         annotations: annotations(description),
     };
     serde_json::to_vec(&manifest).expect("texts, numbers and maps of texts are JSON")
 }
 
-/// What can be read of a plugin without fetching it.
+/// Returns annotations that describe a plugin without its component.
 fn annotations(description: &Description) -> BTreeMap<String, String> {
     let kinds: Vec<_> =
         description.kinds.iter().map(|job| format!("{}/{} {}", job.group, job.version, job.kind)).collect();

@@ -1,29 +1,29 @@
-//! Which addresses a registry may have: not those under which a machine or a cloud tells its own secrets.
+//! Decides which addresses a registry may have: none at which a machine or a cloud serves its own secrets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far the requests for one reference may go. Networks of private addresses are in it: registries are there.
+/// The addresses that requests for one reference may reach. Private networks are included, since registries run there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The registry was named on this machine, so this machine may answer.
+    /// The reference names this machine, so its addresses are allowed.
     ThisMachineToo,
-    /// Only other machines may.
+    /// Only addresses of other machines are allowed.
     OtherMachines,
 }
 
-/// An address at which no registry is.
+/// An address where no registry may be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {what}, and no registry is asked there{unless}")]
 pub struct Forbidden {
     /// The address.
     pub address: IpAddr,
-    /// What it is.
+    /// The kind of address.
     pub what: &'static str,
-    /// When it would be.
+    /// When the address would be allowed.
     unless: &'static str,
 }
 
-/// Addresses beyond the link-local ones under which clouds tell a machine who it is.
+/// Addresses, in addition to the link-local ones, at which clouds serve metadata to a machine.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
@@ -32,18 +32,18 @@ const METADATA: [IpAddr; 4] = [
 ];
 
 impl Reach {
-    /// For a registry of this name, without its port. Only what says so by itself is on this machine; a name that merely
-    /// resolves to it is not.
+    /// Returns the reach for a registry's host, given without its port. This machine is included only if the host
+    /// itself names it, not if it merely resolves to it.
     pub(super) fn of(host: &str) -> Self {
         let name = host == "localhost" || host.ends_with(".localhost");
         let here = name || literal(host).is_some_and(|address| address.to_canonical().is_loopback());
         if here { Self::ThisMachineToo } else { Self::OtherMachines }
     }
 
-    /// Nothing, if the address may be connected to.
+    /// Checks that the address may be connected to.
     ///
     /// # Errors
-    /// What it is instead of a registry's.
+    /// Returns the kind of the address if it may not.
     pub(super) fn admit(self, address: IpAddr) -> Result<(), Forbidden> {
         let address = embedded(address);
         let forbidden = |what, unless| Err(Forbidden { address, what, unless });
@@ -67,12 +67,12 @@ impl Reach {
     }
 }
 
-/// The address that the host of a URL is written as, if it is no name.
+/// Returns the address if the host of a URL is one, or None if it is a name.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// The IPv4 address that an IPv6 address stands for, by mapping or by a translator (RFC 6052), else the address itself.
+/// Returns the IPv4 address that an IPv6 address maps or translates (RFC 6052), else the address itself.
 fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address.to_canonical() else { return address.to_canonical() };
     match six.segments() {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn link_local_and_metadata_addresses_are_out_of_reach_however_they_are_written() {
+    fn link_local_and_metadata_addresses_are_out_of_reach_in_every_notation() {
         let out =
             ["169.254.169.254", "169.254.0.1", "fe80::1", "[fe80::1]", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"];
         let clouds =
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_in_reach_only_of_a_registry_that_was_named_on_it() {
+    fn this_machine_is_in_reach_only_if_the_reference_names_it() {
         for host in ["localhost", "registry.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
             assert_eq!(Reach::of(host), Reach::ThisMachineToo, "{host}");
         }

@@ -1,13 +1,14 @@
-//! Where an artifact lies: registry, repository, and a tag or a digest.
+//! References to artifacts: registry, repository, and a tag or a digest.
 
 use super::digest::Digest;
 use http::uri::Authority;
 use std::fmt;
 
-/// What Docker's own registry is called by people, and which host answers for it.
+/// The usual name of Docker's registry, and the host that serves it.
 const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
-/// An artifact's place: `registry/repository:tag` or `registry/repository@sha256:...`. Where both stand, the digest decides.
+/// A reference to an artifact: `registry/repository:tag` or `registry/repository@sha256:...`. If it has both, the
+/// digest counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     registry: String,
@@ -15,46 +16,46 @@ pub struct Reference {
     version: Version,
 }
 
-/// Which of a repository's artifacts.
+/// The tag or digest of an artifact in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Whatever has the tag now.
+    /// The artifact that has this tag now.
     Tag(String),
-    /// Exactly this one.
+    /// The artifact with this digest.
     Digest(Digest),
 }
 
-/// Why a text is no reference.
+/// The reason why a text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// It begins with `https://` or the like.
+    /// The text contains a scheme, such as `https://`.
     #[error("{0:?} begins with a scheme: leave it out, a reference is registry/repository:tag")]
     Scheme(String),
-    /// It does not say which registry.
+    /// The text names no registry.
     #[error("{0:?} names no registry: begin it with one, as in ghcr.io/owner/plugin:1.0")]
     NoRegistry(String),
-    /// It says neither which tag nor which digest.
+    /// The text names neither a tag nor a digest.
     #[error("{0:?} names neither a tag nor a digest: end it with :1.0, or with @sha256: and 64 hex digits")]
     NoVersion(String),
-    /// A part of it is malformed.
+    /// A part of the text is malformed.
     #[error("{whole:?} is no reference: {part} cannot be {text:?}; {right}")]
     Part {
-        /// All of it.
+        /// The whole text.
         whole: String,
-        /// Which part.
+        /// The name of the part.
         part: &'static str,
-        /// What stands there.
+        /// The text of the part.
         text: String,
-        /// What may stand there.
+        /// The required form of the part.
         right: &'static str,
     },
 }
 
 impl Reference {
-    /// The place that the text names. A registry has a dot or a port in its name, or is `localhost`.
+    /// Parses a reference. The registry must have a dot or a port in its name, or be `localhost`.
     ///
     /// # Errors
-    /// What about the text is wrong, and what would be right.
+    /// Returns what is wrong with the text, and the required form.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         if text.contains("://") {
             return Err(ReferenceError::Scheme(text.to_owned()));
@@ -97,19 +98,19 @@ impl Reference {
         Ok(Self { registry: registry.to_ascii_lowercase(), repository: repository.to_owned(), version })
     }
 
-    /// The registry's name, with its port if it has one of its own.
+    /// Returns the registry's name, with its port if it has one.
     #[must_use]
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// The last part of the repository's name.
+    /// Returns the last part of the repository's name.
     #[must_use]
     pub fn stem(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The same repository's artifact with this digest: `registry/repository@sha256:...`.
+    /// Returns the reference to the artifact with this digest in the same repository: `registry/repository@sha256:...`.
     #[must_use]
     pub fn at(&self, digest: &Digest) -> Self {
         Self { version: Version::Digest(digest.clone()), ..self.clone() }
@@ -119,13 +120,13 @@ impl Reference {
         &self.version
     }
 
-    /// The host, and perhaps port, that answers for the registry.
+    /// Returns the host that serves the registry, with its port if it has one.
     pub(super) fn host(&self) -> &str {
         let hub = self.registry == DOCKER_HUB.0 || self.registry == format!("index.{}", DOCKER_HUB.0);
         if hub { DOCKER_HUB.1 } else { &self.registry }
     }
 
-    /// The repository's name as that host knows it.
+    /// Returns the repository's name on that host.
     pub(super) fn repository(&self) -> String {
         let official = self.host() == DOCKER_HUB.1 && !self.repository.contains('/');
         if official { format!("library/{}", self.repository) } else { self.repository.clone() }
@@ -191,21 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn where_a_tag_and_a_digest_stand_the_digest_decides() {
+    fn a_digest_takes_precedence_over_a_tag() {
         let digest = Digest::of(b"");
         let both = Reference::parse(&format!("ghcr.io/owner/plugin:1.0@{digest}")).unwrap();
         assert_eq!(both.version(), &Version::Digest(digest));
     }
 
     #[test]
-    fn dockers_own_registry_has_another_host_and_a_library() {
+    fn docker_hub_has_another_host_and_a_library_prefix() {
         let short = Reference::parse("docker.io/plugin:1").unwrap();
         assert_eq!((short.host(), short.repository().as_str()), ("registry-1.docker.io", "library/plugin"));
         assert_eq!(Reference::parse("index.docker.io/a/b:1").unwrap().repository(), "a/b");
     }
 
     #[test]
-    fn what_is_no_reference_is_refused_with_what_would_be_right() {
+    fn an_invalid_reference_is_refused_with_the_required_form() {
         let refused = |text: &str| Reference::parse(text).unwrap_err().to_string();
         assert!(refused("https://ghcr.io/a/b:1").contains("leave it out"));
         for text in ["plugin:1", "owner/plugin:1", "", "/", "/a:1"] {

@@ -1,4 +1,4 @@
-//! One repository of a registry: asked for manifests and blobs, and told who asks if it wants to know.
+//! A client of one repository: reads and writes manifests and blobs, and authenticates if the registry requires it.
 
 use super::{
     answer::success,
@@ -16,13 +16,13 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri:
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-/// Redirects from one request. A registry sends on once, to where its blobs are.
+/// Maximum redirects of one request. A registry redirects once, to where its blobs are.
 const MOST_REDIRECTS: usize = 3;
 
-/// Manifests of plugins have less than a kilobyte, those of signatures some for each signer.
+/// Maximum bytes of a manifest. A plugin's has less than a kilobyte, a signature's some for each signer.
 const MANIFEST_LIMIT: u64 = 256 << 10;
 
-/// One repository. It remembers the token that it was given.
+/// A client of one repository. It uses its authorization again for later requests.
 pub(super) struct Repository<'a> {
     transport: Transport,
     /// `https://registry/v2/repository`.
@@ -31,7 +31,7 @@ pub(super) struct Repository<'a> {
     authorization: Option<HeaderValue>,
 }
 
-/// A manifest, of the digest that it was asked by.
+/// A fetched manifest.
 pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
     pub(super) digest: Digest,
@@ -39,10 +39,10 @@ pub(super) struct Found {
 }
 
 impl<'a> Repository<'a> {
-    /// The repository that the reference names. Nobody is asked yet.
+    /// Returns a client of the repository that the reference names. Sends no request.
     ///
     /// # Errors
-    /// This machine cannot speak TLS, or the registry's name makes no URL.
+    /// Returns an error if this machine cannot speak TLS, or the registry's name does not form a URL.
     pub(super) fn new(
         reference: &'a Reference,
         speech: Speech,
@@ -59,10 +59,11 @@ impl<'a> Repository<'a> {
         Ok(Self { transport, root, identity: Identity::new(reference, config), authorization: None })
     }
 
-    /// The manifest of a tag or a digest.
+    /// Fetches the manifest of a tag or a digest.
     ///
     /// # Errors
-    /// It cannot be had, is too large, or is not of the digest that it was asked by or is said to have.
+    /// Returns an error if the manifest cannot be fetched, is too large, or has another digest than requested or
+    /// declared.
     pub(super) async fn manifest(&mut self, version: &Version) -> Result<Found, RegistryError> {
         let url = self.url(&format!("manifests/{version}"));
         let (url, response) = self.get(url, ANY_MANIFEST).await?;
@@ -83,20 +84,20 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The bytes that the descriptor names, of its digest and its size.
+    /// Fetches the blob with this digest and size.
     ///
     /// # Errors
-    /// They cannot be had, or are others.
+    /// Returns an error if the blob cannot be fetched, or has another digest or size.
     pub(super) async fn blob(&mut self, digest: &Digest, size: u64) -> Result<Vec<u8>, RegistryError> {
         let url = self.url(&format!("blobs/{digest}"));
         let (url, response) = self.get(url, "*/*").await?;
         read_exactly(&url, response, digest, size).await
     }
 
-    /// What refers to the manifest, as an index; nothing if the registry keeps no such list.
+    /// Fetches the index of what refers to the manifest, or returns None if the registry keeps no such list.
     ///
     /// # Errors
-    /// It cannot be had, or is too large.
+    /// Returns an error if the index cannot be fetched or is too large.
     pub(super) async fn referrers(&mut self, digest: &Digest) -> Result<Option<Vec<u8>>, RegistryError> {
         let url = self.url(&format!("referrers/{digest}"));
         match self.get(url, ANY_MANIFEST).await {
@@ -108,10 +109,10 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Puts the bytes into the repository, unless they are there.
+    /// Uploads the content unless the repository has it, and returns its descriptor.
     ///
     /// # Errors
-    /// The registry does not take them.
+    /// Returns an error if the registry cannot be reached or refuses the content.
     pub(super) async fn put_blob(&mut self, content: Bytes) -> Result<Descriptor, RegistryError> {
         let (digest, size) = (Digest::of(&content), content.len() as u64);
         let there = self.ask(Method::HEAD, &self.url(&format!("blobs/{digest}")), &[], Bytes::new()).await?;
@@ -129,10 +130,10 @@ impl<'a> Repository<'a> {
         Ok(Descriptor { digest: digest.to_string(), size, ..Descriptor::default() })
     }
 
-    /// Gives a manifest this tag.
+    /// Uploads a manifest under this tag.
     ///
     /// # Errors
-    /// The registry does not take it.
+    /// Returns an error if the registry cannot be reached or refuses the manifest.
     pub(super) async fn put_manifest(
         &mut self,
         tag: &str,
@@ -144,12 +145,12 @@ impl<'a> Repository<'a> {
         self.success(&url, done).await.map(drop)
     }
 
-    /// A URL below the root. The names that make it up are checked where they come from.
+    /// Returns a URL below the root. The callers have checked the names in it.
     fn url(&self, rest: &str) -> Uri {
         format!("{}/{rest}", self.root).parse().expect("a tag, a digest and fixed words make a path")
     }
 
-    /// The success that a URL leads to, by way of a few redirects, and where it was found.
+    /// Follows at most [`MOST_REDIRECTS`] redirects, and returns the final URL with its successful response.
     async fn get(&mut self, mut url: Uri, accept: &str) -> Result<(Uri, Response<Incoming>), RegistryError> {
         for _ in 0..=MOST_REDIRECTS {
             let response = self.ask(Method::GET, &url, &[(header::ACCEPT, accept)], Bytes::new()).await?;
@@ -167,7 +168,8 @@ impl<'a> Repository<'a> {
         success(url, response, || self.identity.refused()).await
     }
 
-    /// The answer to a request. Who asks is told to the registry itself only, and to nobody that it sends on to.
+    /// Sends a request, and sends it again with authorization if the registry requires it. Only the registry itself
+    /// gets the authorization, not the target of a redirect.
     async fn ask(
         &mut self,
         method: Method,

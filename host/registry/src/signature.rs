@@ -1,4 +1,4 @@
-//! Whether somebody with a key has signed a manifest: the signatures beside it in its repository, as cosign leaves them.
+//! Checks that a key has signed a manifest, by the signatures that cosign stores in the manifest's repository.
 
 mod document;
 
@@ -16,30 +16,30 @@ use p256::{
 };
 use serde::Deserialize;
 
-/// The media type of a payload that cosign signs, and of the bundle that it has written since version 3.
+/// The media types of a payload that cosign signs, and of the bundle that it writes since version 3.
 const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// Where the signature of a payload stands.
+/// The annotation that holds the signature of a payload.
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 
-/// Signatures that are looked at; whoever may write to the repository can add more.
+/// Maximum number of signatures to check in a list: everybody who may write to the repository can add some.
 const MOST_SIGNATURES: usize = 16;
 
-/// A signed document is a few hundred bytes, one with its entry of a log some thousands.
+/// Maximum bytes of a signed document. Most have a few hundred bytes, those with a log entry some thousands.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// A public key of ECDSA P-256, what `cosign generate-key-pair` leaves in `cosign.pub`.
+/// An ECDSA P-256 public key, as `cosign generate-key-pair` writes it to `cosign.pub`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
-/// Why a text is no public key.
+/// The reason why a text is not a public key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It is the other half.
+    /// The text is a private key.
     #[error("this is a private key, keep it to yourself: the public key is in cosign.pub")]
     Private,
-    /// It is a key of another kind, or no key at all.
+    /// The text is a key of another kind, or no key.
     #[error(
         "this is no public key of ECDSA P-256 in PEM: cosign.pub, which begins with -----BEGIN PUBLIC KEY-----, is one"
     )]
@@ -47,10 +47,10 @@ pub enum KeyError {
 }
 
 impl PublicKey {
-    /// The key in the PEM.
+    /// Parses a key in PEM.
     ///
     /// # Errors
-    /// It is none that cosign makes.
+    /// Returns an error if the text is not an ECDSA P-256 public key.
     pub fn parse(pem: &str) -> Result<Self, KeyError> {
         if pem.contains("PRIVATE KEY-----") {
             return Err(KeyError::Private);
@@ -58,65 +58,65 @@ impl PublicKey {
         VerifyingKey::from_public_key_pem(pem.trim()).map(Self).map_err(|_| KeyError::Malformed)
     }
 
-    /// Whether the key's owner has signed the message; the signature is in DER.
+    /// Returns whether the key has signed the message. The signature is in DER.
     fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         p256::ecdsa::Signature::from_der(signature).is_ok_and(|signature| self.0.verify(message, &signature).is_ok())
     }
 }
 
-/// Why a manifest does not count as signed.
+/// The reason why a manifest does not count as signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
     /// There is no signature.
     #[error("there is no signature: make one with `cosign sign --key cosign.key REPOSITORY@{manifest}`")]
     Absent {
-        /// Whose.
+        /// The digest of the manifest.
         manifest: Digest,
     },
-    /// There are signatures, by others.
+    /// All signatures are by other keys.
     #[error("none of its {0} signatures is by this key")]
     OtherKey(usize),
-    /// The key's owner has signed something else, and that was put beside this manifest.
+    /// The key has signed another manifest, and the signature was copied to this one.
     #[error("the key has signed {signed}, not {manifest}: the signature was moved here from another artifact")]
     OtherDigest {
-        /// What was signed.
+        /// The digests that were signed.
         signed: String,
-        /// What was to be.
+        /// The digest of the manifest.
         manifest: Digest,
     },
-    /// The key's owner has signed a statement that is no signature of an artifact.
+    /// The key has signed a statement that vouches for no artifact.
     #[error("the key has signed a statement of {0:?}, which vouches for no artifact: sign it with `cosign sign`")]
     OtherStatement(String),
-    /// The signatures cannot be had.
+    /// The signatures cannot be fetched.
     #[error("its signatures cannot be read")]
     Registry(#[from] RegistryError),
 }
 
-/// What one document beside the manifest is worth.
+/// The result of checking one document for the manifest.
 #[derive(Debug, PartialEq, Eq)]
 enum Worth {
     /// The key vouches for the manifest.
     Vouches,
-    /// Somebody else has signed it, or nobody, or it cannot be read.
+    /// The document is not signed by the key, or cannot be read.
     NotByKey,
     /// The key vouches for another manifest.
     Other(String),
-    /// The key vouches for something that is no manifest.
+    /// The key has signed something that is not a manifest.
     NoVoucher(String),
 }
 
-/// A signature that may or may not hold.
+/// A signature to check.
 enum Candidate {
-    /// A payload with a signature beside it.
+    /// A payload with a separate signature.
     Payload { payload: Vec<u8>, signature: String },
-    /// Both in one.
+    /// A document with payload and signature.
     Bundle(Vec<u8>),
 }
 
-/// Nothing, if one of the signatures beside the manifest is of it and by the key.
+/// Checks that one of the manifest's signatures is by the key.
 ///
 /// # Errors
-/// None is, or they cannot be had.
+/// Returns an error if there is no such signature, or if signatures cannot be fetched.
 pub(super) async fn check(
     repository: &mut Repository<'_>,
     manifest: &Digest,
@@ -134,30 +134,31 @@ pub(super) async fn check(
         }
         seen.push(worth);
     }
-    Err(verdict(seen, manifest))
+    Err(failure(seen, manifest))
 }
 
-/// What a person has to know about signatures of which none vouches: rather what the key did say than that others spoke.
-fn verdict(seen: Vec<Worth>, manifest: &Digest) -> SignatureError {
+/// Returns the error for documents of which none vouches. Prefers what the key has signed to what other keys have
+/// signed.
+fn failure(seen: Vec<Worth>, manifest: &Digest) -> SignatureError {
     let count = seen.len();
-    let said = seen.into_iter().find_map(|worth| match worth {
+    let by_key = seen.into_iter().find_map(|worth| match worth {
         Worth::Other(signed) => Some(SignatureError::OtherDigest { signed, manifest: manifest.clone() }),
         Worth::NoVoucher(statement) => Some(SignatureError::OtherStatement(statement)),
         Worth::Vouches | Worth::NotByKey => None,
     });
-    said.unwrap_or_else(|| match count {
+    by_key.unwrap_or_else(|| match count {
         0 => SignatureError::Absent { manifest: manifest.clone() },
         count => SignatureError::OtherKey(count),
     })
 }
 
-/// The payloads under the tag that cosign gives to signatures.
+/// Returns the payloads under cosign's tag for signatures.
 async fn payloads(repository: &mut Repository<'_>, manifest: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
     let tag = Version::Tag(format!("sha256-{}.sig", manifest.hex()));
     Ok(present(repository.manifest(&tag).await)?.map(|found| layers(&found, SIMPLE_SIGNING)).unwrap_or_default())
 }
 
-/// The bundles that refer to the manifest, as the registry lists them, or the tag of a registry that keeps no list.
+/// Returns the bundles that refer to the manifest, from the registry's list or, if it keeps none, from a tag.
 async fn bundles(repository: &mut Repository<'_>, manifest: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
     let index = match repository.referrers(manifest).await? {
         Some(index) => Some(index),
@@ -175,7 +176,7 @@ async fn bundles(repository: &mut Repository<'_>, manifest: &Digest) -> Result<V
     Ok(found)
 }
 
-/// What the descriptor names. None if it names no signature.
+/// Fetches what the descriptor names. Returns None if it names no signature.
 async fn candidate(
     repository: &mut Repository<'_>,
     descriptor: &Descriptor,
@@ -192,7 +193,7 @@ async fn candidate(
     })
 }
 
-/// The manifest, unless there is none.
+/// Returns the manifest, or None if it is missing.
 fn present(found: Result<Found, RegistryError>) -> Result<Option<Found>, RegistryError> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -201,13 +202,13 @@ fn present(found: Result<Found, RegistryError>) -> Result<Option<Found>, Registr
     }
 }
 
-/// The first layers of this media type; none of what is no manifest.
+/// Returns the first layers of this media type, or none if the manifest cannot be read.
 fn layers(found: &Found, media_type: &str) -> Vec<Descriptor> {
     let layers = Manifest::read(&found.bytes, &found.media_type).map(|manifest| manifest.layers).unwrap_or_default();
     layers.into_iter().filter(|layer| layer.media_type == media_type).take(MOST_SIGNATURES).collect()
 }
 
-/// The first manifests of an index that are of bundles.
+/// Returns the digests of the first bundles in an index.
 fn referrers(index: &[u8]) -> Vec<Digest> {
     #[derive(Deserialize)]
     struct Index {
@@ -244,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_key_did_say_is_told_before_what_others_say() {
+    fn what_the_key_has_signed_precedes_other_keys_in_the_error() {
         let manifest = Digest::of(b"");
-        let told = |seen: Vec<Worth>| verdict(seen, &manifest).to_string();
-        assert!(told(vec![]).starts_with("there is no signature: make one with `cosign sign"));
-        assert!(told(vec![Worth::NotByKey, Worth::NotByKey]).starts_with("none of its 2 signatures"));
-        let other = told(vec![Worth::NotByKey, Worth::Other("sha256:00".to_owned())]);
+        let message = |seen: Vec<Worth>| failure(seen, &manifest).to_string();
+        assert!(message(vec![]).starts_with("there is no signature: make one with `cosign sign"));
+        assert!(message(vec![Worth::NotByKey, Worth::NotByKey]).starts_with("none of its 2 signatures"));
+        let other = message(vec![Worth::NotByKey, Worth::Other("sha256:00".to_owned())]);
         assert!(other.starts_with("the key has signed sha256:00, not sha256:"), "{other}");
     }
 }

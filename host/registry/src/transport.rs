@@ -1,4 +1,4 @@
-//! HTTP as a registry is asked: no proxy, no redirect that nobody has looked at, no address out of reach, no endless body.
+//! HTTP requests to a registry: without proxies, unchecked redirects, addresses out of reach, or unbounded bodies.
 
 use super::{
     digest::Digest,
@@ -28,37 +28,37 @@ use std::{
 };
 use tower::Service;
 
-/// Connecting takes no longer than this.
+/// Timeout of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How a registry is asked.
+/// The protocol of requests to a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speech {
-    /// By TLS.
+    /// HTTP over TLS.
     Tls,
-    /// By plain HTTP.
+    /// Plain HTTP.
     Plain,
 }
 
 impl Speech {
-    /// What `insecure` means.
+    /// Returns plain HTTP if `insecure` is set, else TLS.
     pub(super) fn new(insecure: bool) -> Self {
         if insecure { Self::Plain } else { Self::Tls }
     }
 }
 
-/// Asks within its reach, and follows nothing by itself.
+/// Sends requests within its reach. Follows no redirects.
 pub(super) struct Transport {
     client: Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
     reach: Reach,
 }
 
 impl Transport {
-    /// With the machine's certificate authorities. There need be none to speak plain HTTP; whom it sends on to by TLS
-    /// is not believed then.
+    /// Returns a transport that trusts the machine's certificate authorities. Plain HTTP works without any; then no
+    /// target of a redirect to TLS is trusted.
     ///
     /// # Errors
-    /// There are none.
+    /// Returns an error if TLS is required and no certificate authorities can be loaded.
     pub(super) fn new(reach: Reach, speech: Speech) -> Result<Self, RegistryError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -78,13 +78,13 @@ impl Transport {
         Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), reach })
     }
 
-    /// The answer to one request.
+    /// Sends one request and returns its response.
     ///
     /// # Errors
-    /// Its URL is out of reach, or nobody answers.
+    /// Returns an error if the URL is out of reach or the connection fails.
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RegistryError> {
         let url = Place::from(request.uri());
-        // A name is looked at when it is resolved, an address is not resolved.
+        // The resolver checks names. It never sees a literal address.
         if let Some(address) = request.uri().host().and_then(literal) {
             self.reach.admit(address).map_err(|source| RegistryError::Forbidden { url: url.clone(), source })?;
         }
@@ -96,10 +96,10 @@ impl Transport {
     }
 }
 
-/// The whole body, which is no more than `limit` bytes; not one more than that is kept. `limit_is` says why no more.
+/// Reads the whole body, and never keeps more than `limit` bytes. `limit_is` explains the limit in the error.
 ///
 /// # Errors
-/// It is larger, or breaks off.
+/// Returns an error if the body is larger, or breaks off.
 pub(super) async fn read(
     url: &Uri,
     response: Response<Incoming>,
@@ -107,8 +107,8 @@ pub(super) async fn read(
     limit_is: &'static str,
 ) -> Result<Vec<u8>, RegistryError> {
     let larger = || RegistryError::Larger { url: url.into(), limit, limit_is };
-    let said = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if said.is_some_and(|length: u64| length > limit) {
+    let declared = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: u64| length > limit) {
         return Err(larger());
     }
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -118,10 +118,10 @@ pub(super) async fn read(
     })
 }
 
-/// The whole body, of exactly this digest and size.
+/// Reads the whole body, which must have this digest and size.
 ///
 /// # Errors
-/// It is another.
+/// Returns an error if the digest or the size differs.
 pub(super) async fn read_exactly(
     url: &Uri,
     response: Response<Incoming>,
@@ -140,10 +140,10 @@ pub(super) async fn read_exactly(
     Ok(content)
 }
 
-/// Where a URL and a `Location` in its answer lead.
+/// Resolves the `Location` of a response to the URL `from`.
 ///
 /// # Errors
-/// It is no URL, or leads from TLS to plain HTTP.
+/// Returns an error if the result is not an http or https URL, has a user's name, or leads from TLS to plain HTTP.
 pub(super) fn onward(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
     let refused = |why| RegistryError::Redirect { from: from.into(), to: super::error::tame(location), why };
     let base = |uri: &Uri| Some((uri.scheme()?.clone(), uri.authority()?.clone()));
@@ -167,14 +167,15 @@ pub(super) fn onward(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
     }
 }
 
-/// The URLs have scheme, host and port in common.
+/// Returns whether the URLs have the same scheme, host and port.
 pub(super) fn same_origin(one: &Uri, other: &Uri) -> bool {
     let port = |uri: &Uri| uri.port_u16().unwrap_or(if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 });
     let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
     one.scheme() == other.scheme() && host(one) == host(other) && port(one) == port(other)
 }
 
-/// The error of this type among the causes of another. An I/O error does not count what it wraps among its causes.
+/// Returns the first error of this type among the causes. Also looks inside I/O errors, which do not report what they
+/// wrap.
 fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -189,7 +190,8 @@ fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a
     None
 }
 
-/// Resolves names to addresses within reach. What is connected to is what was looked at, however often the name changes.
+/// Resolves names to addresses within reach. The connection uses the checked addresses, even if the name changes
+/// meanwhile.
 #[derive(Clone)]
 struct Resolver {
     reach: Reach,

@@ -1,4 +1,4 @@
-//! The questions of one pass, in the only order there is: `plan`, then `bind` and `judge` with the host's outlook.
+//! The plugin calls of one pass, in their fixed order: `plan`, then `bind` and `judge` with the host's outlook.
 
 use super::Plugins;
 use decide::{
@@ -9,18 +9,18 @@ use decide::{
     ports::{self, NoPorts},
 };
 
-/// What came of the questions of one pass.
+/// The result of the plugin calls of one pass.
 #[derive(Debug)]
 pub struct Asked {
-    /// What the plugin answered.
+    /// The plugin's answer.
     pub answer: Answer,
-    /// What the host's own rules said, if the plugin had a plan.
+    /// The outlook of the host's own rules, if the plugin had a plan.
     pub outlook: Option<Outlook>,
 }
 
 impl Plugins {
-    /// Asks the plugin with the snapshot's digest about it. `set_aside` gives so many ports of the nodes to the job, or says
-    /// why not; that becomes part of the snapshot.
+    /// Calls the plugin with the snapshot's digest. `set_aside` assigns that many node ports to the job or says why
+    /// not; the result becomes part of the snapshot.
     pub async fn ask(
         &self,
         snapshot: &mut Snapshot,

@@ -1,9 +1,10 @@
-//! Decides when a plugin is not asked: after several faults in a row, for a while; then once, to see whether it answers.
+//! Circuit breakers: after several faults in a row they pause the calls of a plugin, then admit one call as a probe.
 //!
-//! Each job has a circuit, so that a job which its plugin cannot digest costs little. Each namespace has one for each
-//! digest, which opens when several of its jobs fail. Each digest has one too, which opens only when several namespaces see
-//! faults and none was answered of late: one tenant's odd jobs do not stop a framework, and one who sees it work proves
-//! that it does. What one namespace's jobs caused is told to that namespace alone. Time is an argument.
+//! Each job has a circuit, so that a job that its plugin cannot handle costs little. Each namespace has one circuit per
+//! digest, which opens when several of its jobs fail. Each digest has a circuit too, which opens only when several
+//! namespaces see faults and no call was answered recently: one tenant's odd jobs do not stop a framework, since an
+//! answer to another tenant proves that the plugin works. Only the namespace that caused a fault gets its message. The
+//! caller passes the current time.
 
 mod circuit;
 
@@ -22,62 +23,63 @@ use std::{
 const OF_JOB: Rule =
     Rule { faults: 3, of_one: 3, first: SignedDuration::from_mins(1), longest: SignedDuration::from_mins(15) };
 
-/// Of several jobs.
+/// Counts faults of several jobs.
 const OF_NAMESPACE: Rule =
     Rule { faults: 6, of_one: 2, first: SignedDuration::from_mins(1), longest: SignedDuration::from_mins(5) };
 
-/// Of several namespaces. Shorter than theirs at first, so that one without faults of its own is let through.
+/// Counts faults of several namespaces. Its first pause is shorter than theirs, so that it admits a namespace without
+/// faults.
 const OF_PLUGIN: Rule =
     Rule { faults: 6, of_one: 2, first: SignedDuration::from_secs(30), longest: SignedDuration::from_mins(5) };
 
-/// A digest that has answered anybody within this time works: faults are those of who sees them.
+/// A digest that has answered any call within this time works: a fault then counts only for its job and namespace.
 const WORKS: SignedDuration = SignedDuration::from_mins(1);
 
-/// Circuits are kept of so many jobs, and of so many namespaces; those that will be asked soonest are forgotten first.
+/// Maximum number of circuits of jobs, and of namespaces. The circuit that admits a call soonest is evicted first.
 const MOST: usize = 4096;
 
-/// What a namespace is told of faults that others saw.
+/// The message that a namespace gets for faults in other namespaces.
 const OF_OTHERS: &str = "the faults were seen in other namespaces, and the log of the host has them";
 
-/// Of a digest, for conditions and metrics.
+/// The state of a digest's breaker, for conditions and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerState {
     /// The plugin's name.
     pub plugin: String,
-    /// Its digest.
+    /// The plugin's digest.
     pub digest: String,
-    /// Whether it is asked.
+    /// Whether calls are admitted.
     pub position: Position,
-    /// Jobs that it is not asked about, each for its own faults.
+    /// Number of jobs whose calls are paused, each for its own faults.
     pub jobs: usize,
-    /// Namespaces that it is not asked about, each for the faults of its own jobs.
+    /// Number of namespaces whose calls are paused, each for the faults of its own jobs.
     pub namespaces: usize,
 }
 
-/// Whether a plugin is asked.
+/// Whether calls of a plugin are admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Position {
-    /// Yes.
+    /// Calls are admitted.
     Closed,
-    /// By one namespace, to see whether it answers again.
+    /// One namespace's calls are admitted, as a probe.
     HalfOpen,
-    /// Not before this time.
+    /// No call is admitted before a time.
     Open {
-        /// When it is asked again.
+        /// When calls are admitted again.
         until: Timestamp,
-        /// The last fault before that.
+        /// The last fault before the pause.
         cause: String,
     },
 }
 
-/// Who asks what, and when.
+/// The plugin, the job and the time of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) plugin: &'a str,
     pub(super) digest: &'a str,
     pub(super) job: &'a Job,
     pub(super) now: Timestamp,
-    /// The job is so large that it may be why there is no answer in time.
+    /// Whether the job is so large that its size may be the reason for a timeout.
     pub(super) is_heavy: bool,
 }
 
@@ -88,33 +90,33 @@ pub(super) struct Breakers(Mutex<Circuits>);
 /// A digest, and the uid of a job or the name of a namespace.
 type Key = (String, String);
 
-/// Only those with faults since their last success.
+/// Holds only circuits with faults since their last success.
 #[derive(Debug, Default)]
 struct Circuits {
     /// By digest.
     plugins: BTreeMap<String, Circuit>,
     namespaces: BTreeMap<Key, Circuit>,
-    /// With the generation: a job that was changed is another question.
+    /// With the generation: a changed job gets a new circuit.
     jobs: BTreeMap<Key, (i64, Circuit)>,
-    /// When a digest answered last.
+    /// The time of the last answer, by digest.
     answered: BTreeMap<String, Timestamp>,
 }
 
 impl Breakers {
-    /// Lets a question pass, unless the plugin failed too often.
+    /// Admits a call unless one of its circuits is open.
     ///
     /// # Errors
-    /// When it is asked again, and why it is not now; or the rejection that every answer about this job was.
+    /// Returns the end and the cause of the pause, or the rejection that opened the job's circuit.
     pub(super) fn admit(&self, case: &Case<'_>) -> Result<(), NoPlan> {
         self.lock().admit(case)
     }
 
-    /// Notes an answer: what failed before is forgotten.
+    /// Records an answer and resets the circuits of its job, namespace and digest that are not open.
     pub(super) fn answered(&self, case: &Case<'_>) {
         self.lock().answered(case);
     }
 
-    /// Notes that there was no answer, and returns why: the fault itself, or that the plugin is not asked for a while.
+    /// Records a call without an answer. Returns its error, or the pause if a circuit is open now.
     pub(super) fn unanswered(&self, case: &Case<'_>, no_plan: NoPlan) -> NoPlan {
         let mut circuits = self.lock();
         match Blame::of(case, &no_plan) {
@@ -128,7 +130,7 @@ impl Breakers {
         circuits.admit(case).err().unwrap_or(no_plan)
     }
 
-    /// What is known of a digest.
+    /// Returns the state of a digest's breaker.
     pub(super) fn state(&self, plugin: &str, digest: &str, now: Timestamp) -> BreakerState {
         let circuits = self.lock();
         let is_paused = |circuit: &Circuit| circuit.position(now) != Position::Closed;
@@ -148,11 +150,11 @@ impl Breakers {
     }
 }
 
-/// Who is held to account for an answer that there is not.
+/// What a missing answer counts against.
 enum Blame {
-    /// A refusal is an answer.
+    /// Nothing: a rejection is an answer.
     Nobody,
-    /// The job alone: it burns what a call may burn.
+    /// The job only: its calls exceed their limits.
     Job,
     Plugin,
 }
@@ -189,7 +191,7 @@ impl Circuits {
     fn answered(&mut self, case: &Case<'_>) {
         self.answered.insert(case.digest.to_owned(), case.now);
         self.jobs.remove(&key(case, &case.job.uid));
-        // One that was asked before it opened says nothing of what came after.
+        // An answer to a call from before the circuit opened does not prove that the plugin works now.
         let of_namespace = key(case, &case.job.namespace);
         if !matches!(self.namespaces.get(&of_namespace), Some(Circuit::Open(_))) {
             self.namespaces.remove(&of_namespace);
@@ -222,7 +224,7 @@ impl Circuits {
     }
 }
 
-/// Forgets the one that will be asked soonest, if there is no room for another.
+/// Evicts the circuit that admits a call soonest, if there is no room for another.
 fn make_room<T>(circuits: &mut BTreeMap<Key, T>, another: &Key, asked_again: impl Fn(&T) -> Timestamp) {
     if circuits.len() < MOST || circuits.contains_key(another) {
         return;
@@ -233,7 +235,7 @@ fn make_room<T>(circuits: &mut BTreeMap<Key, T>, another: &Key, asked_again: imp
     }
 }
 
-/// What a job is told while its plugin is not asked about it.
+/// Returns the error that a job gets while its calls are paused.
 fn paused(case: &Case<'_>, scope: Scope, pause: Pause) -> NoPlan {
     let Pause { until, cause, seen_by, .. } = pause;
     let cause = match (scope, cause) {

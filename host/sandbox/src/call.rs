@@ -1,5 +1,5 @@
-//! The only caller of plugins: one fresh instance for `describe`, one for `plan`, one for the `bind` and `judge` of a
-//! pass; each is dropped afterwards, so nothing a plugin keeps survives and nothing a trap breaks is used again.
+//! The only caller of plugins. `describe` and `plan` each run on a fresh instance, `bind` and `judge` of a pass share
+//! one. Each instance is dropped afterwards: no state of a plugin survives, and no instance is used after a trap.
 
 use super::{
     allowance::Allowances,
@@ -21,14 +21,14 @@ use std::{
 };
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 
-/// How often the epoch ticks in production.
+/// The period of the epoch in production.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A plugin has to manage with its limits for a job of so many bytes, with what is seen of it. What a larger one uses up is
-/// the job's own doing.
+/// Maximum bytes of a job, with its observed objects, for which a plugin must keep its limits. If a larger input
+/// exceeds a limit, that is held against the job.
 pub(super) const HEAVY: usize = 64 << 10;
 
-/// Why there is no plan, or no verdict.
+/// The reason why there is no plan or no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
     /// The user's mistake.
@@ -48,10 +48,10 @@ impl From<NoPlan> for Answer {
     }
 }
 
-/// What is said about one instant.
+/// The result of a pass: the bodies by object key, and the verdict.
 pub(super) type Said = (BTreeMap<String, Value>, Verdict);
 
-/// Calls plugins, each within its limits.
+/// Calls plugins within their limits.
 #[derive(Debug)]
 pub(super) struct Caller {
     engine: Engine,
@@ -59,17 +59,17 @@ pub(super) struct Caller {
     tally: Tally,
 }
 
-/// The plugin that is asked.
+/// The plugin to call.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) plugin: &'a str,
     pub(super) exports: &'a Exports,
     pub(super) limits: &'a Limits,
-    /// What the calls burn is charged here.
+    /// Where the fuel of the calls is charged.
     pub(super) allowances: &'a Allowances,
 }
 
-/// An instance with its store, while it lives.
+/// An instance with its store.
 struct Open<'a> {
     caller: &'a Caller,
     asked: Asked<'a>,
@@ -80,7 +80,7 @@ struct Open<'a> {
     shown: Shown<'a>,
 }
 
-/// What the questions are about.
+/// The input of the calls.
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     job: Option<&'a JobInput>,
@@ -88,13 +88,13 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// About its size in memory.
+    /// Returns the approximate size in memory, in bytes.
     fn bytes(self) -> usize {
         self.job.map_or(0, JobInput::bytes) + self.seen.map_or(0, Seen::bytes)
     }
 }
 
-/// What a fresh instance is for.
+/// The purpose of a fresh instance.
 struct Purpose<'a> {
     function: &'static str,
     /// `namespace/name` of the job, for the log.
@@ -106,7 +106,7 @@ struct Purpose<'a> {
 
 impl Caller {
     /// # Errors
-    /// This machine cannot run WebAssembly.
+    /// Returns an error if this machine cannot run WebAssembly.
     pub(super) fn new(limits: Limits) -> Result<Self, LoadError> {
         Ok(Self { engine: super::compile::engine(&limits)?, limits, tally: Tally::default() })
     }
@@ -115,7 +115,8 @@ impl Caller {
         &self.engine
     }
 
-    /// The limits that a plugin has unless it has its own. Memory and tables are those of the engine, and the most.
+    /// Returns the limits of a plugin that has none of its own. Memory and tables are those of the engine, the largest
+    /// possible.
     pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -124,7 +125,7 @@ impl Caller {
         &self.tally
     }
 
-    /// Lets wall-clock time pass for plugins, until the engine is dropped. Never called where runs must repeat.
+    /// Starts the thread that advances the epoch, until the engine is dropped. Not used in reproducible runs.
     pub(super) fn start_clock(&self) -> std::io::Result<()> {
         let engine = self.engine.weak();
         let tick = move || {
@@ -137,7 +138,7 @@ impl Caller {
         std::thread::Builder::new().name("plugin-clock".to_owned()).spawn(tick).map(drop)
     }
 
-    /// What a plugin says of itself. Its clocks say 0.
+    /// Calls `describe` and returns the description. The plugin's clocks return 0.
     pub(super) fn describe(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
         let purpose =
             Purpose { function: "describe", subject: "", now: 0, seed: "", shown: Shown { job: None, seen: None } };
@@ -148,7 +149,7 @@ impl Caller {
         })
     }
 
-    /// What should exist for a job. Its clocks say 0 and its random bytes follow from its input.
+    /// Calls `plan` for a job. The plugin's clocks return 0, its random bytes follow from `key`.
     pub(super) fn plan(&self, asked: Asked<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
         let seed = String::from_utf8_lossy(&key);
         let shown = Shown { job: Some(job), seen: None };
@@ -156,7 +157,7 @@ impl Caller {
         self.open(asked, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
     }
 
-    /// The wanted bodies and the verdict, from one instance.
+    /// Calls `bind` and `judge` on one instance, and returns the wanted bodies and the verdict.
     pub(super) fn pass(
         &self,
         asked: Asked<'_>,
@@ -200,7 +201,7 @@ impl Open<'_> {
         answer.map_err(|stop| self.no_plan(function, stop))
     }
 
-    /// Runs something with a full tank, and notes what it took.
+    /// Runs one call with full fuel and a new deadline, and records what it used.
     fn timed<T>(&mut self, function: &'static str, run: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         self.store.set_fuel(self.fuel).map_err(Stop::Trap)?;
         let ticks = self.asked.limits.wall.as_millis() / TICK.as_millis();
@@ -232,7 +233,7 @@ impl Open<'_> {
         };
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => return self.used_up(out_of("fuel")),
-            // It depends on the machine, too, so that no answer follows from it.
+            // A timeout depends on the machine too, so it never becomes a rejection.
             Some(Trap::Interrupt) => return out_of("time").into(),
             _ if error.is::<OutOfMemory>() => return self.used_up(out_of("memory")),
             _ if error.is::<PoolConcurrencyLimitError>() => return out_of("instances").into(),
@@ -248,7 +249,7 @@ impl Open<'_> {
         Fault::Trapped { plugin, function, message: clean(&message, 1024) }.into()
     }
 
-    /// A limit was reached: it is the job's doing when the job is heavy, and the plugin's otherwise.
+    /// Returns the error for an exceeded limit: a rejection of the job if the job is heavy, else a fault of the plugin.
     fn used_up(&self, fault: Fault) -> NoPlan {
         match self.shown.bytes() {
             bytes if bytes > HEAVY => Rejection::TooMuch(format!(
@@ -264,13 +265,13 @@ impl Open<'_> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.caller.tally.note(self.asked.plugin, &self.calls);
-        let burnt = self.calls.iter().map(|call| call.fuel).sum();
+        let used = self.calls.iter().map(|call| call.fuel).sum();
         let namespace = self.shown.job.map_or("", JobInput::namespace);
-        self.asked.allowances.charge(self.asked.plugin, namespace, burnt);
+        self.asked.allowances.charge(self.asked.plugin, namespace, used);
     }
 }
 
-/// A fault that a plugin, or the host in its place, has words for.
+/// Returns an internal fault with a message of the plugin, or of the host on its behalf.
 pub(super) fn internal(plugin: &str, function: &str, message: &str) -> Fault {
     Fault::Internal { plugin: plugin.to_owned(), function: function.to_owned(), message: message.to_owned() }
 }

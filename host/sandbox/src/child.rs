@@ -1,10 +1,10 @@
-//! Compiles components in a child process: this same program, which may use up only so much and holds nothing worth
-//! taking. It has none of the host's environment, can open neither file nor socket, and a crash of it is an error like any other.
+//! Compiles components in a child process: this same program, with limited resources and without secrets. The child
+//! inherits none of the host's environment and cannot open files or sockets. Its crash is an ordinary error.
 //!
-//! What it makes comes back over a pipe and stays in memory. Nothing compiled is ever written to or read from a file, a
-//! cache, a ConfigMap or a registry, so there is none that could be tampered with. A compiler that is taken over by its
-//! input could still answer with code of its own: the child keeps a compiler that does not end away from the host, not one
-//! that lies.
+//! The child returns the compiled code over a pipe, and the host keeps it in memory. Compiled code is never written to
+//! or read from a file, a cache, a ConfigMap or a registry, so nobody can tamper with it there. The child protects the
+//! host from a compiler that does not end. It does not protect it from a compromised compiler, which could return code
+//! of its own.
 
 use super::{
     compile::{config, load, plausible},
@@ -29,25 +29,25 @@ use tokio::{
 };
 use wasmtime::{Engine, error::Context};
 
-/// What a child may say before it is not listened to any more, in bytes.
-const WORDS: u64 = 16 << 10;
+/// Maximum bytes that the host reads from the child's standard error.
+const STDERR_LIMIT: u64 = 16 << 10;
 
-/// The compiler's own stack, in bytes.
+/// Stack of the compiler's thread, in bytes.
 const STACK: usize = 16 << 20;
 
-/// What Linux ends a process with that has used up its processor time.
+/// The signal that Linux sends to a process that has reached its limit of processor time.
 const SIGXCPU: i32 = 24;
 
-/// What a child may use up.
+/// Resource limits of a child process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// Processor time, in whole seconds.
     pub cpu_seconds: u64,
     /// Address space, in bytes.
     pub memory: u64,
-    /// From its start to its end.
+    /// Wall-clock time from its start to its end.
     pub wall: Duration,
-    /// What it makes of the component, in bytes.
+    /// Size of the compiled code, in bytes.
     pub output: u64,
 }
 
@@ -57,10 +57,11 @@ impl Default for Bounds {
     }
 }
 
-/// The component's exports and the digest of its bytes, as [`compile`](super::compile::compile) gives them.
+/// Compiles in a child process. Returns the component's exports and the digest of its bytes, as
+/// [`compile`](super::compile::compile) does.
 ///
 /// # Errors
-/// The same, and the child could not be run, broke down, or used up what it may.
+/// Returns the errors of that function, or an error if the child cannot run, crashes or exceeds its bounds.
 pub(super) async fn compile(
     program: &Path,
     bounds: &Bounds,
@@ -79,7 +80,7 @@ async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8
         .arg("compile")
         .args(["--cpu-seconds", &bounds.cpu_seconds.to_string(), "--memory-bytes", &bounds.memory.to_string()])
         .env_clear()
-        // The allocator would set a whole GiB of address space aside, which the child's limit is on.
+        // Without this, the allocator would reserve 1 GiB of address space, which counts against the child's limit.
         .env("MIMALLOC_ARENA_RESERVE", "0")
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -94,10 +95,10 @@ async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8
     };
     let whole = async {
         let feed = async move {
-            // A child that does not read to the end says why by how it ends.
+            // If the child does not read to the end, its exit status says why.
             drop(stdin.write_all(wasm).await);
         };
-        let ((), made, words) = tokio::join!(feed, up_to(stdout, bounds.output + 1), up_to(stderr, WORDS));
+        let ((), made, words) = tokio::join!(feed, up_to(stdout, bounds.output + 1), up_to(stderr, STDERR_LIMIT));
         (made, words, child.wait().await)
     };
     let Ok((made, words, status)) = timeout(bounds.wall, whole).await else {
@@ -111,14 +112,14 @@ async fn artifact(program: &Path, bounds: &Bounds, wasm: &[u8]) -> Result<Vec<u8
     if status.success() { Ok(made) } else { Err(ended(bounds, status, &String::from_utf8_lossy(&words))) }
 }
 
-/// The first bytes that come out of a pipe, which is closed after so many.
+/// Reads at most `most` bytes from the pipe, then closes it.
 async fn up_to(pipe: impl AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(most).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
-/// Why a child that failed did.
+/// Returns the error for a child that failed with this status and this text on standard error.
 fn ended(bounds: &Bounds, status: ExitStatus, words: &str) -> LoadError {
     let out_of_memory = ["memory allocation of", "Cannot allocate memory"].iter().any(|it| words.contains(it));
     if out_of_memory {
@@ -135,12 +136,12 @@ fn ended(bounds: &Bounds, status: ExitStatus, words: &str) -> LoadError {
     }
 }
 
-/// The child itself: a component on standard input becomes code on standard output.
+/// Runs the child process: reads a component from standard input and writes compiled code to standard output.
 ///
 /// # Errors
-/// The component does not compile.
+/// Returns an error if the process cannot be confined, if input or output fails, or if the component does not compile.
 pub fn compile_as_child(cpu_seconds: u64, memory: u64) -> wasmtime::Result<()> {
-    // Its stack is there from the start: one that has to grow ends a process without a word when memory is short.
+    // This thread's stack exists from the start. A stack that must grow ends the process silently if memory is short.
     let compiler = std::thread::Builder::new().stack_size(STACK).spawn(move || -> wasmtime::Result<()> {
         confine(cpu_seconds, memory).context("the compiler cannot be confined")?;
         let mut wasm = Vec::new();
@@ -152,9 +153,10 @@ pub fn compile_as_child(cpu_seconds: u64, memory: u64) -> wasmtime::Result<()> {
     compiler.context("no thread")?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Gives up what a compiler does not need: time without end, memory without end, files, sockets, processes, core dumps.
+/// Limits this process to what a compiler needs: bounded time and memory, and no more files, sockets, processes or core
+/// dumps.
 fn confine(cpu_seconds: u64, memory: u64) -> std::io::Result<()> {
-    // The soft one ends it with a signal that tells why, the hard one whatever it does.
+    // The soft limit ends the process with a signal that tells why, the hard limit ends it in any case.
     setrlimit(Resource::CPU, cpu_seconds, cpu_seconds + 1)?;
     setrlimit(Resource::AS, memory, memory)?;
     setrlimit(Resource::FSIZE, 0, 0)?;
@@ -168,16 +170,16 @@ fn confine(cpu_seconds: u64, memory: u64) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn told(raw: i32, words: &str) -> String {
+    fn message(raw: i32, words: &str) -> String {
         ended(&Bounds::default(), ExitStatus::from_raw(raw), words).to_string()
     }
 
     #[test]
-    fn a_child_that_failed_is_told_by_its_end_and_its_words() {
-        assert!(told(24, "").contains("used up its processor time (60 s)"));
-        assert!(told(6, "memory allocation of 5 bytes failed").contains("used up its memory"));
-        assert_eq!(told(1 << 8, "it is wrong"), "failed to compile the component");
-        let broke = told(11, "thread 'main' has\noverflowed its stack\n");
+    fn the_error_of_a_failed_child_follows_from_its_status_and_output() {
+        assert!(message(24, "").contains("used up its processor time (60 s)"));
+        assert!(message(6, "memory allocation of 5 bytes failed").contains("used up its memory"));
+        assert_eq!(message(1 << 8, "it is wrong"), "failed to compile the component");
+        let broke = message(11, "thread 'main' has\noverflowed its stack\n");
         assert!(broke.contains("(signal: 11") && broke.ends_with("thread 'main' has overflowed its stack"), "{broke}");
     }
 }

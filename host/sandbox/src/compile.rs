@@ -1,4 +1,4 @@
-//! From a file's bytes to a component that can be instantiated in microseconds.
+//! Compiles a component's bytes to exports that can be instantiated in microseconds.
 
 use super::{
     convert::{Exports, INTERFACE, TRACK},
@@ -11,19 +11,19 @@ use super::{
 };
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component};
 
-/// How far a guest may recurse, in bytes of the host's stack. Threads that call plugins have 2 MiB.
+/// Maximum stack of a guest, in bytes of the host's stack. Threads that call plugins have 2 MiB.
 const STACK: usize = 512 << 10;
 
-/// Memory of a pool's slot that is cleared by hand instead of being given back, which would cost page faults.
+/// Bytes of a pool slot that are cleared in place. Returning them to the operating system would cost page faults.
 const KEEP_RESIDENT: usize = 2 << 20;
 
-/// Instances that the pool has room for. An unused slot costs address space only.
+/// Number of instances that fit into the pool. An unused slot costs address space only.
 pub(super) const SLOTS: usize = 64;
 
-/// An engine with a pool of slots for instances; without a pool where the address space is too small for one.
+/// Returns an engine with a pool of instance slots, or without a pool if the address space is too small for one.
 ///
 /// # Errors
-/// This machine cannot run WebAssembly.
+/// Returns an error if this machine cannot run WebAssembly.
 pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
@@ -34,8 +34,8 @@ pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
     })
 }
 
-/// The same result for the same input, whatever the machine: no threads, one NaN, fuel counted. A child that compiles has
-/// the very same, so that what it makes fits the host's engine.
+/// Returns a configuration that gives the same result for the same input on every machine: no threads, canonical NaNs,
+/// counted fuel. The child process that compiles uses the same one, so that the host's engine can load its output.
 pub(super) fn config() -> Config {
     let mut config = Config::new();
     config
@@ -51,7 +51,7 @@ pub(super) fn config() -> Config {
     config
 }
 
-/// A pool whose slots stay warm as far as they are used: as many as threads run at once.
+/// Returns a pool configuration that keeps as many unused slots warm as threads run in parallel.
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let instances = u32::try_from(SLOTS).unwrap_or(u32::MAX);
     let workers = std::thread::available_parallelism().map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(2));
@@ -72,41 +72,42 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
     pool
 }
 
-/// The component's exports, ready to be instantiated, and the digest of its bytes. Compiled in this process: for what comes
-/// with the host, and where runs must repeat; see `child` for what others made.
+/// Compiles the component in this process and returns its exports with the digest of its bytes. For built-in plugins
+/// and for reproducible runs; `child` compiles foreign components.
 ///
 /// # Errors
-/// It is not a component, imports too much, exports too little, or does not compile.
+/// Returns an error if the bytes are not a component, if an import is unknown or an export missing, or if compilation
+/// fails.
 pub(super) fn compile(engine: &Engine, limits: &Limits, wasm: &[u8]) -> Result<(Exports, String), LoadError> {
     plausible(limits, wasm)?;
     let component = Component::new(engine, wasm).map_err(LoadError::Compile)?;
     Ok((ready(engine, &component)?, digest(wasm)))
 }
 
-/// The same component once more, from what it was compiled to.
+/// Loads a second copy of the component from its compiled code.
 ///
 /// # Errors
-/// It cannot be loaded a second time.
+/// Returns an error if the compiled code cannot be loaded again.
 pub(super) fn reload(engine: &Engine, exports: &Exports) -> Result<Exports, LoadError> {
     load(engine, &exports.component().serialize().map_err(LoadError::Compile)?)
 }
 
-/// The exports of what a component was compiled to.
+/// Loads compiled code and returns the component's exports.
 ///
 /// # Errors
-/// It imports too much or exports too little.
+/// Returns an error if the code cannot be loaded, if an import is unknown or an export missing.
 #[expect(unsafe_code, reason = "there is no other way to load what was compiled before")]
 pub(super) fn load(engine: &Engine, artifact: &[u8]) -> Result<Exports, LoadError> {
-    // SAFETY: these bytes are what this same program compiled: this process just now, or its own child, over a pipe that
-    // nobody else could write to. They have been nowhere else.
+    // SAFETY: this program compiled these bytes, either in this process or in its own child, which sent them over a
+    // pipe that nobody else can write to. They were never stored anywhere else.
     let component = unsafe { Component::deserialize(engine, artifact) };
     ready(engine, &component.map_err(LoadError::Compile)?)
 }
 
-/// Lets bytes pass that are worth compiling.
+/// Checks cheaply that the bytes are worth compiling.
 ///
 /// # Errors
-/// They are too many, no component, or too complicated a one.
+/// Returns an error if they are too large, not a component, or too complex.
 pub(super) fn plausible(limits: &Limits, wasm: &[u8]) -> Result<(), LoadError> {
     if wasm.len() > limits.component {
         return Err(LoadError::TooLarge { bytes: wasm.len(), limit: limits.component });
@@ -118,10 +119,10 @@ pub(super) fn plausible(limits: &Limits, wasm: &[u8]) -> Result<(), LoadError> {
     gate::pass(wasm)
 }
 
-/// The exports of a compiled component, linked with what it imports.
+/// Links a compiled component with its imports and returns its exports.
 ///
 /// # Errors
-/// It imports too much or exports too little.
+/// Returns an error if it targets another version of the contract, if an import is unknown or an export missing.
 fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
     let of_contract = |name: &str| name.starts_with(INTERFACE) && !name.starts_with(TRACK);
     if component.component_type().exports(engine).any(|(name, _)| of_contract(name)) {
@@ -135,7 +136,7 @@ fn ready(engine: &Engine, component: &Component) -> Result<Exports, LoadError> {
     Exports::new(linked).map_err(|source| LoadError::Export { exports: exported(engine, component), source })
 }
 
-/// The names that a component exports, the first of them at least.
+/// Returns the names that a component exports, or the first of them with the number of the others.
 fn exported(engine: &Engine, component: &Component) -> String {
     const SHOWN: usize = 8;
     let ty = component.component_type();

@@ -18,7 +18,8 @@ use tokio::sync::Semaphore;
 use tracing::warn;
 use wasmtime::Engine;
 
-/// One foreign component at a time: a compiler can use as much as all plugins together.
+/// Permit to compile a foreign component, one at a time: a compiler can use as much memory and time as all plugins
+/// together.
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Where components are compiled.
@@ -26,18 +27,18 @@ static TURN: Semaphore = Semaphore::const_new(1);
 pub enum Compiler {
     /// In this process: the same on every run. For the simulator and for tests.
     InProcess,
-    /// The same, but each component once: for campaigns, whose hosts load the same ones again and again.
+    /// In this process, each component only once. For campaigns, whose hosts load the same components again and again.
     Once(Compiled),
-    /// In a child process: what a compiler takes for its work goes with it. For production.
+    /// In a child process, which frees the compiler's memory when it ends. For production.
     Child {
-        /// A program that is this one.
+        /// The path of this same program.
         program: PathBuf,
-        /// What each child may use up.
+        /// Resource limits of each child.
         bounds: Bounds,
     },
 }
 
-/// Components that were compiled for one engine, by digest; clones are the same.
+/// Components that were compiled for one engine, by digest. Clones share them.
 #[derive(Clone, Default)]
 pub struct Compiled(Arc<Mutex<HashMap<String, Exports>>>);
 
@@ -65,16 +66,17 @@ impl Compiled {
 }
 
 impl Compiler {
-    /// Children of the program that is running, even if its file has been replaced meanwhile, with the usual bounds.
+    /// Returns a compiler that runs children of the running program, even if its file was replaced meanwhile, with the
+    /// default bounds.
     #[must_use]
     pub fn of_this_program() -> Self {
         Self::Child { program: "/proc/self/exe".into(), bounds: Bounds::default() }
     }
 
-    /// The exports of a component that others made, ready to be instantiated, and the digest of its bytes.
+    /// Compiles a foreign component and returns its exports with the digest of its bytes.
     ///
     /// # Errors
-    /// It is no plugin, or cannot be compiled within bounds.
+    /// Returns an error if it is not a plugin, or cannot be compiled within bounds.
     pub(super) async fn foreign(
         &self,
         engine: &Engine,
@@ -91,10 +93,11 @@ impl Compiler {
         }
     }
 
-    /// The same of a component that came with the host: side by side with others, and in this process where a child cannot.
+    /// Compiles a built-in component like [`foreign`](Self::foreign), but concurrently with others, and in this process
+    /// if the child fails.
     ///
     /// # Errors
-    /// It is no plugin.
+    /// Returns an error if it is not a plugin.
     pub(super) async fn bundled(
         &self,
         engine: &Engine,

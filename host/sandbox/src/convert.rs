@@ -1,5 +1,5 @@
-//! The host's types to those that are generated from the contract, and in `convert/answer.rs` back. Nothing else names
-//! the generated ones.
+//! Converts the host's types to the types generated from the contract; `convert/answer.rs` converts back. No other
+//! module names the generated types.
 
 use super::{
     guest::Guest,
@@ -21,13 +21,13 @@ use wasmtime::{
 
 mod answer;
 
-/// What a plugin exports, as the package in `wit` names it.
+/// The interface that a plugin exports, as the package in `wit` names it.
 pub(super) const CONTRACT: &str = "troupe:framework/framework@0.1.0";
 
-/// Its name without a version.
+/// The name of that interface without a version.
 pub(super) const INTERFACE: &str = "troupe:framework/framework@";
 
-/// How the versions begin that this host can ask.
+/// The common prefix of the versions that this host can call.
 pub(super) const TRACK: &str = "troupe:framework/framework@0.1.";
 
 mod bindings {
@@ -37,18 +37,18 @@ mod bindings {
 
 use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
 
-/// Why a function gave no answer.
+/// The reason why a function gave no answer.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// It did not return.
+    /// The function did not return.
     Trap(wasmtime::Error),
     /// The user's mistake.
     Rejected(plan::Rejection),
-    /// Its own fault, by its own words.
+    /// The plugin reported an internal error.
     Internal(String),
-    /// What it returned cannot be used.
+    /// The returned value is invalid.
     Unacceptable(String),
-    /// What it returned is larger than allowed.
+    /// The returned value is larger than allowed.
     TooLarge(String),
 }
 
@@ -67,25 +67,25 @@ impl From<Objection> for Stop {
     }
 }
 
-/// The job as a plugin is shown it.
+/// The job as a plugin gets it.
 #[derive(Debug)]
 pub(super) struct JobInput {
     view: wit::JobView,
 }
 
-/// One instant as a plugin is shown it.
+/// The observation of one instant as a plugin gets it.
 #[derive(Debug)]
 pub(super) struct Seen {
     view: wit::Observation,
-    /// Of the whole plan, whether they have pods or not.
+    /// Number of replicas of the whole plan, with and without pods.
     replicas: u64,
 }
 
-/// A component whose exports are those of the contract.
+/// A component that exports the contract.
 #[derive(Clone)]
 pub(super) struct Exports(bindings::PluginPre<Guest>);
 
-/// An instance, for one pass.
+/// A live instance.
 pub(super) struct Live(bindings::Plugin);
 
 impl JobInput {
@@ -108,7 +108,7 @@ impl JobInput {
         Self { view }
     }
 
-    /// The hash of exactly what the plugin with this digest is shown.
+    /// Returns the hash of this digest and of the plugin's exact input.
     pub(super) fn key(&self, plugin: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         let mut part = |text: &str| {
@@ -132,19 +132,19 @@ impl JobInput {
         hash.finalize().into()
     }
 
-    /// Its spec as JSON, in bytes.
+    /// Returns the size of the job's spec as JSON, in bytes.
     pub(super) fn spec_bytes(&self) -> usize {
         self.view.spec.len()
     }
 
-    /// About its size in memory.
+    /// Returns the approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let view = &self.view;
         let pairs = view.labels.iter().chain(&view.annotations).map(|(name, value)| name.len() + value.len());
         512 + view.spec.len() + view.config.len() + pairs.sum::<usize>()
     }
 
-    /// `namespace/name`, for the log.
+    /// Returns `namespace/name`, for the log.
     pub(super) fn subject(&self) -> String {
         format!("{}/{}", self.view.namespace, self.view.name)
     }
@@ -157,7 +157,7 @@ impl JobInput {
         &self.view.uid
     }
 
-    /// What a plan refers to. Read anew for each plan: kept, it would take many times as much as its text.
+    /// Parses the spec, to which a plan refers. It is not kept, since it takes many times as much memory as its text.
     fn spec(&self) -> Value {
         serde_json::from_str(&self.view.spec).expect("it was written from a value")
     }
@@ -193,7 +193,7 @@ impl Seen {
         self.view.pods.len() as u64
     }
 
-    /// About its size in memory; a replica that has no pod yet counts as much as a short one.
+    /// Returns the approximate size in memory, in bytes. A replica without a pod counts like a small pod.
     pub(super) fn bytes(&self) -> usize {
         const OF_REPLICA: u64 = 64;
         let words =
@@ -205,7 +205,7 @@ impl Seen {
     }
 }
 
-/// How much a container has to say of its end.
+/// Returns the size of a container's texts about its end or about why it waits.
 fn ended(container: &wit::ContainerRow) -> usize {
     match &container.state {
         wit::ContainerState::Terminated(ended) => ended.message.len(),
@@ -268,7 +268,7 @@ fn container(status: &snapshot::ContainerStatus) -> wit::ContainerRow {
     }
 }
 
-/// JSON as text, without the detour by its `Display`.
+/// Serializes JSON to text without the detour through its `Display`.
 fn text(json: &Value) -> String {
     serde_json::to_string(json).expect("its keys are text")
 }
@@ -279,12 +279,12 @@ fn milliseconds(at: jiff::Timestamp) -> u64 {
 
 impl Exports {
     /// # Errors
-    /// An export is missing or has another type than in the contract.
+    /// Returns an error if an export is missing or has another type than in the contract.
     pub(super) fn new(component: InstancePre<Guest>) -> wasmtime::Result<Self> {
         bindings::PluginPre::new(component).map(Self)
     }
 
-    /// What was compiled.
+    /// Returns the compiled component.
     pub(super) fn component(&self) -> &Component {
         self.0.instance_pre().component()
     }
@@ -300,13 +300,13 @@ impl Live {
     }
 
     pub(super) fn describe(&self, store: &mut Store<Guest>, limits: &Limits) -> Result<plan::Descriptor, Stop> {
-        let said = self.functions().call_describe(store).map_err(Stop::Trap)?;
-        answer::descriptor(said, limits)
+        let raw = self.functions().call_describe(store).map_err(Stop::Trap)?;
+        answer::descriptor(raw, limits)
     }
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
-        let said = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(said, &job.spec(), limits)
+        let raw = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
+        answer::job_plan(raw, &job.spec(), limits)
     }
 
     pub(super) fn bind(
@@ -316,8 +316,8 @@ impl Live {
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
     ) -> Result<BTreeMap<String, Value>, Stop> {
-        let said = self.functions().call_bind(store, &job.view, &seen.view, wanted);
-        answer::bodies(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
+        let raw = self.functions().call_bind(store, &job.view, &seen.view, wanted);
+        answer::bodies(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
     }
 
     pub(super) fn judge(
@@ -327,7 +327,7 @@ impl Live {
         outlook: &Outlook,
     ) -> Result<plan::Verdict, Stop> {
         let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
-        let said = self.functions().call_judge(store, &outlook);
-        answer::verdict(said.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
+        let raw = self.functions().call_judge(store, &outlook);
+        answer::verdict(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
     }
 }

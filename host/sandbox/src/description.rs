@@ -1,8 +1,8 @@
-//! What a plugin says of itself has to hold together.
+//! Checks that a plugin's description is consistent.
 
 use decide::{plan::Descriptor, vet::is_label};
 
-/// What a description says holds together.
+/// Checks a description. Returns a message if it is inconsistent or a name in it is invalid.
 pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
     decide::vet::description(new)?;
     if !is_label(&new.name) {
@@ -15,7 +15,7 @@ pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
         if kind.managed_by.is_some() != kind.own_manager.is_some() {
             return Err(format!("kind {} has a managed-by switch or an own-manager without the other", kind.kind));
         }
-        // Frameworks may write them large (`PS`).
+        // Frameworks may write role names in upper case (`PS`).
         if let Some(role) = kind.roles.iter().find(|role| !is_label(&role.to_ascii_lowercase())) {
             return Err(format!("role {role:?} of kind {} is no DNS label", kind.kind));
         }

@@ -1,5 +1,5 @@
-//! The same question twice. A plugin has no clock, no chance and no memory of its own, so its answers can be remembered,
-//! replayed and compared; one whose answers differ all the same is told so, and nothing of it is remembered.
+//! Compares two answers to the same call. A plugin has no clock, randomness or memory of its own, so that the host can
+//! cache, replay and compare its answers. If two answers differ, the result is a fault, which is never cached.
 
 use super::{
     call::{Asked, Caller, NoPlan, internal},
@@ -11,24 +11,24 @@ use decide::plan::{Descriptor, Fault, Plan};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One plan in so many is asked for twice in service.
+/// In service, one plan in 64 is requested twice.
 const SAMPLED: u8 = 64;
 
 impl Caller {
-    /// What a plugin says of itself, if it says so again when it was loaded anew, on another thread.
+    /// Calls `describe` twice, the second time on `anew` and on another thread, and returns the description.
     ///
     /// # Errors
-    /// It has no answer, or two.
+    /// Returns a fault if a call fails or the answers differ.
     pub(super) fn describe_twice(&self, asked: Asked<'_>, anew: Asked<'_>) -> Result<Descriptor, Fault> {
         let first = self.describe(asked)?;
         let second = on_another_thread(|| self.describe(anew))?;
         check_same(asked.plugin, "describe", &first, &second).map(|()| first)
     }
 
-    /// What should exist for a job, if the plugin says so again when it was loaded anew, on another thread.
+    /// Calls `plan` twice, the second time on a reloaded component and on another thread, and returns the plan.
     ///
     /// # Errors
-    /// It has no answer, or two.
+    /// Returns an error if a call fails or the answers differ.
     fn plan_twice(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
         let ask = |asked| match self.plan(asked, job, key) {
             Err(NoPlan::Faulted(fault)) => Err(fault),
@@ -43,35 +43,36 @@ impl Caller {
         Ok(first?)
     }
 
-    /// What should exist for a job; now and then the plugin has to say so twice.
+    /// Calls `plan` for a job: twice for a sample of the inputs, else once.
     ///
     /// # Errors
-    /// It has no answer, or two.
+    /// Returns an error if a call fails or the answers differ.
     pub(super) fn plan_sampled(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
         if is_sampled(&key) { self.plan_twice(asked, job, key) } else { self.plan(asked, job, key) }
     }
 }
 
-/// What the work returns, done on a thread of its own.
+/// Runs the work on another thread and returns its result.
 pub(super) fn on_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = std::thread::scope(|scope| scope.spawn(work).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// By the hash of the input and not by a count, so that a run that is repeated asks the same.
+/// Returns whether an input is sampled. The hash of the input decides, not a counter, so that a repeated run makes the
+/// same calls.
 fn is_sampled(key: &Key) -> bool {
     key[0].is_multiple_of(SAMPLED)
 }
 
 /// # Errors
-/// The answers are not the same to the byte, and where.
+/// Returns a fault that says where the answers differ, unless their JSON is identical.
 pub(super) fn check_same<T: Serialize>(plugin: &str, function: &str, first: &T, second: &T) -> Result<(), Fault> {
     difference(first, second).map_or(Ok(()), |message| {
         Err(Fault::NonDeterministic { plugin: plugin.to_owned(), function: function.to_owned(), message })
     })
 }
 
-/// Where two answers differ, in words; None when they are the same to the byte.
+/// Returns where two answers differ, or None if their JSON is identical.
 fn difference<T: Serialize>(first: &T, second: &T) -> Option<String> {
     let json = |answer| serde_json::to_value(answer).unwrap_or_default();
     let (first, second) = (json(first), json(second));
@@ -81,13 +82,13 @@ fn difference<T: Serialize>(first: &T, second: &T) -> Option<String> {
     Some(format!("its answers differ at {:?}", place(&first, &second)))
 }
 
-/// The same to the byte: 0.0 and -0.0 are equal, and not the same.
+/// Returns whether the JSON texts are identical. 0.0 and -0.0 are equal values with different texts.
 fn same(first: &Value, second: &Value) -> bool {
     let (first, second) = (first.to_string(), second.to_string());
     first == second
 }
 
-/// The JSON pointer of the first difference.
+/// Returns the JSON pointer of the first difference.
 fn place(first: &Value, second: &Value) -> String {
     let below = |at: String, first: &Value, second: &Value| format!("/{at}{}", place(first, second));
     let differ = |first: &Value, second: &Value| !same(first, second);
@@ -110,18 +111,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_first_difference_is_told_by_its_place() {
+    fn the_message_names_the_first_difference() {
         let answer = |image: &str, zero: f64| json!({ "roles": [{}, { "image": image, "zero": zero }] });
         assert_eq!(difference(&answer("a", 0.0), &answer("a", 0.0)), None);
-        let told = difference(&answer("a", 0.0), &answer("b", 0.0));
-        assert_eq!(told.as_deref(), Some("its answers differ at \"/roles/1/image\""));
-        let told = difference(&answer("a", 0.0), &answer("a", -0.0));
-        assert_eq!(told.as_deref(), Some("its answers differ at \"/roles/1/zero\""));
+        let message = difference(&answer("a", 0.0), &answer("b", 0.0));
+        assert_eq!(message.as_deref(), Some("its answers differ at \"/roles/1/image\""));
+        let message = difference(&answer("a", 0.0), &answer("a", -0.0));
+        assert_eq!(message.as_deref(), Some("its answers differ at \"/roles/1/zero\""));
         assert_eq!(difference(&json!([1]), &json!([1, 2])).as_deref(), Some("its answers differ at \"\""));
     }
 
     #[test]
-    fn one_input_in_sixty_four_is_asked_twice() {
+    fn one_input_in_sixty_four_is_sampled() {
         let sampled = (0..=u8::MAX).filter(|first| is_sampled(&[*first; 32])).count();
         assert_eq!(sampled, 4);
     }

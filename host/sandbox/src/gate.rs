@@ -1,16 +1,16 @@
-//! How complicated a component may be. Counted by reading it once, before the compiler sees it: what is refused here costs
-//! no compilation, and what is not is small enough for one within bounds.
+//! Limits the complexity of a component. One read before compilation counts its parts: a refused component costs no
+//! compilation, and an accepted one is small enough to compile within bounds.
 
 use super::load_error::LoadError;
 use wasmparser::{Encoding, Parser, Payload};
 
-/// Memories that a component may have.
+/// Maximum number of memories of a component.
 pub(super) const MEMORIES: u32 = 1;
 
-/// Tables that a component may have.
+/// Maximum number of tables of a component.
 pub(super) const TABLES: u32 = 4;
 
-/// What is counted, over all modules and components within one.
+/// Counts over all modules and components inside a component.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     functions: u64,
@@ -23,7 +23,7 @@ struct Counts {
     definitions: u64,
 }
 
-/// The most of each. A whole JavaScript engine has about 20,000 functions, the largest of them 300 KB.
+/// The limit of each count. A whole JavaScript engine has about 20,000 functions, the largest of them 300 KB.
 const MOST: Counts = Counts {
     functions: 50_000,
     largest_body: 1 << 20,
@@ -35,10 +35,10 @@ const MOST: Counts = Counts {
     definitions: 200_000,
 };
 
-/// Lets a component pass that is not too complicated to be compiled.
+/// Checks that no count of a component exceeds its limit.
 ///
 /// # Errors
-/// What there is too much of; or its bytes cannot be read as WebAssembly.
+/// Returns the first count that exceeds its limit, or an error if the bytes cannot be read as WebAssembly.
 pub(super) fn pass(wasm: &[u8]) -> Result<(), LoadError> {
     let mut counts = Counts::default();
     let mut depth = 0;
@@ -71,7 +71,7 @@ impl Counts {
         }
     }
 
-    /// The first that is more than allowed: what, how much, and the most.
+    /// Returns the first count that exceeds its limit, as (name, count, limit).
     fn beyond(&self, most: &Self) -> Option<(&'static str, u64, u64)> {
         let each = [
             ("functions", self.functions, most.functions),
@@ -87,7 +87,7 @@ impl Counts {
     }
 }
 
-/// How much else a section defines.
+/// Returns the number of other definitions in a section.
 fn definitions(section: &Payload<'_>) -> u32 {
     match section {
         Payload::TypeSection(section) => section.count(),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_is_too_much_is_named_with_its_limit() {
+    fn the_first_exceeded_count_is_named_with_its_limit() {
         let most = Counts { functions: 2, memories: 1, ..Counts::default() };
         let counts = Counts { functions: 2, memories: 3, ..Counts::default() };
         assert_eq!(counts.beyond(&most), Some(("memories", 3, 1)));

@@ -1,4 +1,4 @@
-//! What a store carries for one instance: its limits, the instant it lives in, its log.
+//! The data of one instance's store: its limits, its time and its log.
 
 use super::{
     limits::{Ceiling, Limits},
@@ -19,12 +19,12 @@ const HANDLES: usize = 1024;
 pub(super) struct Guest {
     pub(super) ceiling: Ceiling,
     pub(super) log: Log,
-    /// What the guest's clocks say, in Unix milliseconds.
+    /// The time that the guest's clocks return, in Unix milliseconds.
     pub(super) now: u64,
     random: Random,
 }
 
-/// Where a guest's random bytes come from. Most guests never ask.
+/// The source of a guest's random numbers. Most guests draw none.
 #[derive(Debug)]
 enum Random {
     Seed(String),
@@ -32,7 +32,7 @@ enum Random {
 }
 
 impl Guest {
-    /// For an instance that lives at `now`; its random bytes are a function of `seed`.
+    /// Returns the data of an instance whose clocks return `now` and whose random bytes follow from `seed`.
     pub(super) fn new(limits: &Limits, log: Log, now: u64, seed: &str) -> Self {
         Self { ceiling: Ceiling::new(limits), log, now, random: Random::Seed(seed.to_owned()) }
     }
@@ -59,10 +59,10 @@ impl Guest {
     }
 }
 
-/// Takes fuel for work that the host does on the guest's behalf.
+/// Charges fuel for work that the host does on the guest's behalf.
 ///
 /// # Errors
-/// Out of fuel, as if the guest had run so long itself.
+/// Returns [`Trap::OutOfFuel`] if less fuel is left.
 pub(super) fn charge(store: &mut StoreContextMut<'_, Guest>, fuel: u64) -> wasmtime::Result<()> {
     let left = store.get_fuel()?.checked_sub(fuel).ok_or(Trap::OutOfFuel)?;
     store.set_fuel(left)

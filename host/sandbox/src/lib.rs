@@ -1,8 +1,9 @@
-//! Plugins: components of `wit/framework.wit`, loaded once and asked on fresh instances.
+//! Plugins: components of `wit/framework.wit`, loaded once and called on fresh instances.
 //!
-//! [`Plugins`] is all that the loop sees. `gate` and `compile` make a component ready, `child` does so for those that
-//! others made, `wasi` decides what it may import, `call` asks it within the `limits`, `convert` turns its answers into the
-//! host's own types and believes none of them, `determinism` asks twice, `breaker` and `allowance` decide when not to ask.
+//! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
+//! `child` does so for foreign ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
+//! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
+//! call; `breaker` and `allowance` decide when a plugin is not called.
 
 mod allowance;
 mod ask;

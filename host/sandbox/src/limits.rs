@@ -1,37 +1,38 @@
-//! Limits: what one call of a plugin may use up, and what happens at the edge.
+//! Resource limits of plugins, and the limiter that enforces those of memory and tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
-/// What a plugin may use up. Fuel decides, since it is the same on every machine; the wall clock only saves the host.
+/// The resource limits of a plugin. Fuel is the effective one, since it is the same on every machine; the wall clock
+/// only protects the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Fuel of one function, about one unit per WebAssembly instruction.
+    /// Fuel of one function call, about one unit per WebAssembly instruction.
     pub fuel: u64,
-    /// More fuel for each pod that is shown.
+    /// Additional fuel for each observed pod.
     pub fuel_per_pod: u64,
-    /// Fuel of all calls of a plugin in a minute, whatever its digests; what it saves up is never more than that.
+    /// Fuel per minute of all calls of a plugin, in all its digests. Unused fuel accumulates up to this amount.
     pub fuel_per_minute: u64,
-    /// Wall clock of one function, where the epoch ticks.
+    /// Wall-clock time of one function call, where the epoch advances.
     pub wall: Duration,
     /// Linear memory of an instance, in bytes.
     pub memory: usize,
-    /// Elements of a table of an instance.
+    /// Elements of each table of an instance.
     pub table: usize,
-    /// A whole answer, and so a status or a body from `bind`, which say something of every pod; and the arguments of one
-    /// call of the host. In bytes.
+    /// Maximum bytes of a whole answer, and so of a status or a body from `bind`, which contain data of every pod. Also
+    /// limits the arguments of one call of a host function.
     pub answer: usize,
-    /// A template, an edit or a fixed body within a plan, in bytes.
+    /// Maximum bytes of a template, an edit or a fixed body in a plan.
     pub body: usize,
-    /// A job's spec, its templates included, as JSON in bytes. A larger one is its user's mistake.
+    /// Maximum bytes of a job's spec as JSON, including its templates. A job with a larger one is rejected.
     pub spec: usize,
-    /// Lines of log in the life of an instance.
+    /// Maximum log lines of an instance.
     pub log_lines: u32,
-    /// A component's file, in bytes.
+    /// Maximum bytes of a component's file.
     pub component: usize,
-    /// Calls under way at once; None is all that the host has room for but one, so that another plugin always finds room.
+    /// Maximum number of concurrent calls. None means all permits but one, so that another plugin always gets one.
     pub concurrency: Option<usize>,
 }
 
@@ -70,7 +71,8 @@ pub struct PluginLimits {
 }
 
 impl Limits {
-    /// These, with what a `Plugin` resource says in their place. Memory can only be lowered: the host has no larger room.
+    /// Returns these limits with those of a `Plugin` resource in their place. Memory can only be lowered: the host has
+    /// no larger slots.
     #[must_use]
     pub fn with(&self, own: &PluginLimits) -> Self {
         let size = |own: Option<u32>, otherwise: usize| own.map_or(otherwise, |own| own as usize);
@@ -106,7 +108,7 @@ impl Default for Limits {
     }
 }
 
-/// An instance asked for more memory than [`Limits::memory`].
+/// An instance requested more memory, or a larger table, than its limits allow.
 #[derive(Debug, thiserror::Error)]
 #[error("{wanted} bytes of memory are more than {limit}")]
 pub(super) struct OutOfMemory {
@@ -114,7 +116,7 @@ pub(super) struct OutOfMemory {
     limit: usize,
 }
 
-/// Keeps an instance below its limits: growing beyond them traps, so that the fault says `memory` and not `unreachable`.
+/// Enforces the limits of an instance. Growth beyond them traps, so that the fault says `memory` and not `unreachable`.
 #[derive(Debug)]
 pub(super) struct Ceiling {
     memory: usize,
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugins_own_limits_stand_in_place_of_the_hosts_and_memory_is_only_lowered() {
+    fn a_plugins_own_limits_replace_the_hosts_and_memory_is_only_lowered() {
         let usual = Limits::default();
         let own =
             |memory_bytes| PluginLimits { fuel: Some(7), memory_bytes: Some(memory_bytes), ..PluginLimits::default() };

@@ -1,85 +1,85 @@
-//! Why a plugin is not loaded.
+//! Errors of loading a plugin.
 
 use super::convert::CONTRACT;
 use std::path::PathBuf;
 
-/// Why a plugin is not loaded.
+/// The reason why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Its file is too large.
+    /// The component's file is too large.
     #[error("the component has {bytes} bytes, more than {limit}; build it with optimisation and strip its symbols")]
     TooLarge {
-        /// How large it is.
+        /// Its size in bytes.
         bytes: usize,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// It is a core module, or no WebAssembly at all.
+    /// The bytes are a core module, or not WebAssembly.
     #[error("this is {0}, not a WebAssembly component; build the plugin for wasm32-wasip2")]
     NotAComponent(&'static str),
-    /// There is too much of something in it to be compiled.
+    /// A count of the component's parts exceeds its limit.
     #[error("the component has {is} {what}, more than {most}; a plugin is made of less")]
     TooComplex {
-        /// Of what.
+        /// The counted part.
         what: &'static str,
-        /// How much.
+        /// The count.
         is: u64,
-        /// What is allowed.
+        /// The limit.
         most: u64,
     },
-    /// It does not compile.
+    /// The component does not compile.
     #[error("failed to compile the component")]
     Compile(#[source] wasmtime::Error),
-    /// Compiling it takes more than a compiler may use up.
+    /// The compiler exceeded one of its resource limits.
     #[error("the compiler was stopped: it used up its {budget} ({limit}); make the component's functions smaller")]
     CompilerStopped {
-        /// `processor time`, `memory`, `time` or `output`.
+        /// The resource: `processor time`, `memory`, `time` or `output`.
         budget: &'static str,
-        /// What is allowed.
+        /// The limit with its unit.
         limit: String,
     },
-    /// The compiler ended in a way that nobody foresaw. Only its own process did.
+    /// The compiler's process ended unexpectedly. The host goes on.
     #[error("the compiler broke down on the component ({how}): {words}")]
     CompilerBroke {
         /// Its exit code or signal.
         how: String,
-        /// The last that it said.
+        /// Its output on standard error, cut.
         words: String,
     },
     /// The compiler's process cannot be run.
     #[error("failed to run the compiler {}", program.display())]
     NoCompiler {
-        /// The host's own program.
+        /// The path of the host's own program.
         program: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It imports something that no plugin gets.
+    /// The component imports something that the host does not offer.
     #[error("the component imports {0}, which the host does not offer")]
     Import(String),
-    /// It imports something under a known name that is not what the host has.
+    /// The component imports a known name with another type than the host offers.
     #[error("the component's {name} is not what the contract has")]
     Invalid {
-        /// What.
+        /// The name of the import.
         name: String,
-        /// In which way.
+        /// The cause.
         source: wasmtime::Error,
     },
-    /// It does not export what the contract asks for.
+    /// The component does not export the contract.
     #[error("the component exports {exports}; the host wants {CONTRACT} as this version's framework.wit has it")]
     Export {
-        /// What it does export.
+        /// The names that it exports.
         exports: String,
-        /// In which way that is wrong.
+        /// The cause.
         source: wasmtime::Error,
     },
-    /// It cannot say what it is.
+    /// The plugin's `describe` failed.
     #[error("the component cannot describe itself")]
     Describe(#[from] decide::plan::Fault),
-    /// What it says of itself does not hold together, or clashes with another plugin.
+    /// The plugin's description is inconsistent, or conflicts with another plugin.
     #[error("the description of plugin {plugin} is not acceptable: {message}")]
     Description {
-        /// Which plugin.
+        /// The plugin's name.
         plugin: String,
         /// What is wrong.
         message: String,

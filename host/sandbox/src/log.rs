@@ -1,11 +1,11 @@
-//! The log of one instance: what the plugin writes, what it prints, and its last words before a trap. All of it capped.
+//! The log of one instance: log calls, printed output, and the last output before a trap. All sizes are limited.
 
 use std::sync::Arc;
 
-/// A longer line is cut.
+/// Maximum bytes of a line. A longer line is cut.
 pub(super) const LONGEST_LINE: usize = 1024;
 
-/// How bad a line is.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Error,
@@ -14,7 +14,7 @@ pub(super) enum Level {
     Debug,
 }
 
-/// Where an instance's lines go: the host's own log, with the plugin and the job as fields.
+/// Writes an instance's lines to the host's own log, with the plugin and the job as fields.
 #[derive(Debug)]
 pub(super) struct Log {
     plugin: Arc<str>,
@@ -26,7 +26,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The log of an instance that is asked about this job; "" while it is loaded.
+    /// Returns the log of an instance that is called for this job, which is "" while the plugin is loaded.
     pub(super) fn new(plugin: Arc<str>, job: Arc<str>, lines: u32) -> Self {
         Self { plugin, job, lines_left: lines, dropped: 0, printed: Vec::new(), last_words: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl Log {
         }
     }
 
-    /// Takes bytes that the guest printed; each line becomes one of the log.
+    /// Accepts bytes that the guest printed, and logs each line.
     pub(super) fn print(&mut self, bytes: impl Iterator<Item = u8>) {
         for byte in bytes {
             self.last_words.push(byte);
@@ -69,7 +69,7 @@ impl Log {
         }
     }
 
-    /// The end of what was printed: after a trap of a Rust plugin, the message of its panic.
+    /// Returns the end of the printed output: after a trap of a Rust plugin, its panic message.
     pub(super) fn last_words(&self) -> String {
         let words = String::from_utf8_lossy(&self.last_words);
         let words = words.split("note: run with `RUST_BACKTRACE").next().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Drop for Log {
     }
 }
 
-/// The text without control and direction characters, cut after `longest` bytes.
+/// Returns the text with spaces for control and direction characters, cut after `longest` bytes.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut out = String::with_capacity(text.len().min(longest));
     for char in text.chars() {
@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_no_escapes_and_an_end() {
+    fn a_line_has_no_control_characters_and_is_cut() {
         assert_eq!(clean("red\u{1b}[31m\nnext\u{202e}", 99), "red [31m next ");
         assert_eq!(clean("äää", 4), "ää…");
     }
 
     #[test]
-    fn the_last_words_are_those_of_the_panic() {
+    fn the_last_output_is_the_panic_message() {
         let mut log = Log::new("p".into(), "ns/j".into(), 2);
         let noise = "x".repeat(5000);
         log.print(format!("{noise}\npanicked at lib.rs:1:\nno such role\nnote: run with `RUST_BACKTRACE=1`").bytes());

@@ -1,4 +1,4 @@
-//! The `log` interface of the contract, as the host offers it.
+//! The host's implementation of the contract's `log` interface.
 
 use super::{
     guest::{Guest, charge},
@@ -6,10 +6,10 @@ use super::{
 };
 use wasmtime::{StoreContextMut, bail, component::Val};
 
-/// What the `log` interface costs beyond the guest's own instructions, so that a flood ends by fuel too.
+/// Fuel that a call of the `log` interface costs beyond the guest's own instructions, so that fuel also bounds a flood.
 const COST: u64 = 2_000;
 
-/// The only function of the `log` interface.
+/// Implements `log.write`, the only function of the `log` interface.
 pub(super) fn write(mut store: StoreContextMut<'_, Guest>, args: &[Val]) -> wasmtime::Result<Option<Val>> {
     let [Val::Enum(level), Val::String(message), Val::List(fields)] = args else {
         bail!("log.write has other parameters in this component than in the contract");

@@ -1,4 +1,4 @@
-//! Plans remembered under the hash of exactly what the plugin was shown, and what that was.
+//! A cache of plans by the hash of the plugin's exact input, and of those inputs.
 
 use super::convert::JobInput;
 use decide::weight;
@@ -12,26 +12,26 @@ use std::{
     sync::Arc,
 };
 
-/// What an entry takes beside its plan and what was shown: its places in the maps.
+/// Bytes that an entry takes in the maps, beside its plan and its input.
 const ENTRY: usize = 512;
 
-/// What a plan is remembered under.
+/// The hash of a plugin's input, the key of the cache.
 pub(super) type Key = [u8; 32];
 
-/// What is remembered: the user's mistake too, since it is as much a function of the input. A fault never is.
+/// A cached result. A rejection is cached too, since it is a function of the input as well. A fault never is.
 pub(super) type Planned = Result<Arc<Plan>, Rejection>;
 
-/// What a plugin is shown of a job, and the hash of it.
+/// A plugin's input for a job, with its hash.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     pub(super) input: Arc<JobInput>,
     pub(super) key: Key,
 }
 
-/// The least recently used is forgotten when the bytes run out.
+/// The cache. It evicts the least recently used entry when its bytes exceed the limit.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// By the job's uid: what was shown of it last. Only of entries that are remembered.
+    /// The last input of each job, by the job's uid. Only for cached entries.
     shown: HashMap<String, LastShown>,
     entries: HashMap<Key, Entry>,
     by_use: BTreeMap<u64, Key>,
@@ -40,11 +40,11 @@ pub(super) struct Memo {
     limit: usize,
 }
 
-/// What was shown of a job, and of which version of it: the same uid and resource version mean the same object.
+/// A job's last input and the resource version that it was made from: the same uid and version mean the same object.
 #[derive(Debug)]
 struct LastShown {
     resource_version: String,
-    /// Not from the job alone: the host believes those only that it gave.
+    /// The job's ports, which do not follow from the job alone: the host only trusts ports that it assigned.
     host_ports: Option<HostPorts>,
     digest: Arc<str>,
     shown: Shown,
@@ -59,7 +59,7 @@ struct Entry {
 }
 
 impl Memo {
-    /// An empty one that holds about so many bytes.
+    /// Returns an empty cache of about `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { shown: HashMap::new(), entries: HashMap::new(), by_use: BTreeMap::new(), uses: 0, bytes: 0, limit }
     }
@@ -73,7 +73,7 @@ impl Memo {
         Some(entry.planned.clone())
     }
 
-    /// What the plugin with this digest was shown of this very version of the job.
+    /// Returns the input that the plugin with this digest got for this very version of the job.
     pub(super) fn shown(&self, snapshot: &Snapshot, digest: &str) -> Option<Shown> {
         let (job, ports) = (&snapshot.job, snapshot.ledger.host_ports);
         let last = self.shown.get(&job.uid)?;
@@ -81,7 +81,7 @@ impl Memo {
         (same && !job.resource_version.is_empty()).then(|| last.shown.clone())
     }
 
-    /// Notes what is shown of this version of the job, once its plan is remembered.
+    /// Stores the input for this version of the job, if its plan is cached.
     pub(super) fn show(&mut self, snapshot: &Snapshot, digest: &Arc<str>, shown: &Shown) {
         let job = &snapshot.job;
         if let Some(entry) = self.entries.get_mut(&shown.key) {
@@ -96,21 +96,21 @@ impl Memo {
         }
     }
 
-    /// Remembers what the plugin said. `input` is the size of what it was shown, which may be remembered with it.
+    /// Caches the plugin's result. `input` is the size of its input, which may be kept with it.
     pub(super) fn put(&mut self, key: Key, planned: Planned, input: usize) {
         let bytes = ENTRY + weight(&planned) + input;
-        self.forget(&key);
+        self.evict(&key);
         self.uses += 1;
         self.bytes += bytes;
         self.by_use.insert(self.uses, key);
         self.entries.insert(key, Entry { planned, bytes, used: self.uses, uid: String::new() });
         while self.bytes > self.limit {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
-            self.forget(&oldest);
+            self.evict(&oldest);
         }
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn evict(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_is_forgotten() {
+    fn the_least_recently_used_entry_is_evicted() {
         let one = ENTRY + weight(&rejected("a"));
         let mut memo = Memo::new(2 * one);
         memo.put([1; 32], rejected("a"), 0);
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!((memo.get(&[3; 32]), memo.bytes, memo.by_use.len()), (Some(rejected("d")), 2 * one, 2));
     }
 
-    // Stores make a new job each time one is observed.
+    // The stores make a new job value at every observation.
     #[test]
-    fn what_was_shown_is_known_again_by_the_version_of_the_job() {
+    fn an_input_is_found_by_the_resource_version_of_the_job() {
         let seen = |version: &str, ports: Option<u32>| {
             let mut snapshot = testkit::snapshot(testkit::job("a", "uid"));
             Arc::make_mut(&mut snapshot.job).resource_version = version.into();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_all_is_not_kept() {
+    fn an_entry_larger_than_the_limit_is_not_kept() {
         let mut memo = Memo::new(10);
         memo.put([1; 32], rejected("a"), 0);
         assert_eq!((memo.get(&[1; 32]), memo.bytes), (None, 0));

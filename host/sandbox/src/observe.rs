@@ -1,19 +1,19 @@
-//! What a plugin is shown of a snapshot, in the order that the contract promises.
+//! What a plugin gets of a snapshot, in the order that the contract promises.
 
 use decide::{Snapshot, jobs, names, plan::Plan, snapshot::Pod, status::HOST_CONDITIONS};
 use serde_json::Value;
 
-/// A pod and the replica that it is.
+/// A pod, with its role and replica index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
-    /// The role's place in the plan.
+    /// The position of the role in the plan.
     pub(super) role: usize,
     /// None for the pod of a role that a Job backs.
     pub(super) index: Option<u32>,
     pub(super) pod: &'a Pod,
 }
 
-/// The pods of the plan's roles: by role, then index, then creation.
+/// Returns the pods of the plan's roles: by role, then index, then creation.
 pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
     let jobs = backing_jobs(snapshot, plan);
     let mut rows: Vec<Row<'a>> = snapshot
@@ -35,23 +35,23 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
     rows
 }
 
-/// The batch/v1 Jobs that back roles of the plan: the role's place and the Job's uid.
+/// Returns the batch/v1 Jobs that back roles of the plan: the role's position and the Job's uid.
 fn backing_jobs<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<(usize, &'a str)> {
     let roles = plan.roles.iter().enumerate();
     roles.filter_map(|(place, role)| Some((place, snapshot.job_behind(role)?.uid.as_str()))).collect()
 }
 
-/// What the host remembers of a role.
+/// What the host has recorded about a role.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) role: &'a str,
-    /// Wanted replicas that have succeeded and whose pod is gone: first and last index of each range.
+    /// Wanted replicas that have succeeded and whose pod is gone: the first and last index of each range.
     pub(super) succeeded: Vec<(u32, u32)>,
-    /// The Job behind it is gone, and nobody saw how it ended.
+    /// Whether the Job behind the role is gone and its result was not observed.
     pub(super) lost: bool,
 }
 
-/// What the host remembers of roles; nothing of those of which there is nothing to say.
+/// Returns what the host has recorded about roles. Skips roles without records.
 pub(super) fn facts<'a>(
     snapshot: &'a Snapshot,
     plan: &'a Plan,
@@ -66,13 +66,13 @@ pub(super) fn facts<'a>(
     facts.filter(|facts| facts.lost || !facts.succeeded.is_empty())
 }
 
-/// The part of the ranges that is below this index. The ledger also holds replicas that were scaled away.
+/// Returns the part of the ranges below this index. The ledger also holds replicas that were scaled down.
 fn below(end: u32, ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let begun = ranges.iter().filter(|(first, _)| *first < end);
     begun.map(|(first, last)| (*first, (*last).min(end - 1))).collect()
 }
 
-/// The ranges without these indices, which come in order.
+/// Returns the ranges without these indices, which are in ascending order.
 fn without(ranges: &[(u32, u32)], present: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
     let mut left = ranges.to_vec();
     for index in present {
@@ -85,7 +85,7 @@ fn without(ranges: &[(u32, u32)], present: impl Iterator<Item = u32>) -> Vec<(u3
     left
 }
 
-/// The status as the plugin last wrote it: without the ledger and without the host's own conditions.
+/// Returns the status as the plugin last wrote it: without the ledger and the host's own conditions.
 pub(super) fn previous_status(status: &Value) -> Value {
     let Some(fields) = status.as_object() else { return Value::Object(serde_json::Map::new()) };
     let own = |condition: &Value| {
@@ -107,21 +107,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pod_that_still_exists_is_taken_out_of_the_ranges() {
+    fn a_pod_that_still_exists_is_removed_from_the_ranges() {
         assert_eq!(without(&[(0, 4), (7, 7)], [0, 2, 7].into_iter()), vec![(1, 1), (3, 4)]);
         assert_eq!(without(&[(0, 0)], [0, 0].into_iter()), vec![]);
         assert_eq!(without(&[(0, u32::MAX)], [u32::MAX].into_iter()), vec![(0, u32::MAX - 1)]);
     }
 
     #[test]
-    fn replicas_that_were_scaled_away_are_left_out_of_the_ranges() {
+    fn replicas_that_were_scaled_down_are_removed_from_the_ranges() {
         assert_eq!(below(4, &[(0, 1), (3, 7), (9, 9)]), vec![(0, 1), (3, 3)]);
         assert_eq!(below(0, &[(0, 1)]), vec![]);
         assert_eq!(below(u32::MAX, &[(2, u32::MAX)]), vec![(2, u32::MAX - 1)]);
     }
 
     #[test]
-    fn the_previous_status_is_the_plugins_own() {
+    fn the_previous_status_contains_only_the_plugins_own_fields() {
         let status = json!({
             "phase": "Running", "troupe": { "uid": "u" },
             "conditions": [{ "type": "Waiting" }, { "type": "Running" }, { "type": "PluginFaulted" }],

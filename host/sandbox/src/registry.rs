@@ -1,4 +1,4 @@
-//! The plugins that are loaded, and the two questions that the loop has for them.
+//! The loaded plugins, and the two calls that the reconcile loop makes: `plan` and `judge`.
 
 mod apart;
 mod loaded;
@@ -35,51 +35,51 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-/// Plans are remembered up to so many bytes: those of some hundred jobs, since one that is asked for again costs little.
+/// Maximum bytes of cached plans, enough for some hundred jobs. Calling `plan` again costs little.
 const REMEMBERED: usize = 16 << 20;
 
-/// Which plans are refused, and why.
+/// Checks a plan and returns an objection if it is refused.
 pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
 
-/// How plugins are run.
+/// Options of the loaded plugins.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where calls run.
     pub seam: Seam,
-    /// What one call may use up.
+    /// Limits of a plugin that has none of its own.
     pub limits: Limits,
-    /// Which plans are refused.
+    /// The check of plans.
     pub vet: Vet,
-    /// Where what others made is compiled.
+    /// Where foreign components are compiled.
     pub compiler: Compiler,
 }
 
 impl Options {
-    /// The usual limits and the host's own rules.
+    /// Returns options with the default limits, the host's own check of plans, and compilation in this process.
     #[must_use]
     pub fn new(seam: Seam) -> Self {
         Self { seam, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
     }
 }
 
-/// A component that is compiled and has described itself. Nobody asks it yet.
+/// A component that is compiled and has described itself, but is not in service.
 #[derive(Clone)]
 pub struct Prepared {
     /// SHA-256 of the component's bytes, in hex.
     pub digest: String,
-    /// What it says of itself.
+    /// The plugin's description of itself.
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
 }
 
-/// The plugins that are loaded.
+/// The loaded plugins.
 pub struct Plugins {
     caller: Arc<Caller>,
     loaded: RwLock<Vec<Arc<Loaded>>>,
     memo: Arc<Mutex<Memo>>,
     breakers: Arc<Breakers>,
     allowances: Arc<Allowances>,
-    /// What calls burn that no live job waits for.
+    /// Fuel of calls that no live job waits for.
     aside: Arc<Allowances>,
     compiler: Compiler,
     vet: Vet,
@@ -93,10 +93,10 @@ impl fmt::Debug for Plugins {
 }
 
 impl Plugins {
-    /// An engine without plugins.
+    /// Creates the engine without plugins.
     ///
     /// # Errors
-    /// This machine cannot run WebAssembly.
+    /// Returns an error if this machine cannot run WebAssembly.
     pub fn empty(options: Options) -> Result<Self, LoadError> {
         let caller = Arc::new(Caller::new(options.limits)?);
         if options.seam != Seam::Inline {
@@ -109,10 +109,10 @@ impl Plugins {
         Ok(Self { caller, loaded, memo, breakers, allowances, aside, compiler, vet, seat })
     }
 
-    /// The plugins that come with the host, with the usual limits.
+    /// Loads the built-in plugins with the default limits.
     ///
     /// # Errors
-    /// One of them does not load.
+    /// Returns an error if one of them does not load.
     pub fn builtin(seam: Seam) -> Result<Self, LoadError> {
         let plugins = Self::empty(Options::new(seam))?;
         for (name, wasm) in builtin::BUILTIN {
@@ -121,10 +121,10 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// The plugins that come with the host, compiled side by side where the options say.
+    /// Loads the built-in plugins, compiled concurrently by the compiler of the options.
     ///
     /// # Errors
-    /// One of them does not load.
+    /// Returns an error if one of them does not load.
     pub async fn builtin_with(options: Options) -> Result<Self, LoadError> {
         let plugins = Self::empty(options)?;
         let (engine, limits) = (plugins.caller.engine(), plugins.caller.limits());
@@ -136,19 +136,19 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// Compiles a component in this process and asks it what it is. `label` names it until it has said so. Blocks.
+    /// Compiles a component in this process and calls its `describe`. `label` names it until then. Blocks.
     ///
     /// # Errors
-    /// It is not a plugin.
+    /// Returns an error if it is not a plugin.
     fn prepare(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
         let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
         self.described(label, exports, digest)
     }
 
-    /// The same for a component that others made: it is compiled where the options say.
+    /// Compiles a foreign component with the compiler of the options and calls its `describe`.
     ///
     /// # Errors
-    /// It is not a plugin, or cannot be compiled within bounds.
+    /// Returns an error if it is not a plugin, or cannot be compiled within bounds.
     pub async fn prepare_foreign(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
         let (exports, digest) = self.compiler.foreign(self.caller.engine(), self.caller.limits(), wasm).await?;
         self.described(label, exports, digest)
@@ -164,10 +164,10 @@ impl Plugins {
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
     }
 
-    /// Jobs can be planned by this digest from now on, with these settings; those it had before are replaced.
+    /// Puts this digest into service with these settings, which replace those that it had.
     ///
     /// # Errors
-    /// The plugin's schema does not allow the settings.
+    /// Returns an error if the plugin's schema does not allow the settings.
     pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<(), ConfigError> {
         let config = settings.config.clone().unwrap_or_else(|| json!({}));
         allowed(&prepared.descriptor, &config)?;
@@ -184,7 +184,7 @@ impl Plugins {
         Ok(())
     }
 
-    /// The plugin with this digest may do, and use up, what these settings say, and keeps its config.
+    /// Gives the plugin with this digest the grants and limits of these settings. Its config stays.
     pub fn restrict(&self, digest: &str, settings: &Settings) {
         let Ok(plugin) = self.by_digest(digest) else { return };
         let limits = self.limits_of(settings);
@@ -193,32 +193,32 @@ impl Plugins {
         self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
     }
 
-    /// The plugin with this digest may do this, and nothing else, and keeps the rest of its settings.
+    /// Gives the plugin with this digest exactly these grants. Its other settings stay.
     pub fn grant(&self, digest: &str, grants: &Grants) {
         if let Ok(plugin) = self.by_digest(digest) {
             self.put(Loaded { grants: grants.clone(), ..Loaded::clone(&plugin) });
         }
     }
 
-    /// Loads one more plugin and returns its digest. `label` names it until it has described itself.
+    /// Loads another plugin and returns its digest. `label` names it until it has described itself.
     ///
     /// # Errors
-    /// It is not a plugin, or it clashes with one that is loaded.
+    /// Returns an error if it is not a plugin, or conflicts with a loaded one.
     pub fn load(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
         self.add_new(label, &self.prepare(label, wasm)?)
     }
 
-    /// The same for a plugin that others made: it is compiled where the options say.
+    /// Loads a foreign plugin like [`load`](Self::load), with the compiler of the options.
     ///
     /// # Errors
-    /// The same, and it cannot be compiled within bounds.
+    /// Returns the errors of `load`, or an error if it cannot be compiled within bounds.
     pub async fn load_foreign(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
         self.add_new(label, &self.prepare_foreign(label, wasm).await?)
     }
 
     fn add_new(&self, label: &str, prepared: &Prepared) -> Result<String, LoadError> {
         let refused = |message| LoadError::Description { plugin: label.to_owned(), message };
-        self.at_peace(&prepared.descriptor).map_err(refused)?;
+        self.check_kinds(&prepared.descriptor).map_err(refused)?;
         if self.loaded().iter().any(|other| other.descriptor.name == prepared.descriptor.name) {
             return Err(refused(format!("another plugin is called {}", prepared.descriptor.name)));
         }
@@ -226,15 +226,15 @@ impl Plugins {
         Ok(prepared.digest.clone())
     }
 
-    /// Nobody asks the plugin with this digest any more.
+    /// Takes the plugin with this digest out of service.
     pub fn unload(&self, digest: &str) {
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| *plugin.digest != *digest);
     }
 
-    /// Gives a loaded plugin, in all its digests, its settings, which are `{}` otherwise.
+    /// Sets the config of a loaded plugin, in all its digests. The default is `{}`.
     ///
     /// # Errors
-    /// There is no such plugin, or its schema does not allow these settings.
+    /// Returns an error if there is no such plugin, or its schema does not allow the config.
     pub fn configure(&self, name: &str, config: &Value) -> Result<(), ConfigError> {
         let loaded = self.loaded();
         let all: Vec<_> = loaded.iter().filter(|plugin| plugin.descriptor.name == name).collect();
@@ -250,8 +250,8 @@ impl Plugins {
         Ok(())
     }
 
-    /// What each loaded plugin says of itself, with its digest, in the order in which they were loaded; of one that is
-    /// loaded in several digests the first.
+    /// Returns the description and digest of each loaded plugin, in load order. If a plugin is loaded in several
+    /// digests, it returns the first.
     #[must_use]
     pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
         let mut first: Vec<(Arc<Descriptor>, String)> = Vec::new();
@@ -263,18 +263,18 @@ impl Plugins {
         first
     }
 
-    /// The digests of the plugins that come with the host.
+    /// Returns the digests of the built-in plugins.
     pub fn built_in_digests() -> impl Iterator<Item = String> {
         builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
     }
 
-    /// The bytes of the plugin of this name that comes with the host.
+    /// Returns the bytes of the built-in plugin of this name.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static [u8]> {
         builtin::BUILTIN.iter().find(|(called, _)| *called == name).map(|(_, wasm)| *wasm)
     }
 
-    /// The component with this digest, if it is loaded.
+    /// Returns the component with this digest, if it is loaded.
     #[must_use]
     pub fn prepared(&self, digest: &str) -> Option<Prepared> {
         let plugin = self.by_digest(digest).ok()?;
@@ -285,19 +285,19 @@ impl Plugins {
         })
     }
 
-    /// What the plans of the plugin with this digest may contain, if it is loaded.
+    /// Returns what the plans of the plugin with this digest may contain, if it is loaded.
     #[must_use]
     pub fn grants(&self, digest: &str) -> Option<Grants> {
         Some(self.by_digest(digest).ok()?.grants.clone())
     }
 
-    /// Every digest that is loaded.
+    /// Returns every loaded digest.
     #[must_use]
     pub fn digests(&self) -> Vec<String> {
         self.loaded().iter().map(|plugin| plugin.digest.to_string()).collect()
     }
 
-    /// Every digest of the plugin of this name that is loaded.
+    /// Returns every loaded digest of the plugin of this name.
     #[must_use]
     pub fn digests_of(&self, name: &str) -> Vec<String> {
         let loaded = self.loaded();
@@ -305,17 +305,17 @@ impl Plugins {
         of_name.map(|plugin| plugin.digest.to_string()).collect()
     }
 
-    /// This digest can be asked.
+    /// Returns whether this digest is loaded.
     #[must_use]
     pub fn has(&self, digest: &str) -> bool {
         self.by_digest(digest).is_ok()
     }
 
-    /// What the plugin serves is not served by one of another name.
+    /// Checks that no plugin of another name serves a kind of the new one.
     ///
     /// # Errors
-    /// Which kind is, and by whom.
-    pub fn at_peace(&self, new: &Descriptor) -> Result<(), String> {
+    /// Returns a message that names the kind and the plugin that serves it.
+    pub fn check_kinds(&self, new: &Descriptor) -> Result<(), String> {
         for other in self.loaded().iter().filter(|other| other.descriptor.name != new.name) {
             let serves = |kind: &&JobKind| other.descriptor.kinds.iter().any(|served| served.is_same(kind));
             if let Some(kind) = new.kinds.iter().find(serves) {
@@ -347,29 +347,29 @@ impl Plugins {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The name and the settings of the plugin with this digest, if it is loaded.
+    /// Returns the name and the config of the plugin with this digest, if it is loaded.
     #[must_use]
     pub fn identity(&self, digest: &str) -> Option<(String, String)> {
         let plugin = self.by_digest(digest).ok()?;
         Some((plugin.descriptor.name.clone(), plugin.config.clone()))
     }
 
-    /// What should exist for the job, remembered under exactly what the plugin is shown.
+    /// Returns the plugin's plan for the job, cached by the plugin's exact input.
     ///
     /// # Errors
-    /// Whose fault it is that there is no plan.
+    /// Returns the user's mistake or the plugin's fault if there is no plan.
     pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
         let plugin = self.by_digest(&snapshot.digest)?;
         decide::vet::job(&snapshot.job, &plugin.grants)?;
         let shown = self.shown(&plugin, snapshot);
-        if let Some(planned) = self.remembered(&plugin, snapshot, &shown) {
+        if let Some(planned) = self.cached(&plugin, snapshot, &shown) {
             return Ok(planned?);
         }
         plugin.takes(&shown.input)?;
         let case = plugin.case(snapshot, &shown.input);
         self.admit(&plugin, &case)?;
-        let said = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
-        let planned: Planned = match said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
+        let result = self.ask_for_plan(&plugin, &shown, &snapshot.job).await;
+        let planned: Planned = match result.map_err(|no_plan| self.breakers.unanswered(&case, no_plan)) {
             Err(NoPlan::Faulted(fault)) => return Err(fault.into()),
             Err(NoPlan::Rejected(rejection)) => Err(rejection),
             Ok(plan) => Ok(Arc::new(plan)),
@@ -390,20 +390,20 @@ impl Plugins {
         Ok(plan)
     }
 
-    /// Lets a question pass, unless the plugin has used up its fuel or failed too often.
+    /// Admits a call unless the plugin has used up its fuel or its breaker is open.
     fn admit(&self, plugin: &Loaded, case: &Case<'_>) -> Result<(), NoPlan> {
         self.allowances.admit(case.plugin, &case.job.namespace, plugin.limits.fuel_per_minute, case.now)?;
         self.breakers.admit(case)
     }
 
-    fn remembered(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
+    fn cached(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
         let mut memo = self.memo();
         let planned = memo.get(&shown.key)?;
         memo.show(snapshot, &plugin.digest, shown);
         Some(planned)
     }
 
-    /// What the plugin is shown of the job: made anew only when the job has changed in any way.
+    /// Returns the plugin's input for the job, built again only if the job has changed.
     fn shown(&self, plugin: &Loaded, snapshot: &Snapshot) -> Shown {
         if let Some(shown) = self.memo().shown(snapshot, &plugin.digest) {
             return shown;
@@ -413,7 +413,7 @@ impl Plugins {
         Shown { input: Arc::new(input), key }
     }
 
-    /// The wanted bodies and the verdict.
+    /// Calls `bind` and `judge`, and returns the wanted bodies with the verdict.
     pub async fn judge(&self, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[String], outlook: Outlook) -> Answer {
         match self.pass(snapshot, plan, wanted, outlook).await {
             Ok((bodies, verdict)) => Answer::Judged { plan: Arc::clone(plan), bodies, verdict },
@@ -436,23 +436,23 @@ impl Plugins {
         let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
-        let said = self.seat.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
+        let result = self.seat.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
             decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
                 .map_err(|objection| plugin.objects("bind", objection))?;
             Ok((bodies, verdict))
         });
-        let said = said.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
+        let result = result.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
         self.breakers.answered(&case);
-        Ok(said)
+        Ok(result)
     }
 
-    /// Of each loaded plugin, whether it is asked.
+    /// Returns the state of the breaker of each loaded plugin.
     #[must_use]
     pub fn breakers(&self, now: Timestamp) -> Vec<BreakerState> {
         self.loaded().iter().map(|plugin| self.breakers.state(&plugin.descriptor.name, &plugin.digest, now)).collect()
     }
 
-    /// What every function of every plugin has cost so far: plugin, function, numbers.
+    /// Returns the statistics of every function of every plugin, as (plugin, function, statistics).
     #[must_use]
     pub fn calls(&self) -> Vec<(String, String, CallStats)> {
         self.caller.tally().read()

@@ -1,4 +1,4 @@
-//! Where calls of plugins run: the one difference between production and everything that must repeat.
+//! Where plugin calls run: the only difference between production and reproducible runs.
 
 use super::compile::SLOTS;
 use fairness::{Rank, Turns};
@@ -8,27 +8,27 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-/// Where calls of plugins run.
+/// Where plugin calls run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seam {
-    /// On the caller's own thread, limited by fuel alone: the same on every run. For the simulator and for tests.
+    /// On the caller's own thread, limited by fuel only: the same result on every run. For the simulator and for tests.
     Inline,
-    /// On threads that may block, so many calls at once, limited by fuel and by the clock. For production.
+    /// On blocking threads, limited by fuel, by the clock and in number. For production.
     Blocking {
-        /// How many; no more than there are slots for instances.
+        /// Maximum number of calls at once, which the number of instance slots also bounds.
         at_once: usize,
     },
 }
 
 impl Seam {
-    /// As many calls at once as there are cores.
+    /// Returns a seam that runs as many calls at once as there are cores.
     #[must_use]
     pub fn blocking() -> Self {
         Self::Blocking { at_once: std::thread::available_parallelism().map_or(2, usize::from) }
     }
 }
 
-/// A [`Seam`] with its threads' bound.
+/// A [`Seam`] with its permits.
 #[derive(Debug, Clone)]
 pub(super) enum Seat {
     Inline,
@@ -38,16 +38,16 @@ pub(super) enum Seat {
         shares: Shares,
         beside: Arc<Semaphore>,
     },
-    /// One that no live job waits for.
+    /// For calls that no live job waits for.
     Beside(Arc<Semaphore>),
 }
 
-/// How many of the seats one plugin may have at once, so that a plugin that loops leaves room for others. The namespaces
-/// whose jobs it is asked about take turns.
+/// The permits that one plugin may hold at once, so that a plugin that loops leaves permits for others. The namespaces
+/// of its jobs take turns.
 #[derive(Debug, Clone)]
 pub(super) struct Share(Turns);
 
-/// By the plugin's name, with their sizes: all digests of a plugin have one share.
+/// Size and share by plugin name: all digests of a plugin have one share.
 type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
 
 impl Seat {
@@ -62,7 +62,8 @@ impl Seat {
         }
     }
 
-    /// The one seat for calls that no live job waits for: they take no place of a plugin's share.
+    /// Returns the seat for calls that no live job waits for. It runs one call at a time and takes no permit of a
+    /// plugin's share.
     pub(super) fn beside(&self) -> Self {
         match self {
             Self::Inline => Self::Inline,
@@ -70,7 +71,8 @@ impl Seat {
         }
     }
 
-    /// A plugin's share: so many seats, or all but one. It is the one that the plugin has, unless its size is another now.
+    /// Returns the plugin's share of `concurrency` permits, or of all but one. It is the existing share, unless the
+    /// size has changed.
     pub(super) fn share(&self, plugin: &str, concurrency: Option<usize>) -> Share {
         let of_size = |size| Share(Turns::new(size, size));
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
@@ -83,8 +85,8 @@ impl Seat {
         share.clone()
     }
 
-    /// The result of `work`. A panic in it goes on in the caller. A caller that gives up leaves its place taken until the
-    /// work is done.
+    /// Runs `work` and returns its result. A panic of `work` resumes in the caller. If the caller is dropped, its
+    /// permits stay taken until the work ends.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         share: &Share,
@@ -93,7 +95,7 @@ impl Seat {
     ) -> T {
         let (own, seats) = match self {
             Self::Inline => return work(),
-            // A plugin's calls wait for each other before they wait for those of others.
+            // A call waits for a permit of its plugin's share before it waits for one of all permits.
             Self::Blocking { seats, .. } => (Some(share.0.wait(Rank::Rest, namespace).await), seats),
             Self::Beside(seat) => (None, seat),
         };
@@ -116,14 +118,14 @@ mod tests {
     use futures::FutureExt;
     use std::sync::mpsc;
 
-    /// How many calls could begin.
+    /// Returns the number of calls that could start.
     fn free(share: &Share) -> usize {
         let takes = || share.0.wait(Rank::Rest, "a").now_or_never();
         std::iter::from_fn(takes).collect::<Vec<_>>().len()
     }
 
     #[test]
-    fn a_plugin_that_holds_all_of_its_seats_leaves_one_for_others() {
+    fn a_plugin_that_holds_all_of_its_permits_leaves_one_for_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let seat = Seat::new(Seam::Blocking { at_once: 3 });
         let (greedy, modest) = (seat.share("greedy", None), seat.share("modest", None));
@@ -144,19 +146,19 @@ mod tests {
         starts.recv().unwrap();
         assert_eq!(runtime.block_on(seat.run(&modest, "a", || "served")), "served");
         assert_eq!(free(&greedy), 0);
-        // All ends first: the calls take their seats in an order of their own.
+        // Send every end first: the order in which the calls get their permits is not fixed.
         (0..calls.len()).for_each(|_| end.send(()).unwrap());
         calls.into_iter().for_each(|call| runtime.block_on(call).unwrap());
     }
 
     #[test]
-    fn a_share_is_at_least_one_seat_and_at_most_all() {
+    fn a_share_has_at_least_one_permit_and_at_most_all() {
         let permits = |at_once, own| free(&Seat::new(Seam::Blocking { at_once }).share("p", own));
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 
     #[test]
-    fn a_call_that_no_live_job_waits_for_takes_nobodys_seat() {
+    fn a_call_that_no_live_job_waits_for_takes_no_permit_of_a_share() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let seat = Seat::new(Seam::Blocking { at_once: 1 });
         let share = seat.share("p", None);

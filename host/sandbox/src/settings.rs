@@ -1,50 +1,50 @@
-//! What a cluster operator says about a plugin, and whether the plugin takes it.
+//! A cluster operator's settings for a plugin, and their validation against the plugin's schema.
 
 use crate::PluginLimits;
 use decide::{grants::Grants, plan::Descriptor};
 use serde_json::Value;
 
-/// What a cluster operator says about a plugin.
+/// A cluster operator's settings for a plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// Its settings; None is `{}`.
+    /// The plugin's config; None means `{}`.
     pub config: Option<Value>,
-    /// What its plans may contain beyond what a job's user asks for; None is what it asks for.
+    /// What the plugin's plans may contain beyond what a job's user asks for; None means all that the plugin asks for.
     pub grants: Option<Grants>,
-    /// What one call may use up.
+    /// The plugin's own limits; None means the host's.
     pub limits: Option<PluginLimits>,
 }
 
-/// Settings that a plugin cannot be given.
+/// The reason why a plugin does not get its settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// No plugin of this name is loaded.
     #[error("there is no plugin {name}, there are: {there_are}")]
     NoSuchPlugin {
-        /// The name that was given.
+        /// The requested name.
         name: String,
-        /// The names of those that are loaded.
+        /// The names of the loaded plugins.
         there_are: String,
     },
-    /// The plugin's own schema makes no sense.
+    /// The plugin's own schema is invalid.
     #[error("the schema of plugin {plugin} for its settings is wrong: {message}")]
     Schema {
-        /// Which plugin.
+        /// The plugin's name.
         plugin: String,
         /// What is wrong.
         message: String,
     },
-    /// The schema does not allow them.
+    /// The schema does not allow the settings.
     #[error("plugin {plugin} does not allow these settings: {message}")]
     Refused {
-        /// Which plugin.
+        /// The plugin's name.
         plugin: String,
-        /// Where they are wrong, and how.
+        /// Each wrong place, and what is wrong there.
         message: String,
     },
 }
 
-/// The plugin's own schema allows these settings.
+/// Validates the config against the plugin's own schema.
 pub(super) fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), ConfigError> {
     let plugin = descriptor.name.clone();
     let schema = match jsonschema::validator_for(&descriptor.config_schema) {
@@ -55,7 +55,7 @@ pub(super) fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), Con
     if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Refused { plugin, message: wrong.join("; ") }) }
 }
 
-/// Everything that a plugin asks for, and what its settings ask for by themselves.
+/// Returns all grants that a plugin asks for, including those that its config asks for.
 pub fn wanted(descriptor: &Descriptor, config: &Value) -> Grants {
     descriptor.wanted_grants().with(&Grants::by_settings(&descriptor.config_schema, config))
 }

@@ -1,36 +1,36 @@
-//! The bytes of a component, as they travel: their digest, their compression, and where they lie in a ConfigMap.
+//! The digest and compression of a component's bytes, and their keys in a ConfigMap.
 
 use sha2::{Digest, Sha256};
 use std::io::Read;
 
-/// Where a component lies in a ConfigMap's `binaryData`.
+/// The key of a component in a ConfigMap's `binaryData`.
 pub const KEY: &str = "plugin.wasm";
 
-/// Where one lies that is compressed with zstd.
+/// The key of a component that is compressed with zstd.
 pub const COMPRESSED_KEY: &str = "plugin.wasm.zst";
 
-/// The annotation of a ConfigMap that tells the digest of the component within.
+/// The annotation of a ConfigMap that holds the digest of its component.
 pub const DIGEST_ANNOTATION: &str = decide::ownership::MADE_BY;
 
-/// How much a component is compressed.
+/// How strongly a component is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ratio {
-    /// At once, for what somebody waits for.
+    /// Fast, for data that somebody waits for.
     Quick,
-    /// As much as is worth it, for what has to be small: a better ratio costs a second for 400 KiB and saves a tenth.
+    /// Strong, for data that has to be small: the better ratio costs a second for 400 KiB and saves a tenth.
     Small,
 }
 
-/// A frame may ask for so much memory while it is read, as a power of two: what the best compression makes use of.
+/// Maximum window of a frame, as a power of two: the window that the best compression uses.
 const WINDOW: u32 = 25;
 
-/// It begins as a component does, not as a core module.
+/// Returns whether the bytes begin like a component, not like a core module.
 #[must_use]
 pub fn is_component(wasm: &[u8]) -> bool {
     matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0]))
 }
 
-/// SHA-256 of the bytes, in hex.
+/// Returns the SHA-256 of the bytes, in hex.
 #[must_use]
 pub fn digest(wasm: &[u8]) -> String {
     use std::fmt::Write;
@@ -40,10 +40,10 @@ pub fn digest(wasm: &[u8]) -> String {
     })
 }
 
-/// The bytes as a zstd frame.
+/// Compresses the bytes to a zstd frame.
 ///
 /// # Errors
-/// When the library fails.
+/// Returns an error if the library fails.
 pub fn compress(bytes: &[u8], ratio: Ratio) -> std::io::Result<Vec<u8>> {
     let level = match ratio {
         Ratio::Quick => 3,
@@ -52,21 +52,21 @@ pub fn compress(bytes: &[u8], ratio: Ratio) -> std::io::Result<Vec<u8>> {
     zstd::encode_all(bytes, level)
 }
 
-/// Why compressed bytes are refused.
+/// The reason why compressed bytes are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Inflated {
-    /// They are more than allowed once they are decompressed, however few they are before.
+    /// The decompressed bytes exceed the limit.
     #[error("it has more than {0} bytes when decompressed")]
     TooLarge(usize),
-    /// They are no zstd.
+    /// The bytes are not a zstd frame.
     #[error("it is no zstd frame")]
     Broken(#[source] std::io::Error),
 }
 
-/// What was compressed, if it has no more bytes than `limit`; no more than that is ever made of it.
+/// Decompresses at most `limit` bytes, and stops as soon as there are more.
 ///
 /// # Errors
-/// It is larger, or no zstd.
+/// Returns an error if the content is larger than `limit` or the bytes are not a zstd frame.
 pub fn decompress(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Inflated> {
     let mut frame = zstd::Decoder::new(bytes).map_err(Inflated::Broken)?;
     frame.window_log_max(WINDOW).map_err(Inflated::Broken)?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_compressed_comes_back_unless_it_is_too_large() {
+    fn decompression_restores_the_bytes_unless_they_exceed_the_limit() {
         let zeros = vec![0; 1 << 20];
         let small = compress(&zeros, Ratio::Small).unwrap();
         assert!(small.len() < 1000);

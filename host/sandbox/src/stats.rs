@@ -1,4 +1,4 @@
-//! How often each plugin was asked, for how long, and how often it failed.
+//! Call statistics of each plugin: number of calls, duration, fuel and faults.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -6,25 +6,25 @@ use std::{
     time::Duration,
 };
 
-/// A median is of so many calls.
+/// Maximum number of recent calls from which the median is computed.
 const RECENT: usize = 256;
 
-/// What is known of the calls of one function of one plugin.
+/// Statistics of the calls to one function of one plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// Calls so far.
+    /// Number of calls.
     pub count: u64,
-    /// Calls that ended in a fault.
+    /// Number of calls that ended in a fault.
     pub faults: u64,
-    /// Time spent so far.
+    /// Total duration of the calls.
     pub total: Duration,
-    /// Fuel used so far.
+    /// Total fuel that the calls used.
     pub fuel: u64,
     recent: VecDeque<Duration>,
 }
 
 impl CallStats {
-    /// The median of the most recent calls.
+    /// Returns the median duration of the most recent calls, or zero if there were none.
     #[must_use]
     pub fn median(&self) -> Duration {
         let mut sorted: Vec<Duration> = self.recent.iter().copied().collect();
@@ -33,11 +33,11 @@ impl CallStats {
     }
 }
 
-/// Counts calls, from any thread.
+/// Counts calls by plugin and function. All threads share it.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Mutex<BTreeMap<String, BTreeMap<&'static str, CallStats>>>);
 
-/// One call.
+/// The measurements of one call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     pub(super) function: &'static str,
@@ -66,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// All there is: plugin, function, numbers.
+    /// Returns the statistics of every function of every plugin, as (plugin, function, statistics).
     pub(super) fn read(&self) -> Vec<(String, String, CallStats)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |plugin: &String, functions: &BTreeMap<&'static str, CallStats>| {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_of_the_most_recent_calls() {
+    fn the_median_covers_only_the_most_recent_calls() {
         let tally = Tally::default();
         let call =
             |micros| Call { function: "judge", took: Duration::from_micros(micros), fuel: 2, faulted: micros == 9 };

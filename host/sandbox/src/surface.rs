@@ -1,24 +1,24 @@
-//! What a component imports and exports, read from its bytes without compiling or running it.
+//! Reads a component's imports and exports from its bytes, without compiling or running it.
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
 
-/// The interface of the contract that every plugin exports, without its version.
+/// The name of the contract's interface that every plugin exports, without its version.
 const FRAMEWORK: &str = "troupe:framework/framework@";
 
-/// The names of what a component imports and exports, in its own order.
+/// The names of a component's imports and exports, in the component's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surface {
-    /// Interfaces that it needs: `wasi:io/streams@0.2.6`.
+    /// Imported interfaces, such as `wasi:io/streams@0.2.6`.
     pub imports: Vec<String>,
-    /// Interfaces that it has.
+    /// Exported interfaces.
     pub exports: Vec<String>,
 }
 
 impl Surface {
-    /// What the component itself imports and exports; what its parts say to each other is left out.
+    /// Reads the imports and exports of the component itself, without those of the modules and components inside it.
     ///
     /// # Errors
-    /// The bytes are no component.
+    /// Returns an error if the bytes cannot be parsed.
     pub fn of(wasm: &[u8]) -> Result<Self, BinaryReaderError> {
         let (mut depth, mut surface) = (0_u32, Self { imports: vec![], exports: vec![] });
         for payload in Parser::new(0).parse_all(wasm) {
@@ -41,7 +41,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// The version of the contract that it was built against, if it exports the contract.
+    /// Returns the version of the contract that the component exports, if it exports the contract.
     #[must_use]
     pub fn contract(&self) -> Option<&str> {
         self.exports.iter().find_map(|export| export.strip_prefix(FRAMEWORK))

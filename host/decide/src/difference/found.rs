@@ -1,4 +1,4 @@
-//! The differences found so far: short texts, and not more of them than somebody reads.
+//! The differences found so far: short texts, and a bounded number of them.
 
 use super::{Danger, Difference};
 use crate::{
@@ -8,10 +8,10 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of each danger no more are kept: an answer of a megabyte can differ in a hundred thousand places.
+/// Maximum number of differences of each danger: an answer of a megabyte can differ in a hundred thousand places.
 const MOST: usize = 200;
 
-/// Longer texts are cut, in characters.
+/// Maximum length of a text in characters; longer texts are cut.
 const LONGEST: usize = 160;
 
 /// The differences found so far.
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// Counts one more of this danger.
+    /// Counts one more difference; returns whether there is room for it.
     fn has_room(&mut self, danger: Danger) -> bool {
         let count = match danger {
             Danger::Harmless => &mut self.harmless,
@@ -52,7 +52,7 @@ impl Found {
         *count <= MOST
     }
 
-    /// Every place where two documents differ, below `field`; the danger follows from the pointer into them.
+    /// Records every place where two documents differ, below `field`; `danger` rates the pointer of each place.
     pub(super) fn json(
         &mut self,
         what: &str,
@@ -70,7 +70,7 @@ impl Found {
         });
     }
 
-    /// Every name below `field` that stands for another text, and that they stand in another order.
+    /// Records every name below `field` whose text differs, or a new order where only that differs.
     pub(super) fn texts(
         &mut self,
         (danger, what, field): (Danger, &str, &str),
@@ -99,7 +99,7 @@ impl Found {
     }
 }
 
-/// A text as a person reads it: `{job}-worker-{index}`.
+/// Returns a text in readable form: `{job}-worker-{index}`.
 pub(super) fn words(text: &Text) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Fixed(text) => text.clone(),
@@ -112,7 +112,7 @@ pub(super) fn words(text: &Text) -> String {
     text.0.iter().map(piece).collect()
 }
 
-/// Without control characters, and cut where it is long.
+/// Replaces control characters, and cuts the text to the maximum length.
 fn short(text: &str) -> String {
     let mut kept: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {
@@ -121,31 +121,31 @@ fn short(text: &str) -> String {
     kept
 }
 
-type Note<'a> = &'a mut dyn FnMut(&str, Option<&Value>, Option<&Value>);
+type Visit<'a> = &'a mut dyn FnMut(&str, Option<&Value>, Option<&Value>);
 
-/// Calls `note` with the pointer of every leaf that differs. Lists are compared place by place.
-fn walk(pointer: &mut String, old: Option<&Value>, new: Option<&Value>, note: Note<'_>) {
+/// Calls `visit` with the pointer of every leaf that differs. Lists are compared item by item.
+fn walk(pointer: &mut String, old: Option<&Value>, new: Option<&Value>, visit: Visit<'_>) {
     match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let added = new.keys().filter(|name| !old.contains_key(*name));
             for name in old.keys().chain(added) {
-                below(pointer, &escaped(name), old.get(name), new.get(name), note);
+                below(pointer, &escaped(name), old.get(name), new.get(name), visit);
             }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) => {
             for place in 0..old.len().max(new.len()) {
-                below(pointer, &place.to_string(), old.get(place), new.get(place), note);
+                below(pointer, &place.to_string(), old.get(place), new.get(place), visit);
             }
         }
         _ if old == new => {}
-        _ => note(pointer, old, new),
+        _ => visit(pointer, old, new),
     }
 }
 
-fn below(pointer: &mut String, token: &str, old: Option<&Value>, new: Option<&Value>, note: Note<'_>) {
+fn below(pointer: &mut String, token: &str, old: Option<&Value>, new: Option<&Value>, visit: Visit<'_>) {
     let length = pointer.len();
     pointer.push('/');
     pointer.push_str(token);
-    walk(pointer, old, new, note);
+    walk(pointer, old, new, visit);
     pointer.truncate(length);
 }

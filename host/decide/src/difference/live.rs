@@ -1,4 +1,4 @@
-//! What of a job lives: pods that have not ended, and Jobs that are not over.
+//! The live parts of a job: pods that have not ended, and Jobs that are not finished.
 
 use crate::{
     Snapshot, names,
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// What of a job lives.
+/// The live parts of a job.
 pub(super) struct Live<'a>(&'a Snapshot);
 
 impl<'a> Live<'a> {
@@ -15,13 +15,14 @@ impl<'a> Live<'a> {
         Self(snapshot)
     }
 
-    /// Anything does, whatever role it is of.
+    /// Returns whether any pod or Job is live.
     pub(super) fn any(&self) -> bool {
         let pods = self.0.pods.iter().any(|pod| lives(pod));
         pods || self.0.children.iter().any(|child| child.kind == "Job" && !child.job_is_over())
     }
 
-    /// Pods that the plan's role at this place has, with their indices, dead ones too; none where a Job backs it.
+    /// Returns the pods of the plan's role at this place, ended ones too, with their indices; none for a Job-backed
+    /// role.
     pub(super) fn pods(&self, plan: &'a Plan, place: usize) -> impl Iterator<Item = (u32, &'a Arc<Pod>)> {
         self.0.own_pods().filter_map(move |pod| match names::role_of_pod(plan, &self.0.job.name, &pod.name) {
             Some((role, index)) if role == place => Some((index, pod)),
@@ -29,7 +30,7 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// A pod of the plan's role at this place lives, or the Job behind it is not over.
+    /// Returns whether a pod of the plan's role at this place, or the Job behind it, is live.
     pub(super) fn role(&self, plan: &'a Plan, place: usize) -> bool {
         let role = &plan.roles[place];
         match role.backing {

@@ -1,4 +1,4 @@
-//! Two plans compared: roles, objects, secrets, ports, policy.
+//! Compares two plans: roles, objects, secrets, ports, policy.
 
 use super::{Danger, danger_if, found::Found, found::words, live::Live};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Debug};
 
-/// Everything that two plans differ in.
+/// Records every difference of two plans.
 pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &Plan) {
     let live = Live::of(snapshot);
     roles(found, snapshot, (old, new));
@@ -57,7 +57,7 @@ fn replicas(role: &Role) -> String {
     format!("{} replicas", role.replicas)
 }
 
-/// What a role's pods, or its Job, are made of.
+/// Compares what a role's pods, or its Job, are made of.
 fn contents(found: &mut Found, danger: Danger, what: &str, old: &Role, new: &Role) {
     match (&old.backing, &new.backing) {
         (Backing::Pods, Backing::Pods) => {}
@@ -87,19 +87,19 @@ fn named(texts: &[(String, Text)]) -> Vec<(String, &Text)> {
 
 fn text(found: &mut Found, danger: Danger, what: &str, field: &str, old: Option<&Text>, new: Option<&Text>) {
     if old != new {
-        let say = |text: Option<&Text>| text.map_or("none".to_owned(), words);
-        found.note(danger, what, field, say(old), say(new));
+        let shown = |text: Option<&Text>| text.map_or("none".to_owned(), words);
+        found.note(danger, what, field, shown(old), shown(new));
     }
 }
 
-/// For what has no better words than its own.
+/// Compares values in `Debug` notation.
 fn debug<T: Debug + PartialEq>(found: &mut Found, danger: Danger, what: &str, field: &str, old: &T, new: &T) {
     if old != new {
         found.note(danger, what, field, format!("{old:?}"), format!("{new:?}"));
     }
 }
 
-/// A gate holds back what is not there yet, never what lives.
+/// Compares gates: a gate delays creation and never affects what exists.
 fn gates(found: &mut Found, what: &str, old: &Vec<Gate>, new: &Vec<Gate>) {
     debug(found, Danger::Harmless, what, "/after", old, new);
 }
@@ -108,7 +108,7 @@ fn objects(found: &mut Found, live: &Live<'_>, old: &Plan, new: &Plan) {
     for was in &old.objects {
         let what = format!("object {}", was.key);
         match new.objects.iter().find(|is| is.key == was.key) {
-            // It stays: the host removes no object because a plan has forgotten it.
+            // The object stays: the host deletes no object because a plan omits it.
             None => found.note(Danger::Harmless, &what, "", &was.kind, "none"),
             Some(is) if was == is => {}
             Some(is) => object(found, live, &what, was, is),
@@ -143,7 +143,7 @@ fn object(found: &mut Found, live: &Live<'_>, what: &str, old: &Object, new: &Ob
     }
 }
 
-/// The object is kept equal to its body at this pointer, below or above it.
+/// Returns whether the object follows its body at this pointer, below it or above it.
 fn follows(object: &Object, pointer: &str) -> bool {
     let within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -154,7 +154,7 @@ fn follows(object: &Object, pointer: &str) -> bool {
     }
 }
 
-/// The bodies that the plugin's `bind` gave for objects of the new plan.
+/// Compares the bodies that the plugin's `bind` returned for objects of the new plan.
 pub(super) fn compare_bodies(
     found: &mut Found,
     live: &Live<'_>,
@@ -177,7 +177,7 @@ pub(super) fn compare_bodies(
     }
 }
 
-/// A Secret is made once: what is there is not made again, whatever its recipe.
+/// Compares Secrets: an existing one is never created again, whatever its recipe.
 fn secrets(found: &mut Found, old: &Plan, new: &Plan) {
     let by_key = |plan: &Plan| -> BTreeMap<String, String> {
         plan.secrets.iter().map(|secret| (secret.key.clone(), format!("{secret:?}"))).collect()
@@ -193,7 +193,7 @@ fn secrets(found: &mut Found, old: &Plan, new: &Plan) {
     }
 }
 
-/// Which pods go at the end of the job: more of them than before is dangerous while some live.
+/// Compares which pods the host deletes. Deleting more than before is dangerous while some are live.
 fn policies(found: &mut Found, lives: bool, old: Policy, new: Policy) {
     let reach = |clean: Clean| match clean {
         Clean::Keep => 0,

@@ -87,7 +87,7 @@ pub(crate) fn idle() -> Snapshot {
     testkit::snapshot(testkit::job("job", "uid-1"))
 }
 
-/// The same job with both workers running, a Job that is not over, and its ConfigMap.
+/// The idle job with both workers running, an unfinished Job, and its ConfigMap.
 fn running() -> Snapshot {
     let pods = vec![pod("job-worker-0", PodPhase::Running), pod("job-worker-1", PodPhase::Running)];
     let config = child("ConfigMap", "job-config", &[("/data/hosts", json!("one"))]);
@@ -104,14 +104,14 @@ fn judged(plan: Plan, verdict: Verdict) -> Answer {
     Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), verdict }
 }
 
-/// What is found when the plan is changed so.
+/// Returns the differences that a change of the plan makes.
 fn changed(snapshot: &Snapshot, change: impl FnOnce(&mut Plan)) -> Vec<Difference> {
     let mut new = plan();
     change(&mut new);
     differences(snapshot, &judged(plan(), verdict()), &judged(new, verdict()))
 }
 
-/// The only difference that the change makes, in words.
+/// Returns the only difference that the change makes, as text.
 fn only(snapshot: &Snapshot, change: impl FnOnce(&mut Plan)) -> String {
     let found = changed(snapshot, change);
     let [difference] = found.as_slice() else { panic!("{found:#?}") };
@@ -134,7 +134,7 @@ fn equal_answers_do_not_differ_whether_shared_or_not() {
 }
 
 #[test]
-fn what_the_pods_of_a_role_are_made_of_is_dangerous_once_there_are_live_ones() {
+fn a_change_of_a_roles_pods_is_dangerous_while_some_are_live() {
     type Change = fn(&mut Role);
     let changes: [(Change, &str); 8] = [
         (|role| role.pod_name = text(&["JOB", "-w-", "INDEX"]), "/pod_name: {job}-worker-{index} -> {job}-w-{index}"),
@@ -173,7 +173,7 @@ fn another_job_behind_a_role_is_dangerous_until_the_job_is_over() {
 }
 
 #[test]
-fn a_role_that_is_removed_or_renamed_is_dangerous_while_its_pods_live() {
+fn a_removed_or_renamed_role_is_dangerous_while_its_pods_live() {
     let removed = |plan: &mut Plan| drop(plan.roles.remove(0));
     assert_eq!(only(&running(), removed), "role worker: 2 replicas -> none (dangerous)");
     assert_eq!(only(&idle(), removed), "role worker: 2 replicas -> none");
@@ -183,7 +183,7 @@ fn a_role_that_is_removed_or_renamed_is_dangerous_while_its_pods_live() {
 }
 
 #[test]
-fn fewer_replicas_are_dangerous_only_where_a_pod_would_go() {
+fn fewer_replicas_are_dangerous_only_if_a_pod_is_deleted() {
     let fewer = |plan: &mut Plan| plan.roles[0].replicas = 1;
     assert_eq!(only(&running(), fewer), "role worker /replicas: 2 -> 1 (dangerous)");
     let first = Snapshot { pods: vec![pod("job-worker-0", PodPhase::Running)], ..idle() };
@@ -201,7 +201,7 @@ fn gates_and_warnings_and_the_order_of_roles_are_harmless() {
 }
 
 #[test]
-fn a_body_is_dangerous_where_the_object_follows_it_and_something_lives() {
+fn a_followed_body_is_dangerous_while_a_pod_or_job_lives() {
     let data = |field: &'static str| {
         move |plan: &mut Plan| {
             let Body::Fixed(body, _) = &mut plan.objects[0].body else { panic!() };
@@ -229,15 +229,15 @@ fn a_bound_body_is_compared_as_a_fixed_one_is() {
 }
 
 #[test]
-fn a_write_to_what_lives_is_found_though_no_field_tells_of_it() {
-    // Nothing says that the object was not followed before but what would be written.
+fn a_write_that_no_field_shows_is_found() {
+    // Only the write shows that the object was not followed before.
     let mut old = plan();
     old.objects = vec![config(Upkeep::CreateOnly)];
     let mut snapshot = running();
     snapshot.children[0] = child("ConfigMap", "job-config", &[("/data/hosts", json!("stale"))]);
     let found = touches_live(&snapshot, &Arc::new(old.clone()), &Arc::new(plan())).unwrap();
     assert!(found.to_string().starts_with("configmap/job-config: stays as it is -> is patched: {"), "{found}");
-    // And nothing but a deletion that a replica's object belongs to a smaller role.
+    // Only the deletion shows that the object moves to a smaller role.
     let service = |role: &str| Object {
         key: "service".into(),
         kind: "Service".into(),
@@ -264,7 +264,7 @@ fn a_job_that_would_itself_be_deleted_is_dangerous() {
 }
 
 #[test]
-fn a_policy_is_dangerous_where_it_removes_more_of_what_lives() {
+fn a_policy_that_removes_more_live_pods_is_dangerous() {
     let clean = |clean| move |plan: &mut Plan| plan.policy.clean_on_failure = clean;
     assert_eq!(only(&running(), clean(Clean::All)), "policy /clean_on_failure: Active -> All (dangerous)");
     assert_eq!(only(&running(), clean(Clean::Keep)), "policy /clean_on_failure: Active -> Keep");
@@ -272,13 +272,13 @@ fn a_policy_is_dangerous_where_it_removes_more_of_what_lives() {
 }
 
 #[test]
-fn ports_of_the_nodes_are_told_to_pods_that_live() {
+fn a_change_of_host_ports_is_dangerous_while_pods_live() {
     assert_eq!(only(&running(), |plan| plan.host_ports = 4), "plan /host_ports: 0 -> 4 (dangerous)");
     assert_eq!(only(&idle(), |plan| plan.host_ports = 4), "plan /host_ports: 0 -> 4");
 }
 
 #[test]
-fn what_success_means_is_dangerous_where_something_has_succeeded() {
+fn a_change_of_success_is_dangerous_after_a_success() {
     let momentary = |plan: &mut Plan| plan.roles[0].success = Success::Momentary;
     let mut noted = idle();
     noted.ledger.note_success("worker", 1);
@@ -287,7 +287,7 @@ fn what_success_means_is_dangerous_where_something_has_succeeded() {
 }
 
 #[test]
-fn a_verdict_is_dangerous_only_where_the_job_ends_otherwise() {
+fn a_verdict_is_dangerous_only_if_its_outcome_differs() {
     assert_eq!(judges(|verdict| verdict.headline = "Up".into()), ["verdict /headline: Running -> Up"]);
     let reworded = judges(|verdict| verdict.status["conditions"][0]["type"] = json!("Up"));
     assert_eq!(reworded, [r#"verdict /status/conditions/0/type: "Running" -> "Up""#]);
@@ -296,7 +296,7 @@ fn a_verdict_is_dangerous_only_where_the_job_ends_otherwise() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_dangerous_in_place_of_one_that_is() {
+fn a_rejection_or_fault_is_dangerous_in_place_of_a_plan() {
     let rejected = |why: &str| Answer::Rejected(Rejection::Unsupported(why.into()));
     let budget = || ("p".to_owned(), "plan".to_owned(), "fuel".to_owned());
     let (plugin, function, message) = budget();
@@ -322,7 +322,7 @@ fn an_answer_that_is_none_is_dangerous_in_place_of_one_that_is() {
 }
 
 #[test]
-fn an_answer_that_was_none_and_now_removes_pods_is_dangerous() {
+fn a_plan_after_a_rejection_is_dangerous_if_it_deletes_pods() {
     let mut none = plan();
     none.roles[0].replicas = 0;
     let rejected = Answer::Rejected(Rejection::Unsupported("x".into()));
@@ -332,7 +332,7 @@ fn an_answer_that_was_none_and_now_removes_pods_is_dangerous() {
 }
 
 #[test]
-fn no_more_differences_are_told_than_somebody_reads_and_none_is_long() {
+fn the_number_and_length_of_differences_are_bounded() {
     let many = |n: usize| json!((0..n).map(|at| format!("{at}{}", "x".repeat(1000))).collect::<Vec<_>>());
     let found = judges(|verdict| verdict.status["many"] = json!({}));
     assert_eq!(found, ["verdict /status/many: none -> {}"]);

@@ -1,21 +1,21 @@
-//! Where each need has its grant, and what a grant covers.
+//! Maps each need to its grant, and decides what a grant covers.
 
 use super::Grants;
 use crate::need::Need;
 use std::collections::BTreeSet;
 
-/// A grant as it is held.
+/// The grant of a need.
 #[derive(Debug)]
 pub(super) enum Held<'a> {
-    /// Yes or no.
+    /// Granted or not.
     Flag(bool),
-    /// So many words.
+    /// The granted words.
     List(&'a BTreeSet<String>),
-    /// Nobody can grant it.
+    /// No grant can allow the need.
     Never,
 }
 
-/// The name of the grant in `spec.grants`; None for what nobody can grant.
+/// Returns the name of the grant in `spec.grants`; `None` where no grant can allow the need.
 pub(crate) fn name(need: Need) -> Option<&'static str> {
     Some(match need {
         Need::Kind => "kinds",
@@ -56,7 +56,7 @@ pub(crate) fn name(need: Need) -> Option<&'static str> {
 }
 
 impl Grants {
-    /// The grant of a need, as it is held.
+    /// Returns the grant of a need.
     pub(super) fn held(&self, need: Need) -> Held<'_> {
         match need {
             Need::HostNetwork => Held::Flag(self.host_network),
@@ -96,7 +96,7 @@ impl Grants {
         }
     }
 
-    /// Grants one thing more; nothing where nobody can grant it.
+    /// Grants `word` for a need. Does nothing where no grant can allow the need.
     pub fn grant(&mut self, need: Need, word: &str) {
         let list = match need {
             Need::HostNetwork => return self.host_network = true,
@@ -138,7 +138,7 @@ impl Grants {
     }
 }
 
-/// One of the words that are granted covers this one.
+/// Returns whether the granted words cover this one.
 pub(super) fn covers(need: Need, granted: &BTreeSet<String>, word: &str) -> bool {
     let any = granted.contains("*") && !matches!(need, Need::Kind | Need::Deletion);
     any || granted.contains(word)
@@ -149,7 +149,7 @@ pub(super) fn covers(need: Need, granted: &BTreeSet<String>, word: &str) -> bool
         }
 }
 
-/// The path is this folder or below it. One that goes up is below nothing.
+/// Returns whether the path is the folder or below it. A path with `..` is below no folder.
 fn is_below(folder: &str, path: &str) -> bool {
     let parts = |path: &str| -> Vec<String> {
         path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
@@ -158,7 +158,7 @@ fn is_below(folder: &str, path: &str) -> bool {
     folder.starts_with('/') && !path.iter().any(|part| part == "..") && path.starts_with(&parts(folder))
 }
 
-/// The image is of this repository, whatever its tag or digest.
+/// Returns whether the image is of this repository, with any tag or digest.
 fn is_of(repository: &str, image: &str) -> bool {
     let rest = image.strip_prefix(repository).unwrap_or_default();
     rest.starts_with('@') || (rest.starts_with(':') && !rest.contains('/'))

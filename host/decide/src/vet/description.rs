@@ -1,5 +1,5 @@
-//! Which descriptions of plugins are refused whatever is granted: kinds that are the cluster's own affair, and names that do
-//! not name one kind.
+//! Which descriptions of plugins are refused whatever is granted: kinds that control the cluster, and names that do not
+//! identify one kind.
 
 use super::kinds;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     status::REASONS,
 };
 
-/// Groups of Kubernetes whose objects say who may do what, or what the API is.
+/// Groups of Kubernetes whose objects control access or define the API.
 const GROUPS: [&str; 10] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -21,7 +21,8 @@ const GROUPS: [&str; 10] = [
     "troupe.dev",
 ];
 
-/// The same kinds of the core group, and those that other pods depend on. A Secret would be shown to the plugin.
+/// Kinds of the core group with the same power, and those that other pods depend on. A Secret would be shown to the
+/// plugin.
 const CORE: [&str; 11] = [
     "Binding",
     "Endpoints",
@@ -36,10 +37,10 @@ const CORE: [&str; 11] = [
     "PodTemplate",
 ];
 
-/// Why a description is refused: it serves, watches or makes what no plugin may.
+/// Refuses a plugin that serves, watches or creates what no plugin may.
 ///
 /// # Errors
-/// The kind, and what is wrong with it.
+/// The kind or the event reason, and what is wrong with it.
 pub fn description(descriptor: &Descriptor) -> Result<(), String> {
     if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
         return Err(format!("{} of {:?} is no kind of job of a framework", kind.kind, kind.group));
@@ -54,17 +55,17 @@ pub fn description(descriptor: &Descriptor) -> Result<(), String> {
     descriptor.children.iter().try_for_each(kinds::child)
 }
 
-/// No plan may have such an object.
+/// Returns whether no plan may have an object of this kind.
 pub(super) fn is_never(group: &str, kind: &str) -> bool {
     GROUPS.contains(&group) || group.contains('*') || (group.is_empty() && CORE.contains(&kind))
 }
 
-/// Kinds of frameworks have a group of their own, with a dot in it.
+/// Returns whether the kind is no framework's: those have a group of their own, with a dot in it.
 fn is_kubernetes_own(kind: &JobKind) -> bool {
     !kind.group.contains('.') || kind.group.ends_with(".k8s.io") || is_never(&kind.group, &kind.kind)
 }
 
-/// The host has such an event, and its reason of the framework's own is one that the API server takes.
+/// Returns whether the host has this event, and the API server accepts the framework's own reason for it.
 fn is_reason(host: &str, own: &str) -> bool {
     REASONS.contains(&host) && (1..=128).contains(&own.len()) && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

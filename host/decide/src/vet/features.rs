@@ -1,4 +1,4 @@
-//! What lets a pod reach beyond itself: the node, its kernel, other nodes, the API.
+//! Fields that let a pod reach beyond itself: the node, its kernel, other nodes, the API.
 
 use super::{
     marks,
@@ -7,7 +7,7 @@ use super::{
 use crate::need::Need;
 use serde_json::{Map, Value};
 
-/// Parts of a security context that take rights away or mean nothing beyond the pod.
+/// Fields of a security context that remove rights or have no effect beyond the pod.
 const PLAIN_IN_SECURITY: &[&str] = &[
     "fsGroup",
     "fsGroupChangePolicy",
@@ -18,11 +18,11 @@ const PLAIN_IN_SECURITY: &[&str] = &[
     "supplementalGroupsPolicy",
 ];
 
-/// Policies by which a pod finds the cluster's names.
+/// DNS policies that resolve the cluster's names.
 const OF_THE_CLUSTER: [&str; 2] = ["ClusterFirst", "ClusterFirstWithHostNet"];
 
 impl<'a> Walk<'a> {
-    /// The field says what a pod may reach, and that is all there is to it.
+    /// Records what a pod may reach by this field. Returns whether the walk can skip the field.
     pub(super) fn feature(&mut self, name: &'a str, value: &'a Value) -> bool {
         match name {
             "hostNetwork" => self.flag(Need::HostNetwork, value),
@@ -30,7 +30,7 @@ impl<'a> Walk<'a> {
             "hostIPC" => self.flag(Need::HostIpc, value),
             "automountServiceAccountToken" => self.flag(Need::ServiceAccountToken, value),
             "serviceAccountToken" => self.use_word(Need::ServiceAccountToken, "true"),
-            // Without it a pod has the node's users anyway.
+            // Without this field a pod uses the node's users anyway.
             "hostUsers" if *value == false => {}
             "hostPort" if value.as_f64() == Some(0.0) => {}
             "hostPort" => self.use_word(Need::HostPort, &value.to_string()),
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Labels and names of nodes, however deep they stand.
+    /// Records labels and names of nodes, at any depth.
     fn node_affinity(&mut self, value: &'a Value) {
         match value {
             Value::Array(items) => self.each(items, Self::node_affinity),
@@ -150,15 +150,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The kubelet calls the pod itself unless another host stands here.
+    /// Records the host of a probe. Without one the kubelet calls the pod itself.
     fn probe(&mut self, value: &'a Value) {
         if let Some(host) = value.get("host").filter(|host| !host.is_null()) {
             self.under("host", |walk| walk.use_word(Need::ProbeHost, host.as_str().unwrap_or("?")));
         }
     }
 
-    /// Labels and annotations that mean something to others. At the top of a template or an object identity is the
-    /// host's, whatever stands there.
+    /// Records labels and annotations that others interpret. At the top of a template or an object the host sets the
+    /// identity, whatever the fields say.
     fn metadata(&mut self, value: &'a Value) -> bool {
         let Value::Object(fields) = value else { return false };
         let is_hosts = self.depth() == 1;
@@ -187,7 +187,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A Service: how far it can be reached. What it selects is another matter.
+    /// Records how far a Service can be reached. Its selector is checked elsewhere.
     pub(super) fn service(&mut self, spec: &'a Value) {
         for (name, value) in spec.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
             self.under(name, |walk| match name.as_str() {
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Fields of a Service that let nobody in from outside, and send nothing there.
+/// Fields of a Service that neither admit nor send traffic from or to the outside.
 const PLAIN_IN_SERVICE: &[&str] = &[
     "internalTrafficPolicy",
     "ipFamilies",

@@ -1,5 +1,5 @@
-//! Whether group, version, kind and plural of a kind of object are one thing. The plural is what the host asks for and has
-//! the right to; the kind is what is granted: where they disagree, the grant is for another kind than the one that is read.
+//! Checks that group, version, kind and plural name one kind of object. The host requests the plural and has
+//! permissions for it; a grant names the kind. If they disagree, the grant is for another kind than the host reads.
 
 use crate::plan::{ChildKind, JobKind};
 
@@ -33,13 +33,13 @@ const KUBERNETES: [(&str, &[(&str, &str)]); 8] = [
     ("resource.k8s.io", &[("ResourceClaim", "resourceclaims"), ("ResourceClaimTemplate", "resourceclaimtemplates")]),
 ];
 
-/// A group of Kubernetes itself: its kinds are known here, and the API server need not be asked.
+/// Returns whether the group is Kubernetes' own: its kinds are listed here, and the API server need not be asked.
 #[must_use]
 pub fn is_kubernetes(group: &str) -> bool {
     !group.contains('.') || KUBERNETES.iter().any(|(known, _)| *known == group)
 }
 
-/// The names of a kind of child are names, and agree as far as this host knows the kind.
+/// Checks that the names of a kind of child are valid, and that a kind of Kubernetes is listed here with its plural.
 pub(super) fn child(child: &ChildKind) -> Result<(), String> {
     let ChildKind { api_version, kind, plural, .. } = child;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -55,7 +55,7 @@ pub(super) fn child(child: &ChildKind) -> Result<(), String> {
     }
 }
 
-/// The names of a kind of job are names.
+/// Checks that the names of a kind of job are valid.
 pub(super) fn job(kind: &JobKind) -> Result<(), String> {
     names(&kind.group, &kind.version, &kind.kind, &kind.plural)
 }
@@ -71,7 +71,7 @@ fn names(group: &str, version: &str, kind: &str, plural: &str) -> Result<(), Str
     }
 }
 
-/// A DNS label (RFC 1123).
+/// Returns whether this is a DNS label (RFC 1123).
 #[must_use]
 pub fn is_label(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_lead_elsewhere_are_none() {
+    fn invalid_names_are_refused() {
         assert_eq!(child_of("example.org/v1", "Widget", "widgets"), Ok(()));
         for (api_version, kind, plural) in [
             ("v1", "Pod", "pods/log"),

@@ -1,4 +1,4 @@
-//! Where everything that a plan makes use of comes from: the job's user, a grant, or the plan itself. Nothing else.
+//! Checks that everything a plan uses comes from the job's user, a grant, or the plan itself.
 
 use super::{
     description::is_never,
@@ -17,10 +17,10 @@ use crate::{
 use serde_json::{Value, json};
 use std::{borrow::Cow, cell::OnceCell, collections::BTreeMap};
 
-/// A value is shown up to so many characters.
+/// Maximum length of a value in a message, in characters.
 const SHOWN: usize = 120;
 
-/// What a plugin may say about a Job. What is left out could have it take over pods of others.
+/// Fields of a Job that a plugin may set. Other fields could make it take over pods of others.
 const OF_A_JOB: [&str; 11] = [
     "activeDeadlineSeconds",
     "backoffLimit",
@@ -35,22 +35,22 @@ const OF_A_JOB: [&str; 11] = [
     "ttlSecondsAfterFinished",
 ];
 
-/// Where the uses of one job's plan may come from.
+/// The sources from which one job's plan may take its uses.
 pub(super) struct Provenance<'a> {
     job: &'a Job,
     grants: &'a Grants,
     plan: &'a Plan,
-    /// What the user makes use of: what, exactly which, and where in the spec. Known once somebody asks.
+    /// The user's uses: need, exact value, and place in the spec. Computed on first use.
     users: OnceCell<BTreeMap<(Need, String), String>>,
 }
 
 impl<'a> Provenance<'a> {
-    /// Walks the job's spec at most once, when it has to.
+    /// Walks the job's spec at most once, and only when needed.
     pub(super) fn new(job: &'a Job, grants: &'a Grants, plan: &'a Plan) -> Self {
         Self { job, grants, plan, users: OnceCell::new() }
     }
 
-    /// A role's template, its labels and the Job behind it.
+    /// Checks a role's template, its labels and the Job behind it.
     pub(super) fn role(&self, role: &Role) -> Result<(), Objection> {
         let what = format!("role {}", role.name);
         for (label, _) in &role.labels {
@@ -69,7 +69,7 @@ impl<'a> Provenance<'a> {
         self.all(&what, &json!({ "metadata": body["metadata"] }), &[])
     }
 
-    /// An object, with its body unless `bind` gives it.
+    /// Checks an object, and its body unless `bind` returns it.
     pub(super) fn object(&self, object: &Object) -> Result<(), Objection> {
         let what = format!("object {}", object.key);
         let kind = id(&object.api_version, &object.kind);
@@ -91,7 +91,7 @@ impl<'a> Provenance<'a> {
         }
     }
 
-    /// The body of an object, from the plan or from `bind`.
+    /// Checks the body of an object, from the plan or from `bind`.
     pub(super) fn body(&self, object: &Object, body: &Value, fill: &[(String, Text)]) -> Result<(), Objection> {
         let what = format!("object {}", object.key);
         if body.get("status").is_some() {
@@ -100,7 +100,7 @@ impl<'a> Provenance<'a> {
         let pod = names::role_of_object(self.plan, object).map(|role| names::of_replica(role, &self.job.name, 0));
         let filled = self.filled(body, fill, pod.as_deref());
         match (object.api_version.as_str(), object.kind.as_str()) {
-            // What is in it are words.
+            // The data of a ConfigMap is plain text.
             ("v1", "ConfigMap") => self.all(&what, &json!({ "metadata": filled["metadata"] }), &[]),
             ("v1", "Service") => {
                 self.selector(&what, &filled)?;
@@ -110,11 +110,11 @@ impl<'a> Provenance<'a> {
         }
     }
 
-    /// A Secret that the host is to make.
+    /// Checks a Secret that the host is to create.
     pub(super) fn secret(&self, secret: &SecretRecipe) -> Result<(), String> {
         let what = format!("secret {}", secret.key);
         self.kind(&what, "Secret")?;
-        // It would be a token of that account, made by Kubernetes.
+        // Kubernetes would treat these as tokens.
         if secret.secret_type.starts_with("kubernetes.io/service-account")
             || secret.secret_type.starts_with("bootstrap.")
         {
@@ -123,7 +123,7 @@ impl<'a> Provenance<'a> {
         secret.labels.keys().try_for_each(|label| self.label(&what, label))
     }
 
-    /// What the plan says of the job as a whole.
+    /// Checks what the plan asks for the job as a whole.
     pub(super) fn whole(&self, descriptor: &Descriptor) -> Result<(), String> {
         if self.plan.host_ports > 0 {
             self.granted("the plan", "host-ports", Need::HostPort, &self.plan.host_ports.to_string())?;
@@ -154,7 +154,7 @@ impl<'a> Provenance<'a> {
         }
     }
 
-    /// The JSON makes use of nothing but what it may. `varying` are pointers whose text differs from replica to replica.
+    /// Checks that the JSON uses only what it may. `varying` are pointers whose text differs from replica to replica.
     fn all(&self, what: &str, json: &Value, varying: &[&str]) -> Result<(), Objection> {
         self.each(what, uses(json), varying)
     }
@@ -162,7 +162,7 @@ impl<'a> Provenance<'a> {
     fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
         for used in uses {
             let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
-            // Whoever may say what runs may say it of each replica.
+            // A grant of commands covers the command of each replica.
             let is_free = used.need == Need::Command && self.grants.allows(used.need, &used.word);
             if varies && !is_free && !self.is_own(&used) {
                 let Use { at, .. } = used;
@@ -191,8 +191,8 @@ impl<'a> Provenance<'a> {
         !is_hosts(used) && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
     }
 
-    /// What the job's spec makes use of. A template in it is read as a template, too, whatever the fields around it are
-    /// called.
+    /// Returns the uses of the job's spec. A template in it is also read as a template, whatever the fields around it
+    /// are called.
     fn users(&self) -> &BTreeMap<(Need, String), String> {
         self.users.get_or_init(|| {
             let templates = self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
@@ -202,7 +202,7 @@ impl<'a> Provenance<'a> {
         })
     }
 
-    /// It is an object of this plan, or the job's own namespace.
+    /// Returns whether the use names an object of this plan, or the job's own namespace.
     fn is_own(&self, used: &Use) -> bool {
         let kind = match used.need {
             Need::Namespace => return used.word == self.job.namespace,
@@ -218,7 +218,7 @@ impl<'a> Provenance<'a> {
         of_kind.any(|object| names::index_of_object(self.plan, object, &self.job.name, &used.word).is_some())
     }
 
-    /// A Service's selector names the job or one of its pods, so that it finds no others.
+    /// Checks that a Service's selector names the job or one of its pods, so that it selects no others.
     fn selector(&self, what: &str, body: &Value) -> Result<(), String> {
         let Some(selector) = body.pointer("/spec/selector").and_then(Value::as_object) else { return Ok(()) };
         let names_it = |value: &str| {
@@ -237,7 +237,7 @@ impl<'a> Provenance<'a> {
         }
     }
 
-    /// The JSON as the first replica has it.
+    /// Returns the JSON as filled in for the first replica.
     fn filled<'b>(&self, json: &'b Value, fill: &[(String, Text)], pod_name: Option<&str>) -> Cow<'b, Value> {
         let mut json = Cow::Borrowed(json);
         for (pointer, text) in fill {
@@ -248,7 +248,7 @@ impl<'a> Provenance<'a> {
         json
     }
 
-    /// The pointers of texts that differ from replica to replica.
+    /// Returns the pointers of texts that differ from replica to replica.
     fn varying<'b>(&self, fill: &'b [(String, Text)]) -> Vec<&'b str> {
         let varies = |piece: &Piece| !matches!(piece, Piece::Fixed(_) | Piece::JobName);
         fill.iter().filter(|(_, text)| text.0.iter().any(varies)).map(|(pointer, _)| pointer.as_str()).collect()
@@ -256,13 +256,13 @@ impl<'a> Provenance<'a> {
 }
 
 impl ChildKind {
-    /// The API group; "" is the core group.
+    /// Returns the API group; "" is the core group.
     #[must_use]
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// As `spec.grants.kinds` has it: `Pod`, `Job.batch`.
+    /// Returns the kind as in `spec.grants.kinds`: `Pod`, `Job.batch`.
     #[must_use]
     pub fn id(&self) -> String {
         id(&self.api_version, &self.kind)
@@ -276,12 +276,12 @@ fn id(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// It is the host's own mark, which nobody else may set.
+/// Returns whether this is the host's own annotation, which nobody else may set.
 fn is_hosts(used: &Use) -> bool {
     used.need == Need::Mark && used.word.as_str() == ownership::MADE_BY
 }
 
-/// What would allow it.
+/// Returns what would allow the use.
 fn way_out(need: Need, word: &str) -> String {
     match grants::example(need, word) {
         Some(grant) => format!("`spec.grants.{}` would allow it", shown(&grant)),
@@ -296,13 +296,13 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// One of the places is the other, or in it.
+/// Returns whether one of the places is the other, or inside it.
 pub(super) fn touches(a: &str, b: &str) -> bool {
     let is_in = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     is_in(a, b) || is_in(b, a)
 }
 
-/// Identity and status are not a plugin's to write.
+/// Returns whether upkeep may follow this place: identity and status are not a plugin's to write.
 fn may_follow(pointer: &str) -> bool {
     let is_in = |place: &str| touches(pointer, place);
     let words = ["/metadata/labels/", "/metadata/annotations/"].iter().any(|place| pointer.starts_with(place));

@@ -1,11 +1,11 @@
-//! References to other objects, by the names that Kubernetes gives them wherever they stand.
+//! References to other objects, by the field names that Kubernetes uses for them everywhere.
 
 use super::uses::Walk;
 use crate::need::Need;
 use serde_json::Value;
 
 impl<'a> Walk<'a> {
-    /// The field names another object, and that is all there is to it.
+    /// Records the object that the field names. Returns whether the walk can skip the field.
     pub(super) fn reference(&mut self, name: &'a str, value: &'a Value) -> bool {
         if let Some(need) = named(name) {
             return self.text(need, value);
@@ -40,7 +40,7 @@ impl<'a> Walk<'a> {
         text.is_some()
     }
 
-    /// The name is in one of these fields of the value. What else is there says how it is used.
+    /// Records the name in one of these fields of the value. The other fields say how the object is used.
     fn part_of(&mut self, need: Need, value: &'a Value, fields: &[&'a str]) -> bool {
         let Value::Object(there) = value else { return false };
         for field in fields {
@@ -60,7 +60,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a field with nothing but a name in it names. Frameworks say `priorityClass` where Kubernetes has a longer word.
+/// Returns what a field with nothing but a name in it refers to. Frameworks use `priorityClass` for
+/// `priorityClassName`.
 fn named(field: &str) -> Option<Need> {
     Some(match field {
         "serviceAccountName" | "serviceAccount" => Need::ServiceAccount,
@@ -76,7 +77,8 @@ fn named(field: &str) -> Option<Need> {
     })
 }
 
-/// `secretRef`, `secretKeyRef`, and what drivers of volumes have: `nodePublishSecretRef`.
+/// Returns whether the field refers to a Secret: `secretRef`, `secretKeyRef`, or a volume driver's
+/// `nodePublishSecretRef`.
 fn is_secret_reference(field: &str) -> bool {
     matches!(field, "secretRef" | "secretKeyRef") || field.ends_with("SecretRef") || field.ends_with("SecretKeyRef")
 }

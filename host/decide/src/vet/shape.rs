@@ -1,4 +1,4 @@
-//! What the host writes into a template must be able to hold it: objects, lists and texts where they belong.
+//! Checks that a template can hold what the host writes into it: objects, lists and strings in their places.
 
 use crate::{
     plan::{EnvEntry, Role},
@@ -7,9 +7,11 @@ use crate::{
 };
 use serde_json::Value;
 
+/// Checks a role's template.
+///
 /// # Errors
-/// The place of the template, and what would be right there. It is the user's error where the template of the job's spec
-/// has it so.
+/// The place in the template and the expected type. It is the user's error where the template in the job's spec is
+/// wrong.
 pub(super) fn vet(spec: &Value, role: &Role) -> Result<(), Objection> {
     let user = role.template_at.as_deref().and_then(|at| Some((at, spec.pointer(at)?)));
     let must_be = |at: &str, right: &'static str| match role.template.pointer(at) {
@@ -44,7 +46,8 @@ fn is_for(entry: &EnvEntry, place: usize, container: &Value) -> bool {
     entry.is_for(place, container["name"].as_str().unwrap_or_default())
 }
 
-/// A plugin leaves the user's containers alone, so that it is the user who has none.
+/// Reports missing containers. A plugin keeps the user's containers, so a user's template without any is the user's
+/// error.
 fn no_containers(role: &Role) -> Objection {
     match &role.template_at {
         Some(at) => {

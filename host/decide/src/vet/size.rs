@@ -1,5 +1,5 @@
-//! How much a job may have: levels of its spec, pods, objects, ports of the nodes. What is too much is its user's error,
-//! since it is his numbers that a plan is made of, and other jobs are not to suffer for it.
+//! Limits of one job: levels of its spec, pods, objects, host ports. Exceeding one is the user's error: a plan is made
+//! from the user's numbers, and other jobs must not suffer for them.
 
 use crate::{
     grants::Grants,
@@ -10,22 +10,22 @@ use crate::{
 };
 use serde_json::Value;
 
-/// More replicas than this in one job are refused: names and memory are finite.
+/// Maximum number of replicas of one job: names and memory are finite.
 const MOST_REPLICAS: u64 = 10_000;
 
-/// More objects than this beside the pods are refused.
+/// Maximum number of objects beside the pods of one job.
 const MOST_OBJECTS: u64 = 30_000;
 
-/// More ports of the nodes than this for one job are refused: there are some thirty thousand for all.
+/// Maximum number of host ports of one job: there are about thirty thousand for all.
 const MOST_PORTS: u32 = 1000;
 
-/// A spec of more levels than this is refused: a pod's is not half as deep, and readers in plugins may end at 128.
+/// Maximum number of levels of a spec: a pod's is not half as deep, and parsers in plugins may stop at 128.
 const MOST_LEVELS: usize = 64;
 
-/// What of the job itself is too much.
+/// Checks the limits of the job itself.
 ///
 /// # Errors
-/// What, and how much would be allowed.
+/// What is too much, and the limit.
 pub(super) fn job(job: &Job) -> Result<(), Rejection> {
     match is_deeper(&job.spec, MOST_LEVELS) {
         true => Err(Rejection::TooMuch(format!("spec: it has more than {MOST_LEVELS} levels of objects and lists"))),
@@ -42,8 +42,10 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
+/// Checks the limits of a plan.
+///
 /// # Errors
-/// What is too much, how much it is and where it comes from, and how much would be allowed.
+/// What is too much, the number, its largest part, and the limit.
 pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), Rejection> {
     let roles = plan.roles.iter().map(|role| (role.name.as_str(), pods(role)));
     let bodies = plan.objects.iter().filter_map(|object| match &object.body {
@@ -83,7 +85,7 @@ fn at_most<'a>(
     }))
 }
 
-/// The pods of a role; those of a Job behind it, as many as it may have at once or in all.
+/// Returns the number of pods of a role; for a Job-backed role, as many as its Job may have at once or in all.
 fn pods(role: &Role) -> u64 {
     match &role.backing {
         Backing::Pods => u64::from(role.replicas),
@@ -91,7 +93,7 @@ fn pods(role: &Role) -> u64 {
     }
 }
 
-/// A number that cannot be one counts as the most.
+/// Returns a number of the body's spec; the maximum where it is not a number.
 fn count(body: &Value, field: &str) -> u64 {
     match body.pointer(&format!("/spec/{field}")) {
         None | Some(Value::Null) => 0,

@@ -1,4 +1,4 @@
-//! Plans that reach beyond their job, one attempt each, and the same allowed when the job's user or a grant says so.
+//! Plans that reach beyond their job: each is refused, and allowed where the job's user or a grant allows it.
 
 use super::description;
 use crate::{
@@ -13,12 +13,12 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Why a plan is refused, in words.
+/// Returns why a plan is refused, as a message.
 fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
     super::vet(descriptor, job, grants, plan).map_err(|objection| objection.to_string())
 }
 
-/// The same of bodies that `bind` gave.
+/// Returns why bodies of `bind` are refused, as a message.
 fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), String> {
     super::bodies(job, grants, plan, bodies).map_err(|objection| objection.to_string())
 }
@@ -107,12 +107,12 @@ pub(super) fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
     Plan { roles, objects, secrets: vec![], host_ports: 0, policy, warnings: vec![] }
 }
 
-/// Its kinds, and what else is said.
+/// Returns grants of the plugin's own kinds and of `more`.
 pub(super) fn granted(more: &Value) -> Grants {
     descriptor().wanted_grants().with(&Grants::asked(more).unwrap())
 }
 
-/// The template of a pod that asks for nothing, with this merged into it.
+/// Returns a pod template with these fields and an image of the user's.
 fn template(pod: &Value, container: &Value, metadata: &Value) -> Value {
     let mut whole = json!({ "metadata": metadata, "spec": pod });
     whole["spec"]["containers"] = json!([{ "name": "c", "image": "users" }]);
@@ -122,12 +122,12 @@ fn template(pod: &Value, container: &Value, metadata: &Value) -> Value {
     whole
 }
 
-/// The user asks for nothing but an image.
+/// Returns a job whose user asks for nothing but an image.
 fn modest() -> Job {
     job(json!({ "template": template(&json!({}), &json!({}), &json!({})) }))
 }
 
-/// One attempt: what is merged into the pod, the container and the metadata; where it is told; what would grant it.
+/// One attempt: fields of the pod, the container and the metadata; the place in the message; the grant that allows it.
 struct Attempt {
     pod: Value,
     container: Value,
@@ -150,7 +150,7 @@ fn volume(source: Value, at: &'static str, grant: Value) -> Attempt {
     in_pod(json!({ "volumes": [volume] }), at, grant)
 }
 
-/// Nobody can grant it.
+/// Marks an attempt that no grant allows.
 fn never(attempt: Attempt) -> Attempt {
     Attempt { grant: None, ..attempt }
 }
@@ -470,7 +470,7 @@ fn verdict(job: &Job, grants: &Grants, template: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn what_the_user_did_not_ask_for_is_refused_by_its_pointer_with_the_grant_that_would_allow_it() {
+fn a_use_without_permission_is_refused_with_its_pointer_and_the_missing_grant() {
     let attempts = attempts();
     assert!(attempts.len() >= 50, "{}", attempts.len());
     for Attempt { pod, container, metadata, at, grant } in attempts {
@@ -478,9 +478,9 @@ fn what_the_user_did_not_ask_for_is_refused_by_its_pointer_with_the_grant_that_w
         assert!(message.starts_with("role worker: /") && message.contains(at), "{at}: {message}");
         match grant {
             Some(grant) => {
-                // The other way to a command is an image of its own.
-                let told = |name: &&String| message.contains(&format!("spec.grants.{name}: "));
-                let name = grant.as_object().unwrap().keys().find(told);
+                // A command is also allowed by a grant of its image.
+                let is_named = |name: &&String| message.contains(&format!("spec.grants.{name}: "));
+                let name = grant.as_object().unwrap().keys().find(is_named);
                 assert!(name.is_some() || message.contains("spec.grants.commands: "), "{message}");
             }
             None => assert!(message.ends_with("no grant allows it"), "{message}"),
@@ -489,7 +489,7 @@ fn what_the_user_did_not_ask_for_is_refused_by_its_pointer_with_the_grant_that_w
 }
 
 #[test]
-fn what_is_granted_is_allowed() {
+fn a_granted_use_is_allowed() {
     for Attempt { pod, container, metadata, grant, .. } in attempts() {
         let Some(grant) = grant else { continue };
         let template = template(&pod, &container, &metadata);
@@ -498,7 +498,7 @@ fn what_is_granted_is_allowed() {
 }
 
 #[test]
-fn what_the_users_own_job_has_is_allowed_wherever_it_stands_there() {
+fn a_use_of_the_users_own_job_is_allowed_wherever_it_stands() {
     for Attempt { pod, container, metadata, .. } in attempts() {
         let template = template(&pod, &container, &metadata);
         let job = job(json!({ "roles": [{ "deep": { "template": template } }] }));
@@ -507,7 +507,7 @@ fn what_the_users_own_job_has_is_allowed_wherever_it_stands_there() {
 }
 
 #[test]
-fn a_users_value_counts_for_the_same_kind_of_thing_only() {
+fn a_users_value_allows_only_the_same_need() {
     let users = json!({ "image": "users", "configMapName": "m", "secretName": "s", "nodeSelector": { "zone": "a" },
         "args": ["admin"], "volumes": [{ "name": "d", "nfs": { "server": "s", "path": "/mine" } }] });
     let cases = [
@@ -528,14 +528,14 @@ fn a_users_value_counts_for_the_same_kind_of_thing_only() {
 }
 
 #[test]
-fn a_framework_may_say_image_and_priority_class_in_fields_of_its_own() {
+fn a_framework_may_have_its_own_fields_for_image_and_priority_class() {
     let users = json!({ "image": "users", "schedulingPolicy": { "priorityClass": "high" } });
     let template = template(&json!({ "priorityClassName": "high" }), &json!({}), &json!({}));
     assert_eq!(verdict(&job(users), &granted(&json!({})), &template), Ok(()));
 }
 
 #[test]
-fn what_takes_rights_away_needs_nobody() {
+fn fields_that_remove_rights_need_no_permission() {
     let pod = json!({
         "hostNetwork": false, "hostPID": null, "automountServiceAccountToken": false, "hostUsers": false,
         "securityContext": { "runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": { "type": "RuntimeDefault" } },
@@ -555,7 +555,7 @@ fn what_takes_rights_away_needs_nobody() {
 }
 
 #[test]
-fn objects_and_secrets_of_the_plan_may_be_named_in_it() {
+fn a_plan_may_refer_to_its_own_objects_and_secrets() {
     let pod = json!({ "volumes": [
         { "name": "s", "secret": { "secretName": "job-ssh" } },
         { "name": "m", "configMap": { "name": "job-it" } },
@@ -570,7 +570,7 @@ fn objects_and_secrets_of_the_plan_may_be_named_in_it() {
 }
 
 #[test]
-fn a_text_filled_in_for_each_replica_names_nothing_but_the_plans_own() {
+fn a_text_that_differs_between_replicas_names_only_the_plans_own_objects() {
     let pod = json!({ "serviceAccountName": "", "volumes": [{ "name": "m", "configMap": { "name": "" } }] });
     let template = template(&pod, &json!({}), &json!({}));
     let indexed = || Text(vec![Piece::JobName, Piece::Fixed("-w-".into()), Piece::Index(0)]);
@@ -671,7 +671,7 @@ fn a_place_is_followed_once() {
 }
 
 #[test]
-fn a_kind_that_is_not_granted_is_refused_and_some_are_whatever_is_granted() {
+fn a_kind_without_grant_is_refused_and_some_kinds_always() {
     let pods = plan(vec![role(template(&json!({}), &json!({}), &json!({})))], vec![]);
     let message = vet(&descriptor(), &modest(), &Grants::default(), &pods).unwrap_err();
     assert_eq!(message, "role worker: kind is Pod; `spec.grants.kinds: [Pod]` would allow it");
@@ -723,7 +723,7 @@ fn a_job_behind_a_role_takes_over_no_pods_and_is_no_larger_than_a_role() {
 }
 
 #[test]
-fn limits_namespaces_ports_and_deletions_are_granted() {
+fn limits_ports_and_deletions_are_granted() {
     let small =
         plan(vec![role(template(&json!({}), &json!({}), &json!({})))], vec![object("v1", "ConfigMap", json!({}))]);
     let ttl = Policy { ttl: Some(Ttl::AfterFinished(0)), ..small.policy };
@@ -753,20 +753,20 @@ fn limits_namespaces_ports_and_deletions_are_granted() {
 }
 
 impl Grants {
-    fn with_limits(self, said: &Value) -> Self {
-        let said = Grants::asked(said).unwrap();
+    fn with_limits(self, asked: &Value) -> Self {
+        let asked = Grants::asked(asked).unwrap();
         let limits = Self {
-            namespaces: said.namespaces.clone(),
-            max_replicas: said.max_replicas,
-            max_objects: said.max_objects,
+            namespaces: asked.namespaces.clone(),
+            max_replicas: asked.max_replicas,
+            max_objects: asked.max_objects,
             ..self
         };
-        limits.with(&said)
+        limits.with(&asked)
     }
 }
 
 #[test]
-fn a_bound_body_is_held_to_the_same() {
+fn a_bound_body_is_checked_as_a_fixed_one() {
     let bound = |api_version, kind| with(Object { body: Body::Bound, ..object(api_version, kind, json!({})) });
     let of = |plan: &Plan, body: Value| {
         bodies(&modest(), &granted(&json!({})), plan, &BTreeMap::from([("it".to_owned(), body)]))
@@ -782,7 +782,7 @@ fn a_bound_body_is_held_to_the_same() {
 }
 
 #[test]
-fn the_hosts_own_annotation_is_not_even_the_users() {
+fn not_even_the_user_may_set_the_hosts_annotation() {
     let template = template(&json!({}), &json!({}), &json!({ "annotations": { "troupe.dev/plugin-digest": "x" } }));
     let message = verdict(&job(json!({ "template": template })), &granted(&json!({})), &template).unwrap_err();
     let field = "spec.template.metadata.annotations[troupe.dev/plugin-digest]";
@@ -790,7 +790,7 @@ fn the_hosts_own_annotation_is_not_even_the_users() {
 }
 
 #[test]
-fn a_refusal_is_one_line_that_ends() {
+fn a_refusal_is_one_line_of_bounded_length() {
     let pod = json!({ "serviceAccountName": format!("a\u{1b}[31m\n{}", "x".repeat(100_000)) });
     let mut role = role(template(&pod, &json!({}), &json!({})));
     role.name = "r".repeat(5000);
@@ -799,7 +799,7 @@ fn a_refusal_is_one_line_that_ends() {
 }
 
 #[test]
-fn a_plan_has_the_roles_that_its_kind_has() {
+fn a_plan_may_have_only_the_roles_of_its_kind() {
     let with = |roles: &[&str]| {
         let mut descriptor = descriptor();
         descriptor.kinds[0].roles = roles.iter().map(ToString::to_string).collect();

@@ -1,29 +1,29 @@
-//! Everything that a piece of JSON makes use of: walked once, by the names of fields and by where they stand. The same
-//! walk reads a user's job and a plugin's plan, so that each use means the same in both.
+//! Collects everything that a piece of JSON uses, in one walk, by the names and places of its fields. The same walk
+//! reads a user's job and a plugin's plan, so that a use means the same in both.
 
 use crate::{need::Need, pointer::escaped};
 use serde_json::{Map, Value};
 
-/// One thing that is made use of.
+/// One use of something that needs a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) need: Need,
-    /// Which, in a grant's words.
+    /// The word of the need, as in a grant.
     pub(super) word: String,
-    /// Exactly what stands there: a user's use counts for the very same only.
+    /// The exact value: a user's use allows only the same value.
     pub(super) exact: String,
-    /// JSON pointer.
+    /// JSON pointer of the use.
     pub(super) at: String,
 }
 
 impl Use {
-    /// The same, of a whole that has this part at a pointer.
+    /// Returns the use as seen from a whole that has this part at a pointer.
     pub(super) fn within(self, part: &str) -> Self {
         Self { at: format!("{part}{}", self.at), ..self }
     }
 }
 
-/// What a part of JSON is.
+/// What a part of JSON describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// Anything.
@@ -36,13 +36,13 @@ pub(super) enum Part {
     Volume,
     /// A projected volume.
     Projected,
-    /// Where a variable has its value from.
+    /// The source of a variable's value.
     ValueFrom,
-    /// Where variables come from.
+    /// A source of variables.
     EnvFrom,
 }
 
-/// Fields of a pod's spec that mean nothing beyond the pod itself. What is in them is walked.
+/// Fields of a pod's spec that have no effect beyond the pod. The walk enters them.
 const PLAIN_IN_POD: &[&str] = &[
     "activeDeadlineSeconds",
     "affinity",
@@ -61,7 +61,7 @@ const PLAIN_IN_POD: &[&str] = &[
     "topologySpreadConstraints",
 ];
 
-/// The same of a container.
+/// Fields of a container that have no effect beyond the pod.
 const PLAIN_IN_CONTAINER: &[&str] = &[
     "env",
     "imagePullPolicy",
@@ -86,17 +86,17 @@ const PLAIN_IN_CONTAINER: &[&str] = &[
     "workingDir",
 ];
 
-/// Names of one's own choice stand here, not fields.
+/// Maps whose keys are free names and not fields.
 const FREE: &[&str] = &["labels", "annotations", "matchLabels", "limits", "requests", "minResources"];
 
-/// Everything that the JSON makes use of.
+/// Returns everything that the JSON uses.
 pub(super) fn uses(json: &Value) -> Vec<Use> {
     let mut walk = Walk::default();
     walk.value(json, Part::Any);
     walk.found
 }
 
-/// Everything that a Service makes use of: it has fields of its own.
+/// Returns everything that a Service uses. A Service has its own fields.
 pub(super) fn of_service(json: &Value) -> Vec<Use> {
     let mut walk = Walk::default();
     for (name, value) in json.as_object().into_iter().flatten() {
@@ -110,7 +110,7 @@ pub(super) fn of_service(json: &Value) -> Vec<Use> {
 pub(super) struct Walk<'a> {
     path: Vec<Step<'a>>,
     found: Vec<Use>,
-    /// The image of the container that the walk is in; "" outside of any.
+    /// The image of the current container; "" outside of any.
     image: &'a str,
 }
 
@@ -190,12 +190,12 @@ impl<'a> Walk<'a> {
         result
     }
 
-    /// So many names and indices above.
+    /// Returns the depth of the current place.
     pub(super) fn depth(&self) -> usize {
         self.path.len()
     }
 
-    /// Notes a use that one word says all about; none where there is no word.
+    /// Records a use that one word describes completely. Does nothing for an empty word.
     pub(super) fn use_word(&mut self, need: Need, word: &str) {
         if !word.is_empty() {
             let at = self.pointer();
@@ -203,13 +203,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes that the container runs this.
+    /// Records the command that the current container runs.
     pub(super) fn use_command(&mut self, field: &str, whole: &Value) {
         let (at, word) = (self.pointer(), self.image.to_owned());
         self.found.push(Use { need: Need::Command, word, exact: format!("{field} {whole}"), at });
     }
 
-    /// Notes a use of something that is the same only if all that stands there is.
+    /// Records a use that equals another one only if their whole values are equal.
     pub(super) fn use_whole(&mut self, need: Need, word: &str, whole: &Value) {
         let at = self.pointer();
         self.found.push(Use { need, word: word.to_owned(), exact: format!("{word} {whole}"), at });

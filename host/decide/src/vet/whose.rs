@@ -1,4 +1,5 @@
-//! Whose error it is: what a user's numbers, names and templates cause is the user's, whatever the plugin makes of them.
+//! Whose error a refusal is: the user's where the user's numbers, names and templates cause it, whatever the plugin
+//! does.
 
 use super::{
     job, shape,
@@ -15,7 +16,7 @@ use crate::{
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
-/// The user's template, referred to as it stands at `/worker/template` of the job's spec.
+/// Returns a job with this template at `/worker/template` of its spec, and a plan that refers to it.
 fn users(template: &Value) -> (Job, Plan) {
     let job = job_of(json!({ "worker": { "template": template } }));
     let role = Role { template_at: Some("/worker/template".into()), ..role(template.clone()) };
@@ -33,7 +34,7 @@ fn rejection(vetted: Result<(), Objection>) -> Rejection {
     }
 }
 
-fn told(vetted: Result<(), Objection>) -> String {
+fn rejection_message(vetted: Result<(), Objection>) -> String {
     rejection(vetted).to_string()
 }
 
@@ -56,7 +57,7 @@ fn a_spec_that_is_nested_too_deeply_is_refused_before_the_plugin_is_asked() {
 }
 
 #[test]
-fn too_many_replicas_and_objects_are_the_users_number_and_say_the_limit() {
+fn too_many_replicas_and_objects_are_the_users_error_and_name_the_limit() {
     let with = |replicas| {
         let (job, mut plan) = users(&plain());
         plan.roles[0].replicas = replicas;
@@ -68,20 +69,20 @@ fn too_many_replicas_and_objects_are_the_users_number_and_say_the_limit() {
     assert_eq!(refused.to_string(), "10001 replicas (10001 of worker) are more than 10000, the most for one job");
     let (job, small) = users(&plain());
     let many = Plan { objects: vec![object("v1", "ConfigMap", json!({})); 30_001], ..small };
-    assert!(told(vet(&descriptor(), &job, &granted(&json!({})), &many)).starts_with("30001 objects"));
+    assert!(rejection_message(vet(&descriptor(), &job, &granted(&json!({})), &many)).starts_with("30001 objects"));
 }
 
 #[test]
-fn a_name_that_a_shorter_one_of_the_job_would_mend_is_the_users() {
+fn a_name_that_a_shorter_job_name_would_fix_is_the_users_error() {
     let with = |name: &str| {
         let (job, plan) = users(&plain());
         vet(&descriptor(), &Job { name: name.into(), ..job }, &granted(&json!({})), &plan)
     };
     assert_eq!(with(&"a".repeat(59)), Ok(()));
-    let long = told(with(&"a".repeat(60)));
+    let long = rejection_message(with(&"a".repeat(60)));
     assert!(long.starts_with("metadata.name: must be at most 59 characters of a-z, 0-9 and '-'"), "{long}");
     assert!(long.contains("role worker would be called aaa"), "{long}");
-    assert!(told(with("a.b")).starts_with("metadata.name: "));
+    assert!(rejection_message(with("a.b")).starts_with("metadata.name: "));
     let (job, mut own) = users(&plain());
     own.roles[0].pod_name = Text(vec![Piece::JobName, Piece::Fixed("-W-".into()), Piece::Index(0)]);
     let refused = vet(&descriptor(), &job, &granted(&json!({})), &own);
@@ -89,18 +90,18 @@ fn a_name_that_a_shorter_one_of_the_job_would_mend_is_the_users() {
 }
 
 #[test]
-fn the_last_object_of_many_has_a_name_that_fits_too() {
+fn the_name_of_the_last_object_must_be_valid_too() {
     let (job, mut plan) = users(&plain());
     plan.roles[0].replicas = 1000;
     let name = Text(vec![Piece::PodName, Piece::Fixed("-x".into())]);
     plan.objects = vec![Object { name, per_pod_of: Some("worker".into()), ..object("v1", "ConfigMap", json!({})) }];
     let vetted = |name| vet(&descriptor(), &Job { name, ..job.clone() }, &granted(&json!({})), &plan);
     assert_eq!(vetted("a".repeat(55)), Ok(()));
-    assert!(told(vetted("a".repeat(56))).contains("at most 55 characters"));
+    assert!(rejection_message(vetted("a".repeat(56))).contains("at most 55 characters"));
 }
 
 #[test]
-fn a_template_of_the_users_that_the_host_cannot_write_into_is_the_users_error() {
+fn a_users_template_that_cannot_hold_the_hosts_fields_is_the_users_error() {
     let container = |field: &str, value: Value| json!({ "spec": { "containers": [{ (field): value }] } });
     let cases = [
         (json!({ "spec": { "containers": [] } }), "spec.containers: must have at least one container"),
@@ -122,8 +123,8 @@ fn a_template_of_the_users_that_the_host_cannot_write_into_is_the_users_error() 
         let text = || Text(vec![Piece::JobName]);
         plan.roles[0].hostname = Some(text());
         plan.roles[0].env = vec![EnvEntry { container: "*".into(), name: "RANK".into(), value: text() }];
-        let told = told(vet(&descriptor(), &job, &granted(&json!({})), &plan));
-        assert_eq!(told, format!("spec.worker.template.{words}"));
+        let message = rejection_message(vet(&descriptor(), &job, &granted(&json!({})), &plan));
+        assert_eq!(message, format!("spec.worker.template.{words}"));
         plan.roles[0].template_at = None;
         let refused = vet(&descriptor(), &job, &granted(&json!({})), &plan);
         assert!(matches!(refused, Err(Objection::Plugin(_))), "{refused:?}");
@@ -131,13 +132,13 @@ fn a_template_of_the_users_that_the_host_cannot_write_into_is_the_users_error() 
 }
 
 #[test]
-fn what_a_role_needs_nothing_of_may_be_left_out() {
+fn fields_that_a_role_does_not_need_are_not_checked() {
     let role = Role { replicas: 0, ..role(json!({ "metadata": null, "spec": { "hostname": 3 } })) };
     assert_eq!(shape::vet(&json!({}), &role), Ok(()));
 }
 
 #[test]
-fn a_user_who_names_fields_as_a_pod_does_still_asks_for_what_the_template_has() {
+fn a_users_template_counts_below_fields_with_names_of_a_pods_fields() {
     let template = json!({ "spec": { "hostNetwork": true, "containers": [{ "name": "c", "image": "i" }] } });
     let job = job_of(json!({ "roles": { "labels": { "template": template } } }));
     let role = Role { template_at: Some("/roles/labels/template".into()), ..role(template) };
@@ -145,7 +146,7 @@ fn a_user_who_names_fields_as_a_pod_does_still_asks_for_what_the_template_has() 
 }
 
 #[test]
-fn a_job_behind_a_role_is_held_to_the_limit_by_the_users_number() {
+fn the_limit_of_replicas_applies_to_the_job_behind_a_role() {
     let (job, mut plan) = users(&plain());
     plan.roles[0] = Role {
         replicas: 1,
@@ -153,10 +154,10 @@ fn a_job_behind_a_role_is_held_to_the_limit_by_the_users_number() {
         backing: Backing::Job(json!({ "spec": { "parallelism": 10_001 } })),
         ..plan.roles[0].clone()
     };
-    assert!(told(vet(&descriptor(), &job, &granted(&json!({})), &plan)).starts_with("10001 replicas"));
+    assert!(rejection_message(vet(&descriptor(), &job, &granted(&json!({})), &plan)).starts_with("10001 replicas"));
 }
 
-/// JSON with names that mean something to whoever reads a template.
+/// JSON with field names that readers of a template interpret.
 fn odd() -> impl Strategy<Value = Value> {
     let names = [
         "metadata",
@@ -225,9 +226,9 @@ fn odd() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // A plan that only refers to the user's template, with edits that every framework makes, is a plan that any user asks for.
+    // A plan that only refers to the user's template, with edits as every framework makes them: any user can cause it.
     #[test]
-    fn whatever_stands_in_a_users_template_is_never_the_plugins_fault(
+    fn no_users_template_causes_an_error_of_the_plugin(
         metadata in odd(), spec in odd(), container in odd(), whole in odd(), which in 0..3,
     ) {
         let template = match which {

@@ -1,19 +1,19 @@
-//! What a signed document says, once its signature holds: nothing of it is read before.
+//! Checks signed documents. The signature is verified before the signed payload is read.
 
 use super::{super::digest::Digest, super::error::tame, PublicKey, Worth};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 
-/// What cosign calls a payload of its own.
+/// The type of cosign's own payloads.
 const COSIGN: &str = "cosign container image signature";
 
-/// What cosign states of an artifact that it signs. Other statements, of a scan or a build, vouch for no artifact.
+/// The type of cosign's statement about a signed artifact. Statements about a scan or a build vouch for no artifact.
 const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 
 /// The type of an envelope's payload that is a statement.
 const STATEMENT: &str = "application/vnd.in-toto+json";
 
-/// What a payload with its signature, in base64, is worth for the manifest.
+/// Returns whether a payload with its base64 signature vouches for the manifest.
 pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, manifest: &Digest) -> Worth {
     #[derive(Deserialize)]
     struct Payload {
@@ -40,7 +40,7 @@ pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, m
     }
 }
 
-/// What a bundle is worth for the manifest.
+/// Returns whether a bundle vouches for the manifest.
 pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Worth {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -72,7 +72,7 @@ pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Worth
     }
 }
 
-/// What a statement is worth that the key's owner has made.
+/// Returns whether a statement with a valid signature vouches for the manifest.
 fn statement(payload: &[u8], manifest: &Digest) -> Worth {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -97,7 +97,8 @@ fn statement(payload: &[u8], manifest: &Digest) -> Worth {
     }
 }
 
-/// What is signed of an envelope: its type and payload with their lengths, so that neither can be taken for the other.
+/// Returns the signed bytes of an envelope: type and payload with their lengths, so that neither is mistaken for the
+/// other.
 fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
     [head.as_bytes(), payload].concat()
@@ -113,7 +114,7 @@ fn names(digests: impl IntoIterator<Item = String>, manifest: &Digest) -> Worth 
 mod tests {
     use super::*;
 
-    // Made by openssl, with a key that was thrown away, in the formats that cosign's specifications give.
+    // Made by openssl, with a key that was thrown away, in the formats of cosign's specifications.
     const KEY: &str = include_str!("signed/cosign.pub");
     const PAYLOAD: &[u8] = include_bytes!("signed/payload.json");
     const PAYLOAD_SIGNATURE: &str = include_str!("signed/payload.sig");

@@ -1,28 +1,28 @@
-//! One circuit: closed while questions are answered, open after several faults in a row, half open while one asks again.
+//! One circuit: closed while calls are answered, open after several faults in a row, half open while one caller probes.
 
 use super::Position;
 use crate::call::NoPlan;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// The one that is let through has so long to answer before another is.
+/// Time that a prober has for its answer. After that, another caller may probe.
 const PROBE: SignedDuration = SignedDuration::from_secs(30);
 
 /// When a circuit opens, and for how long.
 pub(super) struct Rule {
-    /// After so many faults in a row.
+    /// Number of faults in a row that opens the circuit.
     pub(super) faults: u32,
-    /// No more than so many of one asker count.
+    /// Maximum number of faults of one caller that count.
     pub(super) of_one: u32,
-    /// How long the first time; twice as long each time after that.
+    /// The first pause. Each failed probe doubles it.
     pub(super) first: SignedDuration,
-    /// How long at most.
+    /// The longest pause.
     pub(super) longest: SignedDuration,
 }
 
 #[derive(Debug)]
 pub(super) enum Circuit {
-    /// With the faults in a row, by who asked.
+    /// With the number of faults in a row, by caller.
     Closed(BTreeMap<String, u32>),
     Open(Pause),
     HalfOpen {
@@ -32,15 +32,15 @@ pub(super) enum Circuit {
     },
 }
 
-/// The `times`th in a row.
+/// The pause of an open circuit: the `times`th in a row.
 #[derive(Debug, Clone)]
 pub(super) struct Pause {
-    /// When it is asked again.
+    /// The end of the pause.
     pub(super) until: Timestamp,
     times: u32,
-    /// The last of those that led to this.
+    /// The last error before the pause.
     pub(super) cause: NoPlan,
-    /// Whose question that was.
+    /// The caller that got this error.
     pub(super) seen_by: String,
 }
 
@@ -51,10 +51,11 @@ impl Default for Circuit {
 }
 
 impl Circuit {
-    /// Lets one ask.
+    /// Admits a call. After the pause of an open circuit, the caller becomes its prober.
     ///
     /// # Errors
-    /// The pause that there is instead. One who comes while another is let through waits for that answer.
+    /// Returns the pause if the circuit is open. While another caller probes, the pause ends with the time for its
+    /// answer.
     pub(super) fn admit(&mut self, who: &str, now: Timestamp) -> Result<(), Box<Pause>> {
         let pause = match self {
             Self::Closed(_) => return Ok(()),
@@ -72,7 +73,7 @@ impl Circuit {
         Ok(())
     }
 
-    /// Notes that a question was not answered.
+    /// Records a call that was not answered.
     pub(super) fn faulted(&mut self, rule: &Rule, who: &str, now: Timestamp, cause: &NoPlan) {
         let times = match self {
             Self::Closed(faults) => {
@@ -84,7 +85,7 @@ impl Circuit {
                 1
             }
             Self::HalfOpen { pause, .. } => pause.times.saturating_add(1),
-            // Asked before it opened.
+            // The call began before the circuit opened.
             Self::Open(_) => return,
         };
         let factor = 2_i32.saturating_pow(times - 1);
@@ -93,7 +94,7 @@ impl Circuit {
         *self = Self::Open(Pause { until: later(now, pause), times, cause, seen_by });
     }
 
-    /// Whether it lets questions pass.
+    /// Returns whether the circuit admits calls.
     pub(super) fn position(&self, now: Timestamp) -> Position {
         match self {
             Self::Closed(_) => Position::Closed,
@@ -104,7 +105,7 @@ impl Circuit {
         }
     }
 
-    /// When somebody may ask again.
+    /// Returns the time from which the circuit admits a call.
     pub(super) fn asked_again(&self) -> Timestamp {
         match self {
             Self::Closed(_) => Timestamp::MIN,

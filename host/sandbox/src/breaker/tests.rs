@@ -1,4 +1,4 @@
-//! The breaker over time, with jobs that fail and jobs that do not.
+//! Tests of the breaker over time, with jobs that fail and jobs that do not.
 
 use super::*;
 use decide::{plan::Rejection, testkit};
@@ -12,7 +12,7 @@ fn job(uid: &str, generation: i64) -> Job {
     Job { generation, ..testkit::job(uid, uid) }
 }
 
-/// The same in a namespace of this name.
+/// Returns a job in this namespace.
 fn of(namespace: &str, uid: &str) -> Job {
     Job { namespace: namespace.into(), ..job(&format!("{namespace}-{uid}"), 1) }
 }
@@ -38,12 +38,12 @@ impl World {
         Case { plugin: "p", digest: "d", job, now: self.now, is_heavy: false }
     }
 
-    /// Why the plugin is not asked about this job.
+    /// Returns why calls for this job are paused, if they are.
     fn paused(&self, job: &Job) -> Option<NoPlan> {
         self.breakers.admit(&self.case(job)).err()
     }
 
-    /// How long the plugin is not asked about this job: 0 if it may be asked now.
+    /// Returns for how many seconds calls for this job are paused: 0 if a call is admitted now.
     fn pause(&self, job: &Job) -> i64 {
         match self.paused(job) {
             None => 0,
@@ -52,12 +52,12 @@ impl World {
         }
     }
 
-    /// The plugin is asked and gives no answer; what its job is told.
+    /// Records a call without an answer and returns the error that its job gets.
     fn gives(&self, job: &Job, no_plan: NoPlan) -> NoPlan {
         self.breakers.unanswered(&self.case(job), no_plan)
     }
 
-    /// The plugin is asked and fails; the reason that its job gets.
+    /// Records a fault and returns the reason that its job gets.
     fn fails(&self, job: &Job) -> &'static str {
         match self.gives(job, fault("it fell")) {
             NoPlan::Faulted(fault) => fault.reason(),
@@ -73,7 +73,7 @@ impl World {
         self.breakers.state("p", "d", self.now).position
     }
 
-    /// Of each of three namespaces a job fails twice.
+    /// Returns a world where one job of each of three namespaces has failed twice.
     fn with_all_failing() -> Self {
         let world = Self::new();
         for namespace in ["a", "b", "c", "a", "b"] {
@@ -85,7 +85,7 @@ impl World {
 }
 
 #[test]
-fn the_third_fault_in_a_row_of_a_job_opens_its_circuit_and_only_that() {
+fn the_third_fault_in_a_row_opens_the_circuit_of_its_job_only() {
     let world = World::new();
     let (bad, good) = (job("bad", 1), job("good", 1));
     assert_eq!([world.fails(&bad), world.fails(&bad), world.fails(&bad)], ["Trapped", "Trapped", "BreakerOpen"]);
@@ -115,7 +115,7 @@ fn each_failed_probe_doubles_the_pause_up_to_a_limit() {
 }
 
 #[test]
-fn a_probe_that_is_answered_closes_the_circuit() {
+fn an_answered_probe_closes_the_circuit() {
     let mut world = World::new();
     let bad = job("bad", 1);
     for _ in 0..3 {
@@ -129,7 +129,7 @@ fn a_probe_that_is_answered_closes_the_circuit() {
 }
 
 #[test]
-fn a_refusal_is_an_answer() {
+fn a_rejection_counts_as_an_answer() {
     let world = World::new();
     let bad = job("bad", 1);
     for _ in 0..3 {
@@ -142,7 +142,7 @@ fn a_refusal_is_an_answer() {
 }
 
 #[test]
-fn a_job_that_was_changed_is_asked_about_at_once() {
+fn a_changed_job_is_admitted_at_once() {
     let world = World::new();
     for _ in 0..3 {
         world.fails(&job("bad", 1));
@@ -152,7 +152,7 @@ fn a_job_that_was_changed_is_asked_about_at_once() {
 }
 
 #[test]
-fn faults_of_several_jobs_of_a_namespace_open_its_circuit_and_no_others() {
+fn faults_of_several_jobs_open_the_circuit_of_their_namespace_only() {
     let world = World::new();
     for uid in ["1", "2", "3", "1", "2", "3"] {
         world.fails(&of("noisy", uid));
@@ -160,8 +160,8 @@ fn faults_of_several_jobs_of_a_namespace_open_its_circuit_and_no_others() {
     assert_eq!((world.pause(&of("noisy", "4")), world.pause(&of("quiet", "1"))), (60, 0));
     assert_eq!(world.position(), Position::Closed);
     assert_eq!(world.breakers.state("p", "d", world.now).namespaces, 1);
-    let told = world.paused(&of("noisy", "4")).unwrap().to_string();
-    assert!(told.contains("jobs in this namespace") && told.contains("it fell"), "{told}");
+    let message = world.paused(&of("noisy", "4")).unwrap().to_string();
+    assert!(message.contains("jobs in this namespace") && message.contains("it fell"), "{message}");
     for uid in 0..1000 {
         world.fails(&of("noisy", &uid.to_string()));
     }
@@ -176,19 +176,19 @@ fn faults_in_several_namespaces_open_the_plugins_circuit_for_all() {
 }
 
 #[test]
-fn no_namespace_reads_what_another_caused() {
+fn no_namespace_reads_the_fault_messages_of_another() {
     let world = World::new();
     for (namespace, words) in [("a", "of a"), ("b", "of b"), ("a", "of a"), ("b", "of b"), ("c", "of c"), ("c", "of c")]
     {
         world.gives(&of(namespace, "1"), fault(words));
     }
-    let told = world.paused(&of("innocent", "1")).unwrap().to_string();
-    assert!(told.ends_with(OF_OTHERS) && !told.contains("of c"), "{told}");
+    let message = world.paused(&of("innocent", "1")).unwrap().to_string();
+    assert!(message.ends_with(OF_OTHERS) && !message.contains("of c"), "{message}");
     assert!(world.paused(&of("c", "2")).unwrap().to_string().contains("of c"));
 }
 
 #[test]
-fn a_plugin_that_answers_somebody_works_whatever_others_see() {
+fn a_recent_answer_to_one_namespace_keeps_the_plugins_circuit_closed() {
     let mut world = World::new();
     world.answers(&of("good", "1"));
     world.wait(30);
@@ -206,7 +206,7 @@ fn a_plugin_that_answers_somebody_works_whatever_others_see() {
 }
 
 #[test]
-fn an_answer_in_between_keeps_all_other_circuits_closed() {
+fn an_answer_between_faults_keeps_all_other_circuits_closed() {
     let world = World::new();
     for round in 0..20 {
         for uid in ["a", "b", "c"] {
@@ -218,7 +218,7 @@ fn an_answer_in_between_keeps_all_other_circuits_closed() {
 }
 
 #[test]
-fn what_a_job_burns_is_held_against_that_job_alone_and_told_as_its_rejection() {
+fn a_job_that_exceeds_the_limits_pauses_only_itself_and_gets_its_rejection() {
     let world = World::new();
     let too_much: NoPlan = Rejection::TooMuch("300000 bytes".into()).into();
     for namespace in ["a", "b", "c", "d"] {
@@ -251,7 +251,7 @@ fn a_heavy_job_that_runs_out_of_time_and_a_host_that_runs_out_of_instances_are_n
 }
 
 #[test]
-fn one_namespace_probes_for_all_and_another_may_when_it_does_not_come_back() {
+fn one_namespace_probes_for_all_and_another_one_after_a_timeout() {
     let mut world = World::with_all_failing();
     world.wait(30);
     let (first, second) = (of("first", "1"), of("second", "1"));
@@ -271,7 +271,7 @@ fn a_late_answer_does_not_close_a_circuit_that_opened_meanwhile() {
 }
 
 #[test]
-fn however_many_jobs_and_namespaces_fail_the_breaker_holds_only_so_many() {
+fn the_number_of_circuits_is_limited() {
     let world = World::new();
     for uid in 0..MOST + 100 {
         world.fails(&of(&uid.to_string(), "1"));

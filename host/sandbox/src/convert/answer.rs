@@ -1,5 +1,5 @@
-//! What a plugin answered, in the host's own types. None of it is trusted: JSON is parsed and measured, texts that people
-//! will read are cleaned. What the plan says is checked by `decide::vet`.
+//! Converts a plugin's answers to the host's own types. Answers are not trusted: JSON is parsed and its size checked,
+//! texts for people are cleaned. `decide::vet` checks what a plan contains.
 
 use super::{Stop, wit};
 use crate::{limits::Limits, log::clean};
@@ -12,21 +12,21 @@ use decide::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A text for people is cut after so many bytes: the limit of an event's message.
+/// Maximum bytes of a text for people: the limit of an event's message.
 const LONGEST_TEXT: usize = 1024;
 
-/// So many field errors and events are passed on.
+/// Maximum number of field errors, and of events, that are passed on.
 const MOST: usize = 64;
 
-/// What all templates of a plan may take up that stand in the job's spec, in bytes of memory: a role with one costs the
-/// plugin nothing, and the host a copy.
+/// Maximum bytes of memory of all templates that a plan refers to in the job's spec. Such a reference costs the plugin
+/// nothing, but the host a copy.
 const MOST_REFERRED: usize = 32 << 20;
 
-/// A result whose error names the field that is wrong and what is wrong with it.
+/// A result whose error names the wrong field and what is wrong with it.
 type Checked<T> = Result<T, Stop>;
 
-pub(super) fn refusal(said: wit::Refusal) -> Stop {
-    match said {
+pub(super) fn refusal(raw: wit::Refusal) -> Stop {
+    match raw {
         wit::Refusal::Invalid(errors) => {
             let errors = errors.into_iter().take(MOST).map(|error| plan::FieldError {
                 path: clean(&error.path, LONGEST_TEXT),
@@ -39,7 +39,7 @@ pub(super) fn refusal(said: wit::Refusal) -> Stop {
     }
 }
 
-/// The value in the text, which may have so many bytes.
+/// Parses JSON text of at most `most` bytes.
 fn json(what: &str, text: &str, most: usize) -> Checked<Value> {
     if text.len() > most {
         return Err(Stop::TooLarge(format!("{what}: {} bytes are more than {most}", text.len())));
@@ -63,8 +63,8 @@ fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
     texts.into_iter().map(|text| pointer(what, text)).collect()
 }
 
-pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan::Descriptor> {
-    let kinds = said.kinds.into_iter().map(|kind| {
+pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan::Descriptor> {
+    let kinds = raw.kinds.into_iter().map(|kind| {
         let what = |switch: &str| format!("{switch} switch of {}", kind.kind);
         Ok(plan::JobKind {
             suspend: kind.switches.suspend.map(|at| pointer(&what("suspend"), at)).transpose()?,
@@ -78,7 +78,7 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
             roles: kind.roles,
         })
     });
-    let children = said.children.into_iter().map(|child| {
+    let children = raw.children.into_iter().map(|child| {
         if child.kind == "Secret" {
             return Err("child Secret: the host reads no Secrets; plan one by a recipe instead".to_owned().into());
         }
@@ -94,17 +94,17 @@ pub(super) fn descriptor(said: wit::Descriptor, limits: &Limits) -> Checked<plan
     Ok(plan::Descriptor {
         kinds: kinds.collect::<Checked<_>>()?,
         children: children.collect::<Checked<_>>()?,
-        config_schema: json_object("config-schema", &said.config_schema, limits.body)?,
-        name: said.name,
-        version: said.version,
-        event_source: said.event_source,
-        event_reasons: said.event_reasons.into_iter().collect(),
-        asks: Grants::asked(&json_object("grants", &said.grants, limits.body)?)?,
+        config_schema: json_object("config-schema", &raw.config_schema, limits.body)?,
+        name: raw.name,
+        version: raw.version,
+        event_source: raw.event_source,
+        event_reasons: raw.event_reasons.into_iter().collect(),
+        asks: Grants::asked(&json_object("grants", &raw.grants, limits.body)?)?,
     })
 }
 
-pub(super) fn job_plan(said: wit::JobPlan, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
-    let referred = said.roles.iter().filter_map(|role| match &role.template {
+pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
+    let referred = raw.roles.iter().filter_map(|role| match &role.template {
         wit::Template::Edited((at, _)) => spec.pointer(at),
         wit::Template::Whole(_) => None,
     });
@@ -114,26 +114,26 @@ pub(super) fn job_plan(said: wit::JobPlan, spec: &Value, limits: &Limits) -> Che
         return Err(Stop::TooLarge(message));
     }
     Ok(plan::Plan {
-        roles: said.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
-        objects: said.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
-        secrets: said.secrets.into_iter().map(secret).collect(),
-        host_ports: said.host_ports,
+        roles: raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
+        objects: raw.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
+        secrets: raw.secrets.into_iter().map(secret).collect(),
+        host_ports: raw.host_ports,
         policy: plan::Policy {
-            clean_on_success: clean_rule(said.policy.clean_on_success),
-            clean_on_failure: clean_rule(said.policy.clean_on_failure),
-            clean_on_suspend: clean_rule(said.policy.clean_on_suspend),
-            ttl: said.policy.ttl.map(|ttl| match ttl {
+            clean_on_success: clean_rule(raw.policy.clean_on_success),
+            clean_on_failure: clean_rule(raw.policy.clean_on_failure),
+            clean_on_suspend: clean_rule(raw.policy.clean_on_suspend),
+            ttl: raw.policy.ttl.map(|ttl| match ttl {
                 wit::Ttl::AfterFinished(seconds) => plan::Ttl::AfterFinished(seconds),
                 wit::Ttl::AfterCreation(seconds) => plan::Ttl::AfterCreation(seconds),
             }),
         },
-        warnings: events(said.warnings),
+        warnings: events(raw.warnings),
     })
 }
 
-fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
-    let what = |field: &str| format!("{field} of role {}", said.name);
-    let backing = match &said.backing {
+fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
+    let what = |field: &str| format!("{field} of role {}", raw.name);
+    let backing = match &raw.backing {
         wit::Backing::Pods => plan::Backing::Pods,
         wit::Backing::Job(body) => plan::Backing::Job(json_object(&what("job"), body, limits.body)?),
     };
@@ -142,30 +142,30 @@ fn role(said: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         name: entry.name,
         value: text(entry.value),
     };
-    let (template, template_at) = template(&what("template"), said.template, spec, limits)?;
+    let (template, template_at) = template(&what("template"), raw.template, spec, limits)?;
     Ok(plan::Role {
         backing,
         template,
         template_at,
-        replicas: said.replicas,
-        pod_name: text(said.pod_name),
-        hostname: said.hostname.map(text),
-        subdomain: said.subdomain.map(text),
-        env: said.env.into_iter().map(env).collect(),
-        labels: said.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
-        fill: fill(&what("fill"), said.fill)?,
-        success: match said.success {
+        replicas: raw.replicas,
+        pod_name: text(raw.pod_name),
+        hostname: raw.hostname.map(text),
+        subdomain: raw.subdomain.map(text),
+        env: raw.env.into_iter().map(env).collect(),
+        labels: raw.labels.into_iter().map(|(name, value)| (name, text(value))).collect(),
+        fill: fill(&what("fill"), raw.fill)?,
+        success: match raw.success {
             wit::Success::Final => plan::Success::Final,
             wit::Success::Momentary => plan::Success::Momentary,
         },
-        after: gates(&what("gate"), said.after)?,
-        name: said.name,
+        after: gates(&what("gate"), raw.after)?,
+        name: raw.name,
     })
 }
 
-/// The template, and where the user's stands that it was made of.
-fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
-    let (at, edits) = match said {
+/// Returns the template, and the pointer to the user's template if it was made from one.
+fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Checked<(Value, Option<String>)> {
+    let (at, edits) = match raw {
         wit::Template::Whole(json) => return Ok((json_object(what, &json, limits.body)?, None)),
         wit::Template::Edited((at, edits)) => (pointer(what, at)?, edits),
     };
@@ -180,15 +180,15 @@ fn template(what: &str, said: wit::Template, spec: &Value, limits: &Limits) -> C
     Ok((template, Some(at)))
 }
 
-fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
-    let what = |field: &str| format!("{field} of object {}", said.key);
-    let body = match said.body {
+fn object(raw: wit::Object, limits: &Limits) -> Checked<plan::Object> {
+    let what = |field: &str| format!("{field} of object {}", raw.key);
+    let body = match raw.body {
         wit::Body::Bound => plan::Body::Bound,
         wit::Body::Fixed((body, texts)) => {
             plan::Body::Fixed(json_object(&what("body"), &body, limits.body)?, fill(&what("text"), texts)?)
         }
     };
-    let upkeep = match said.upkeep {
+    let upkeep = match raw.upkeep {
         wit::Upkeep::CreateOnly => plan::Upkeep::CreateOnly,
         wit::Upkeep::Follow(at) => plan::Upkeep::Follow(pointers(&what("upkeep"), at)?),
     };
@@ -199,33 +199,33 @@ fn object(said: wit::Object, limits: &Limits) -> Checked<plan::Object> {
         wit::Moment::ReplicaGone => plan::Moment::ReplicaGone,
     };
     Ok(plan::Object {
-        after: gates(&what("gate"), said.after)?,
+        after: gates(&what("gate"), raw.after)?,
         body,
         upkeep,
-        key: said.key,
-        api_version: said.api_version,
-        kind: said.kind,
-        name: text(said.name),
-        per_pod_of: said.per_pod_of,
-        remove_when: said.remove_when.into_iter().map(moment).collect(),
+        key: raw.key,
+        api_version: raw.api_version,
+        kind: raw.kind,
+        name: text(raw.name),
+        per_pod_of: raw.per_pod_of,
+        remove_when: raw.remove_when.into_iter().map(moment).collect(),
     })
 }
 
-fn secret(said: wit::SecretRecipe) -> plan::SecretRecipe {
+fn secret(raw: wit::SecretRecipe) -> plan::SecretRecipe {
     plan::SecretRecipe {
-        key: said.key,
-        name: text(said.name),
-        secret_type: said.secret_type,
-        labels: said.labels.into_iter().collect(),
-        private_key: said.private_key,
-        public_key: said.public_key,
-        algorithm: match said.algorithm {
+        key: raw.key,
+        name: text(raw.name),
+        secret_type: raw.secret_type,
+        labels: raw.labels.into_iter().collect(),
+        private_key: raw.private_key,
+        public_key: raw.public_key,
+        algorithm: match raw.algorithm {
             wit::Algorithm::EcdsaP521 => plan::Algorithm::EcdsaP521,
         },
     }
 }
 
-fn text(said: wit::Text) -> plan::Text {
+fn text(raw: wit::Text) -> plan::Text {
     let piece = |piece: wit::Piece| match piece {
         wit::Piece::Text(text) => plan::Piece::Fixed(text),
         wit::Piece::Index(offset) => plan::Piece::Index(offset),
@@ -233,14 +233,14 @@ fn text(said: wit::Text) -> plan::Text {
         wit::Piece::PodName => plan::Piece::PodName,
         wit::Piece::PeerIp((role, index)) => plan::Piece::PeerIp(role, index),
     };
-    plan::Text(said.into_iter().map(piece).collect())
+    plan::Text(raw.into_iter().map(piece).collect())
 }
 
-fn fill(what: &str, said: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
-    said.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
+fn fill(what: &str, raw: Vec<(String, wit::Text)>) -> Checked<Vec<(String, plan::Text)>> {
+    raw.into_iter().map(|(at, value)| Ok((pointer(what, at)?, text(value)))).collect()
 }
 
-fn gates(what: &str, said: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
+fn gates(what: &str, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
     let gate = |gate: wit::Gate| match gate {
         wit::Gate::Pods(gate) => Ok(plan::Gate::Pods {
             role: gate.role,
@@ -255,29 +255,29 @@ fn gates(what: &str, said: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
             Ok(plan::Gate::Field { key: gate.key, at: pointer(what, gate.at)?, one_of: gate.one_of })
         }
     };
-    said.into_iter().map(gate).collect()
+    raw.into_iter().map(gate).collect()
 }
 
-fn clean_rule(said: wit::Clean) -> plan::Clean {
-    match said {
+fn clean_rule(raw: wit::Clean) -> plan::Clean {
+    match raw {
         wit::Clean::Keep => plan::Clean::Keep,
         wit::Clean::Active => plan::Clean::Active,
         wit::Clean::All => plan::Clean::All,
     }
 }
 
-fn events(said: Vec<wit::Event>) -> Vec<plan::Event> {
+fn events(raw: Vec<wit::Event>) -> Vec<plan::Event> {
     let event = |event: wit::Event| plan::Event {
         warning: event.warning,
         reason: clean(&event.reason, 128),
         message: clean(&event.message, LONGEST_TEXT),
     };
-    said.into_iter().take(MOST).map(event).collect()
+    raw.into_iter().take(MOST).map(event).collect()
 }
 
-pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<BTreeMap<String, Value>> {
+pub(super) fn bodies(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<BTreeMap<String, Value>> {
     let mut bodies = BTreeMap::new();
-    for (key, body) in said.bodies {
+    for (key, body) in raw.bodies {
         if !wanted.contains(&key) {
             return Err(format!("body of object {key}: it was not asked for").into());
         }
@@ -289,20 +289,20 @@ pub(super) fn bodies(said: wit::Bindings, wanted: &[String], limits: &Limits) ->
     Ok(bodies)
 }
 
-pub(super) fn verdict(said: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
-    let status = json_object("status", &said.status, limits.answer)?;
+pub(super) fn verdict(raw: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
+    let status = json_object("status", &raw.status, limits.answer)?;
     if status.get("troupe").is_some() {
         return Err("status: the field troupe is the host's".to_owned().into());
     }
     Ok(plan::Verdict {
         status,
-        headline: clean(&said.headline, 256),
-        outcome: match said.outcome {
+        headline: clean(&raw.headline, 256),
+        outcome: match raw.outcome {
             wit::Outcome::Open => plan::Outcome::Open,
             wit::Outcome::Succeeded => plan::Outcome::Succeeded,
             wit::Outcome::Failed => plan::Outcome::Failed,
         },
-        events: events(said.events),
+        events: events(raw.events),
     })
 }
 
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_that_would_watch_secrets_is_refused() {
+    fn a_plugin_that_watches_secrets_is_refused() {
         let child = |kind: &str| wit::ChildKind {
             api_version: "v1".into(),
             kind: kind.into(),
@@ -320,7 +320,7 @@ mod tests {
             keep: vec!["/data".into()],
             optional: true,
         };
-        let said = |kind: &str| wit::Descriptor {
+        let raw = |kind: &str| wit::Descriptor {
             name: "tales".into(),
             version: "1.0.0".into(),
             kinds: vec![],
@@ -330,8 +330,8 @@ mod tests {
             event_source: "tales".into(),
             event_reasons: vec![],
         };
-        let Err(Stop::Unacceptable(refused)) = descriptor(said("Secret"), &Limits::default()) else { panic!() };
+        let Err(Stop::Unacceptable(refused)) = descriptor(raw("Secret"), &Limits::default()) else { panic!() };
         assert_eq!(refused, "child Secret: the host reads no Secrets; plan one by a recipe instead");
-        assert_eq!(descriptor(said("ConfigMap"), &Limits::default()).unwrap().children[0].kind, "ConfigMap");
+        assert_eq!(descriptor(raw("ConfigMap"), &Limits::default()).unwrap().children[0].kind, "ConfigMap");
     }
 }

@@ -1,11 +1,11 @@
-//! The same plugins, asked where nothing that lives notices: by other hosts, by replays, about candidates.
+//! Copies of the loaded plugins whose calls do not affect live jobs: for other hosts, replays and candidates.
 
 use super::{Compiled, Compiler, Loaded, Memo, Plugins, REMEMBERED};
 use decide::{Snapshot, plan::Answer, ports::NoPorts};
 use std::sync::{Arc, Mutex, RwLock};
 
 impl Plugins {
-    /// The same plugins with a memory of their own; nothing is compiled again.
+    /// Returns the same plugins with a cache, breakers and fuel of their own. Compiles nothing.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.fork_with(self.loaded())
@@ -25,19 +25,18 @@ impl Plugins {
         }
     }
 
-    /// The same plugins; whoever forks them compiles each component once.
+    /// Returns the same plugins with a compiler that all forks share and that compiles each component once.
     #[must_use]
     pub fn compiled_once(self) -> Self {
         Self { compiler: Compiler::Once(Compiled::default()), ..self }
     }
 
-    /// The same plugins with memory, breakers and fuel of their own, called where no live job waits: what is tried there
-    /// nobody notices here.
+    /// Returns a fork whose calls take no permits from live jobs. Its cache, breakers and fuel are its own.
     pub fn apart(&self) -> Self {
         Self { seat: self.seat.beside(), ..self.fork() }
     }
 
-    /// The same plugins with the same memory, called where no live job waits, from fuel of their own.
+    /// Returns the same plugins with the same cache and breakers. Calls take neither permits nor fuel from live jobs.
     fn beside(&self) -> Self {
         Self {
             memo: Arc::clone(&self.memo),
@@ -49,8 +48,8 @@ impl Plugins {
         }
     }
 
-    /// Everything that this digest says of the snapshot, and the host's own rules with it, whoever else plans the job. No
-    /// live job waits for the calls.
+    /// Returns the answer of the plugin with this digest to the snapshot, whichever digest plans the job. Applies the
+    /// host's own rules too. Calls take neither permits nor fuel from live jobs.
     pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
         let mut snapshot = snapshot.clone();
         digest.clone_into(&mut snapshot.digest);

@@ -1,4 +1,4 @@
-//! A plugin as it is loaded: its component, with what it may do and use up.
+//! A loaded plugin: its component, with its config, grants and limits.
 
 use super::super::{
     allowance::Allowances,
@@ -15,14 +15,14 @@ use decide::{
 };
 use std::sync::Arc;
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 #[derive(Clone)]
 pub(super) struct Loaded {
     pub(super) digest: Arc<str>,
     pub(super) descriptor: Arc<Descriptor>,
-    /// The cluster operator's settings for it, as text.
+    /// The cluster operator's config for the plugin, as JSON text.
     pub(super) config: String,
-    /// What its plans may contain beyond what a job's user asks for.
+    /// What the plugin's plans may contain beyond what a job's user asks for.
     pub(super) grants: Grants,
     pub(super) exports: Exports,
     pub(super) limits: Limits,
@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Its answers are treated in the same way.
+    /// Returns whether config, grants and limits are equal, so that the host treats answers in the same way.
     pub(super) fn says_as(&self, other: &Self) -> bool {
         (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
     }
@@ -44,7 +44,8 @@ impl Loaded {
         Case { plugin: &self.descriptor.name, digest: &self.digest, job: &snapshot.job, now: snapshot.now, is_heavy }
     }
 
-    /// It may be asked about a job of this size: a body is built for each pod from what stands in the spec.
+    /// Checks the size of a job's spec, from which the host builds a body for each pod. Returns a rejection if it is
+    /// too large.
     pub(super) fn takes(&self, shown: &JobInput) -> Result<(), Rejection> {
         let (bytes, most) = (shown.spec_bytes(), self.limits.spec);
         if bytes <= most {
@@ -57,7 +58,7 @@ impl Loaded {
         Err(Rejection::field("spec", message))
     }
 
-    /// Why something that it said is not taken.
+    /// Converts an objection to an answer of `function` into a rejection of the job or a fault of the plugin.
     pub(super) fn objects(&self, function: &str, objection: Objection) -> NoPlan {
         let (plugin, function) = (self.descriptor.name.clone(), function.to_owned());
         match objection {

@@ -1,4 +1,4 @@
-//! A digest's answers, asked for once more where nothing is the same but the question.
+//! Repeats a digest's calls in a fresh environment and compares the answers.
 
 use super::{
     super::{
@@ -18,11 +18,11 @@ use futures::executor::block_on;
 use std::sync::Arc;
 
 impl Plugins {
-    /// Asks the plugin with this digest again what it has answered: loaded anew, on another thread, by a host that
-    /// remembers nothing.
+    /// Calls the plugin with this digest again and compares the answers with the given ones. The plugin is loaded again
+    /// and runs on another thread with an empty cache.
     ///
     /// # Errors
-    /// It is not loaded, or it answers otherwise.
+    /// Returns a fault if the plugin is not loaded, or gives another answer.
     pub async fn repeats(&self, digest: &str, answered: Vec<(Snapshot, Answer)>) -> Result<(), Fault> {
         let plugin = self.by_digest(digest)?;
         let twin = self.alone(&plugin);
@@ -31,7 +31,7 @@ impl Plugins {
         let ask_again = move |(snapshot, first): &(Snapshot, Answer)| {
             let second = block_on(twin.answer(snapshot, &digest));
             match (first, &second) {
-                // Time and budgets are not the plugin's words.
+                // Faults depend on time and budgets, so they are not compared.
                 (Answer::Faulted(_), _) | (_, Answer::Faulted(_)) => Ok(()),
                 (first, second) => check_same(&name, "plan, bind and judge", first, second),
             }
@@ -40,7 +40,7 @@ impl Plugins {
         self.seat.beside().run(&plugin.share, "", work).await
     }
 
-    /// One plugin, loaded anew, in a host of its own.
+    /// Returns a set of plugins that contains only this one, loaded again.
     fn alone(&self, plugin: &Loaded) -> Result<Self, LoadError> {
         let exports = reload(self.caller.engine(), &plugin.exports)?;
         let anew = Arc::new(Loaded { exports, ..plugin.clone() });
