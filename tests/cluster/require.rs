@@ -14,6 +14,8 @@ pub enum Need {
     Frameworks,
     /// A control plane that is troubled for ten minutes. Only tried where `TROUPE_REQUIRE` names it.
     Resilience,
+    /// `curl`, for the commands of the documentation.
+    Curl,
 }
 
 impl Need {
@@ -23,6 +25,7 @@ impl Need {
             Need::Node => "node",
             Need::Frameworks => "frameworks",
             Need::Resilience => "resilience",
+            Need::Curl => "curl",
         }
     }
 }
@@ -30,7 +33,7 @@ impl Need {
 /// True if the test has to be left out, which is said in one loud line.
 ///
 /// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster`,
-/// `node`, `frameworks` and `resilience`) names this need: in CI, what cannot run has failed.
+/// `node`, `frameworks`, `resilience` and `curl`) names this need: in CI, what cannot run has failed.
 #[must_use]
 pub fn missing(need: Need) -> bool {
     let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
@@ -48,6 +51,9 @@ pub fn missing(need: Need) -> bool {
 
 /// Whether this machine can have it, or why not.
 pub fn available(need: Need) -> Result<(), String> {
+    if need == Need::Curl {
+        return runs("curl", &["--version"]).map(drop);
+    }
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
     if matches!(need, Need::Node | Need::Frameworks) {
@@ -67,7 +73,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
     match need {
         Need::Frameworks if !named(required, need) => Err("nobody asked for the downloads".into()),
         Need::Resilience if !named(required, need) => Err("nobody asked for ten minutes of trouble".into()),
-        Need::Cluster | Need::Node | Need::Frameworks | Need::Resilience => Ok(()),
+        Need::Cluster | Need::Node | Need::Frameworks | Need::Resilience | Need::Curl => Ok(()),
     }
 }
 

@@ -94,9 +94,14 @@ impl Operator {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let stream = TcpStream::connect(("127.0.0.1", self.admin.port())).await?;
+        let stream = TcpStream::connect(self.admin_address()).await?;
         let stream = TlsConnector::from(Arc::new(config)).connect("localhost".try_into()?, stream).await?;
         get(stream, path, token).await
+    }
+
+    /// Where its admin port can be reached from this machine.
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.admin.port()).into()
     }
 
     /// Starts a binary with a kubeconfig and its log in a folder, and waits for nothing.

@@ -1,6 +1,7 @@
 //! Passes recorded on the simulator and asked again: in this process, by the admin port, and by the built binary.
 
 pub(crate) mod commands;
+pub(crate) mod documented;
 
 use lab::campaign::{self, HOST};
 use sandbox::{Plugins, Seam};
@@ -9,10 +10,11 @@ use sim::{Life, Sim};
 use std::{
     collections::BTreeSet,
     io::{Read, Write},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     sync::Arc,
     time::Duration,
 };
+use tokio::runtime::Runtime;
 use troupe::{
     admin::{self, Access, metrics::Metrics},
     clock::Clock,
@@ -95,14 +97,20 @@ fn a_pass_is_asked_again_with_the_settings_that_it_was_recorded_with() {
     }
 }
 
-#[test]
-fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
-    let host = served(&json!({}));
-    let expected = host.passes().latest(None).count();
+/// Where the admin port of the host is, for as long as the runtime lives.
+fn admin_port(host: Arc<Context>) -> (Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     runtime.spawn(admin::serve(listener, host, Metrics::default(), Access::Loopback));
+    (runtime, address)
+}
+
+#[test]
+fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
+    let host = served(&json!({}));
+    let expected = host.passes().latest(None).count();
+    let (_runtime, address) = admin_port(host);
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
         // A client that does not know chunks gets none.

@@ -119,6 +119,27 @@ fn the_core_has_no_way_to_do_io() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// What a path in braces stands for: `src/{a,b}.rs` is `src/a.rs` and `src/b.rs`.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((names, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
+    names.split(',').map(|name| format!("{before}{name}{after}")).collect()
+}
+
+#[test]
+fn every_file_that_the_map_of_the_host_names_exists() {
+    let map = fs::read_to_string(root().join("host/ARCHITECTURE.md")).unwrap();
+    let rows = map.lines().filter(|line| line.starts_with('|'));
+    let quoted = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let paths = quoted.filter(|word| word.contains('/') && !word.contains(['<', ' ']));
+    let named: Vec<String> = paths.flat_map(expanded).collect();
+    assert!(named.len() > 80, "the map names {} files", named.len());
+    // Paths are relative to the host; those of other folders of the repository begin with their names.
+    let exists = |path: &String| root().join("host").join(path).exists() || root().join(path).exists();
+    let missing: Vec<_> = named.iter().filter(|path| !exists(path)).collect();
+    assert!(missing.is_empty(), "host/ARCHITECTURE.md names files that do not exist: {missing:#?}");
+}
+
 /// The line names a file under a folder that only the author's machine has. Paths below a variable are others.
 fn names_a_place(line: &str) -> bool {
     let of_an_image = ["/root/.ssh", "/home/mpiuser"];

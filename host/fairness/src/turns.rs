@@ -102,10 +102,14 @@ impl Waiting {
         }
     }
 
-    /// Nobody else is waiting for that room.
+    /// Returns whether a request waits whose namespace has room in its share.
+    fn is_asked_for(&self) -> bool {
+        [&self.pods, &self.rest].into_iter().any(|lanes| lanes.next(&self.shares).is_some())
+    }
+
+    /// Returns whether there is room for this amount, and no other request waits for the room.
     fn is_free_for(&self, amount: usize, namespace: &str) -> bool {
-        let waits = [&self.pods, &self.rest].into_iter().any(|lanes| lanes.next(&self.shares).is_some());
-        amount <= self.free && self.shares.has_room(namespace, amount) && !waits
+        amount <= self.free && self.shares.has_room(namespace, amount) && !self.is_asked_for()
     }
 
     fn begin(&mut self, namespace: &str, amount: usize) {
@@ -135,6 +139,9 @@ impl Drop for Turn {
         let mut waiting = lock(&self.waiting);
         waiting.free += self.amount;
         waiting.shares.end(&self.namespace, self.amount);
+        if !waiting.is_asked_for() {
+            waiting.pods_in_a_row = 0;
+        }
         while let Some((namespace, Asked { amount, give })) = waiting.next() {
             waiting.begin(&namespace, amount);
             given.push((give, Self { waiting: Arc::clone(&self.waiting), namespace, amount }));
@@ -194,6 +201,18 @@ mod tests {
         let rank = |name| if name == 'p' { Rank::Pod } else { Rank::Rest };
         let waiting = ranks.into_iter().map(|name| (name, asks(&turns, rank(name), "a"))).collect();
         assert_eq!(order(Some(turn), waiting), "ppprppprr");
+    }
+
+    #[test]
+    fn a_turn_that_nobody_waits_for_begins_another_row_of_pods() {
+        let turns = Turns::new(1, 1);
+        let turn = takes(&turns, Rank::Pod, "a");
+        let pods = ['1', '2', '3'].map(|name| (name, asks(&turns, Rank::Pod, "a")));
+        assert_eq!(order(Some(turn), pods.into()), "123");
+        let turn = takes(&turns, Rank::Rest, "a");
+        let rest = ('r', asks(&turns, Rank::Rest, "a"));
+        let pods = ['4', '5'].map(|name| (name, asks(&turns, Rank::Pod, "a")));
+        assert_eq!(order(Some(turn), [rest].into_iter().chain(pods).collect()), "45r");
     }
 
     #[test]

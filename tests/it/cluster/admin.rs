@@ -5,9 +5,10 @@ use super::{
     jobs::paddle,
     objects::{Kind, Namespace, PADDLE_JOBS, SOON},
 };
-use crate::operator::Operator;
+use crate::{operator::Operator, recording::documented};
 use cluster::{ControlPlane, Need, Options, certificate, require::missing, until};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 const ROLES: Kind = Kind::new("apis/rbac.authorization.k8s.io/v1", "roles");
 const BINDINGS: Kind = Kind::new("apis/rbac.authorization.k8s.io/v1", "rolebindings");
@@ -96,6 +97,13 @@ async fn the_admin_port_shows_each_what_the_api_server_lets_him_read() {
     assert!(whole.contains("hunter2") && !whole.contains("REDACTED"), "{whole}");
     let (_, listed) = operator.read("/jobs?namespace=jobs", Some("reader")).await.unwrap();
     assert_eq!(serde_json::from_str::<Value>(&listed).unwrap(), json!({ "jobs": [path] }));
+
+    if !missing(Need::Curl) {
+        let documented = documented::command("curl --insecure").replace("READER", "admin").replace("HOST", "localhost");
+        let at = ("localhost:8443", operator.admin_address());
+        let fetched = spawn_blocking(move || documented::run(&documented, "cluster", at).1).await.unwrap();
+        assert!(fetched.contains("PASSWORD") && fetched.contains("REDACTED"), "{fetched}");
+    }
 
     assert!(operator.admin("/healthz").await.is_err(), "plain HTTP is not answered");
     operator.stop().await;
