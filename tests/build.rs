@@ -1,6 +1,10 @@
 //! Makes the shells that the tests put hand-made modules into: a component around a module of no account, for the contract
 //! as it is and as it might have been. Here and not in the tests, because what makes components shares crates with what
-//! compiles them, and would have the tests compile them otherwise than the host does.
+//! compiles them, and would have the tests compile them otherwise than the host does. It also finds out which tests cannot
+//! run on this machine.
+
+#[path = "cluster/require.rs"]
+mod require;
 
 use std::{env, error::Error, fs, path::Path};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -15,6 +19,7 @@ const SHELLS: [(&str, &str, &str, bool); 4] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    ignore_what_cannot_run()?;
     let contract = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../wit/framework.wit");
     println!("cargo::rerun-if-changed={}", contract.display());
     println!("cargo::rerun-if-changed=build.rs");
@@ -50,4 +55,33 @@ fn shell(wit: &str, version: &str, clears: bool) -> Result<Vec<u8>, Box<dyn Erro
     let world = resolve.select_world(&[package], Some("plugin"))?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     Ok(ComponentEncoder::default().module(&module)?.encode()?)
+}
+
+/// Sets `lacks_NEED` where tests with this need cannot run on this machine, so that they are ignored by cargo's own count.
+///
+/// # Errors
+/// `TROUPE_REQUIRE` names the need.
+fn ignore_what_cannot_run() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-env-changed=TROUPE_REQUIRE");
+    println!("cargo::rerun-if-env-changed=PATH");
+    println!("cargo::rerun-if-changed=cluster/require.rs");
+    // A program that is installed later changes its folder.
+    let path = env::var_os("PATH").unwrap_or_default();
+    for folder in env::split_paths(&path).filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
+    let required = env::var("TROUPE_REQUIRE").unwrap_or_default();
+    for need in require::ALL {
+        let name = need.name();
+        println!("cargo::rustc-check-cfg=cfg(lacks_{name})");
+        let Err(reason) = require::met(&required, need) else { continue };
+        if require::named(&required, need) {
+            return Err(format!("TROUPE_REQUIRE={required}, but {name} is not possible here: {reason}").into());
+        }
+        println!("cargo::rustc-cfg=lacks_{name}");
+        println!(
+            "cargo::warning=tests that need {name} are ignored: {reason} (TROUPE_REQUIRE={name} makes this an error)"
+        );
+    }
+    Ok(())
 }

@@ -22,12 +22,10 @@
 //! # What a test looks like
 //!
 //! ```no_run
-//! use cluster::{ControlPlane, Need, Options, require};
+//! use cluster::{ControlPlane, Options, require};
 //!
 //! # async fn test() -> anyhow::Result<()> {
-//! if require::missing(Need::Cluster) {
-//!     return Ok(());
-//! }
+//! // Above the test: #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 //! let control_plane = ControlPlane::start(Options::default().fake_nodes(2)).await?;
 //! let client = control_plane.client("user").await?;
 //! # drop(client);
@@ -59,7 +57,8 @@ mod poll;
 mod ports;
 mod process;
 mod registry;
-pub mod require;
+#[cfg(test)]
+mod require;
 mod run_dir;
 
 pub use binaries::{Binaries, Tool};
@@ -71,4 +70,3 @@ pub use options::Options;
 pub use overload::Overload;
 pub use poll::until;
 pub use registry::{Guests, Registry, USER};
-pub use require::Need;

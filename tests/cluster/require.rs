@@ -1,4 +1,4 @@
-//! Which tests this machine can run, and which it must.
+//! Which tests this machine can run, and which it must. `build.rs` asks, so that cargo counts the others as ignored.
 
 use std::process::Command;
 
@@ -19,7 +19,8 @@ pub enum Need {
 }
 
 impl Need {
-    fn name(self) -> &'static str {
+    /// Its name in `TROUPE_REQUIRE`.
+    pub fn name(self) -> &'static str {
         match self {
             Need::Cluster => "cluster",
             Need::Node => "node",
@@ -30,27 +31,18 @@ impl Need {
     }
 }
 
-/// True if the test has to be left out, which is said in one loud line.
+/// Every need.
+pub const ALL: [Need; 5] = [Need::Cluster, Need::Node, Need::Frameworks, Need::Resilience, Need::Curl];
+
+/// Why the tests with this need cannot run, or are not to. Ok: they run.
 ///
-/// Call it first in a test and return if it is true. Panics with the reason instead if `TROUPE_REQUIRE` (a comma list of `cluster`,
-/// `node`, `frameworks`, `resilience` and `curl`) names this need: in CI, what cannot run has failed.
-#[must_use]
-pub fn missing(need: Need) -> bool {
-    let required = std::env::var("TROUPE_REQUIRE").unwrap_or_default();
-    let Err(reason) = wanted(&required, need).and_then(|()| available(need)) else {
-        return false;
-    };
-    assert!(!named(&required, need), "TROUPE_REQUIRE={required}, but {} is not possible here: {reason}", need.name());
-    eprintln!(
-        "\n>>>>>> TEST LEFT OUT: no {} here: {reason} (TROUPE_REQUIRE={} makes this a failure) <<<<<<\n",
-        need.name(),
-        need.name()
-    );
-    true
+/// `required` is the value of `TROUPE_REQUIRE`: a comma list of `cluster`, `node`, `frameworks`, `resilience` and `curl`.
+pub fn met(required: &str, need: Need) -> Result<(), String> {
+    wanted(required, need).and_then(|()| available(need))
 }
 
 /// Whether this machine can have it, or why not.
-pub fn available(need: Need) -> Result<(), String> {
+fn available(need: Need) -> Result<(), String> {
     if need == Need::Curl {
         return runs("curl", &["--version"]).map(drop);
     }
@@ -77,7 +69,8 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
     }
 }
 
-fn named(required: &str, need: Need) -> bool {
+/// `TROUPE_REQUIRE` names this need: what cannot run has failed.
+pub fn named(required: &str, need: Need) -> bool {
     required.split(',').any(|name| name.trim() == need.name())
 }
 

@@ -27,7 +27,7 @@ mod writes;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use cluster::{ControlPlane, Need, Options, require};
+use cluster::{ControlPlane, Options, require};
 use futures::{StreamExt, TryStreamExt, stream};
 use lab::scenario::diff;
 
@@ -89,10 +89,8 @@ async fn real(sequences: &[Sequence], simulated: &[Vec<Answer>]) -> Result<Vec<V
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_simulator_answers_as_the_real_api_server() {
-    if require::missing(Need::Cluster) {
-        return;
-    }
     let sequences = sequences();
     let names: BTreeSet<&str> = sequences.iter().map(|sequence| sequence.name.as_str()).collect();
     assert!(

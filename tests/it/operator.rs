@@ -223,7 +223,10 @@ fn build() -> Result<PathBuf> {
     }
     let messages = String::from_utf8_lossy(&done.stdout).into_owned();
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let is_binary = |message: &Value| message["target"]["kind"][0] == "bin" && message["profile"]["test"] == false;
+    let is_binary = |message: &Value| {
+        let target = &message["target"];
+        target["kind"][0] == "bin" && target["name"] == "troupe" && message["profile"]["test"] == false
+    };
     let mut built = artifacts.filter(is_binary).filter_map(|message| {
         let path = message["executable"].as_str()?;
         Some(PathBuf::from(path))

@@ -8,7 +8,6 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind};
 use serde_json::json;
 
 use super::*;
-use crate::require::{Need, missing};
 
 /// Less than the 30 s in which the garbage collector looks for new kinds.
 const SOON: Duration = Duration::from_secs(20);
@@ -63,10 +62,8 @@ fn exit_code(pod: &Pod) -> Option<i32> {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn what_a_deleted_object_owned_is_collected_and_every_request_is_in_the_audit_log() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let options = Options::default().limited("user").crds([widgets()]);
     let control_plane = ControlPlane::start(options).await.unwrap();
     let client = control_plane.client("troupe").await.unwrap();
@@ -95,10 +92,8 @@ async fn what_a_deleted_object_owned_is_collected_and_every_request_is_in_the_au
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn pods_on_fake_nodes_end_as_their_annotations_say() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let control_plane = ControlPlane::start(Options::default().fake_nodes(2)).await.unwrap();
     let pods = Api::<Pod>::default_namespaced(control_plane.client("user").await.unwrap());
     let made = [

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::*;
 use crate::Options;
-use crate::require::{Need, missing};
 
 const JOB: Duration = Duration::from_secs(60);
 
@@ -62,10 +61,8 @@ fn key_secret(dir: &Path) -> Secret {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
 async fn a_pod_runs_to_its_end_on_a_real_node_which_leaves_nothing_behind() {
-    if missing(Need::Node) {
-        return;
-    }
     let world = world().await;
     let image = Image::busybox().unwrap();
     world.node.import_image(image.archive()).unwrap();
@@ -76,10 +73,8 @@ async fn a_pod_runs_to_its_end_on_a_real_node_which_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
 async fn mpi_ranks_run_on_different_hosts_over_ssh_and_service_names() {
-    if missing(Need::Node) {
-        return;
-    }
     let image = Image::openmpi().unwrap();
     let world = world().await;
     world.node.import_image(image.archive()).unwrap();

@@ -6,7 +6,7 @@ use super::{
     objects::{Kind, Namespace, PADDLE_JOBS, SOON},
 };
 use crate::{operator::Operator, recording::documented};
-use cluster::{ControlPlane, Need, Options, certificate, require::missing, until};
+use cluster::{ControlPlane, Options, certificate, until};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
@@ -33,10 +33,8 @@ async fn give_rights(jobs: &Namespace) {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_admin_port_shows_each_what_the_api_server_lets_him_read() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let options = Options::default().fake_nodes(1).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let options = options.actor("reader").limited("reader").actor("scraper").limited("scraper");
     let plane = ControlPlane::start(options).await.unwrap();
@@ -98,7 +96,7 @@ async fn the_admin_port_shows_each_what_the_api_server_lets_him_read() {
     let (_, listed) = operator.read("/jobs?namespace=jobs", Some("reader")).await.unwrap();
     assert_eq!(serde_json::from_str::<Value>(&listed).unwrap(), json!({ "jobs": [path] }));
 
-    if !missing(Need::Curl) {
+    if !cfg!(lacks_curl) {
         let documented = documented::command("curl --insecure").replace("READER", "admin").replace("HOST", "localhost");
         let at = ("localhost:8443", operator.admin_address());
         let fetched = spawn_blocking(move || documented::run(&documented, "cluster", at).1).await.unwrap();

@@ -7,7 +7,7 @@ use super::{
     played::launcher_pods,
     world::World,
 };
-use cluster::{Need, require::missing};
+
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -170,10 +170,8 @@ pub(super) mod paddle_operator {
 
 // A23.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_running_paddle_job_of_the_original_operator_is_taken_over_as_it_is() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("paddle-adopted").await;
     let job = world.create(&PADDLE_JOBS, &paddle_operator::job()).await;
     let mut names = vec![];
@@ -369,10 +367,8 @@ mod mpi_operator {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_running_mpi_job_of_the_original_operator_is_taken_over_as_it_is() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("mpi-adopted").await;
     let job = world.create(&MPI_JOBS, &mpi_operator::job()).await;
     world.create(&SERVICES, &mpi_operator::service(&job)).await;

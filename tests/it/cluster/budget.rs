@@ -7,7 +7,7 @@ use super::{
     requests::{Requests, time},
     world::World,
 };
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -72,10 +72,8 @@ fn table(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_costs_what_it_makes_and_a_write_per_headline_and_nothing_once_it_is_settled() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("budget").await;
     let operator = world.operator().await;
     let synced = world.requests();

@@ -7,7 +7,7 @@ use super::{
     world::World,
 };
 use crate::operator;
-use cluster::{Need, audit::Record, require::missing, until};
+use cluster::{audit::Record, until};
 use futures::future::join_all;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -32,10 +32,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 
 // The issue of the original: 100 jobs of 4 pods at once take it 38 s.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::alone("burst").await;
     let host = world.operator().await;
     let jobs: Vec<_> = (0..JOBS).map(|number| paddle(&format!("job-{number:02}")).ps(2).worker(2)).collect();

@@ -5,7 +5,7 @@ use super::{
     objects::{MPI_JOBS, PADDLE_JOBS, PODS, SOON, Versions, at, text},
     world::World,
 };
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use futures::future::{join, join_all};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,10 +50,8 @@ fn succeeded(job: &Value) -> bool {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_operator_that_is_killed_twice_in_mid_run_makes_nothing_twice_and_finishes_every_job() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("crash").await;
     let pods = world.follow(&PODS).await;
     let first = world.operator().await;

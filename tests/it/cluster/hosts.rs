@@ -5,15 +5,13 @@ use super::{
     objects::{CONFIG_MAPS, PADDLE_JOBS, PODS, at, text},
     world::World,
 };
-use cluster::{Need, require::missing};
+
 use serde_json::json;
 
 // A11: disjoint blocks for jobs alive at once, also after the operator was killed; freed with the job
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn jobs_on_the_hosts_network_never_share_a_port() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("hosts").await;
     let host = |name: &str, time: &str| {
         let mut job = paddle(name).worker(2).runs(time).manifest;

@@ -6,7 +6,7 @@ use super::{
     world::World,
 };
 use crate::operator::Operator;
-use cluster::{Need, require::missing};
+
 use serde_json::{Value, json};
 
 const UNKNOWN: &str = "unknown field \"spec.containers[0].imagee\"";
@@ -25,10 +25,8 @@ fn told<'a>(job: &'a Value, kind: &str) -> &'a str {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_typo_in_a_pod_template_is_told_once_and_the_pods_are_made() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("typo-warned").await;
     let _operator = world.operator().await;
     world.create(&PADDLE_JOBS, &with_a_typo("typo")).await;
@@ -41,10 +39,8 @@ async fn a_typo_in_a_pod_template_is_told_once_and_the_pods_are_made() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_strict_host_has_the_api_server_refuse_a_typo_in_a_pod_template() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("typo-refused").await;
     let arguments = ["--namespace", "typo-refused", "--field-validation", "strict"];
     let _operator = Operator::start(&world.plane, &arguments).await;

@@ -6,7 +6,7 @@ use super::{
     played::{failed, launcher_pods, running, succeeded, unready},
     world::World,
 };
-use cluster::{Need, require::missing};
+
 use serde_json::{Value, json};
 
 impl World {
@@ -52,10 +52,8 @@ fn of_type<'a>(job: &'a Value, kind: &str) -> &'a Value {
 
 // M01, M03 and M04.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_mpi_job_is_made_of_the_originals_objects_and_succeeds_with_its_launcher() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("mpi-life").await;
     let operator = world.operator().await;
     let pi = mpi("pi").of_mpiuser().cleaned().run_policy("ttlSecondsAfterFinished", json!(1)).by_hand();
@@ -233,10 +231,8 @@ fn assert_keys_match(world: &World, secret: &Value) {
 
 // M02.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_mpi_job_gets_the_originals_defaults_and_keeps_its_workers() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("mpi-defaults").await;
     let operator = world.operator().await;
     world.run_mpi(&mpi("foo").workers(1).runs("3s")).await;
@@ -258,10 +254,8 @@ async fn an_mpi_job_gets_the_originals_defaults_and_keeps_its_workers() {
 
 // M05.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_mpi_job_that_was_never_seen_running_says_so() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("mpi-unseen").await;
     let operator = world.operator().await;
     world.run_mpi(&mpi("pi").by_hand()).await;
@@ -279,10 +273,8 @@ async fn an_mpi_job_that_was_never_seen_running_says_so() {
 
 // M06.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_launcher_that_is_tried_again_fails_its_job_only_when_it_is_given_up() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("mpi-retry").await;
     let operator = world.operator().await;
     world.run_mpi(&mpi("pi").cleaned().run_policy("backoffLimit", json!(1)).by_hand()).await;

@@ -5,7 +5,7 @@ use super::{
     objects::{PADDLE_JOBS, text},
     world::World,
 };
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use kube::api::{GetParams, PostParams};
 use serde_json::{Value, json};
 
@@ -33,10 +33,8 @@ impl World {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_that_is_nested_too_deep_is_told_so_and_hides_no_other() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("odd").await;
     let mut deep = paddle("deep").worker(1).runs("1s").manifest;
     let nested = (0..LEVELS).fold(json!("bottom"), |inner, _| json!({ "x": inner }));

@@ -7,7 +7,7 @@ use super::{
     world::World,
 };
 use crate::operator::Operator;
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use serde_json::{Value, json};
 
 const WIDE_PODS: [&str; 4] = ["wide-ps-0", "wide-ps-1", "wide-worker-0", "wide-worker-1"];
@@ -51,10 +51,8 @@ async fn addresses_are_seen(operator: &Operator, world: &World, job: &str, count
 
 // A1 to A4.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_paddle_job_is_made_of_the_originals_objects_and_goes_through_its_phases() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("paddle-phases").await;
     let operator = world.operator().await;
     let wide = paddle("wide").ps(2).worker(2).gloo().policy("Never").by_hand();
@@ -196,10 +194,8 @@ fn assert_service(service: &Value, job: &Value, name: &str) {
 
 // A5 and A6.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_finished_paddle_job_is_cleaned_up_as_its_policy_says() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("paddle-clean").await;
     let operator = world.operator().await;
     // Long enough for all four to run at once, which is when the start time is set.
@@ -255,10 +251,8 @@ async fn a_finished_paddle_job_is_cleaned_up_as_its_policy_says() {
 
 // A7.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_paddle_job_that_has_failed_stays_failed() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("paddle-failed").await;
     let operator = world.operator().await;
     world.submit(&paddle("wide").worker(2).policy("Never").by_hand()).await;
@@ -283,10 +277,8 @@ async fn a_paddle_job_that_has_failed_stays_failed() {
 
 // A8.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_roles_of_a_paddle_job_decide_its_mode_and_its_keys() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("paddle-modes").await;
     let operator = world.operator().await;
     let jobs = [

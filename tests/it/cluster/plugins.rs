@@ -12,7 +12,7 @@ use crate::{
     operator::{self, Operator},
     trust::{grants, version},
 };
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use futures::future::join_all;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::{
@@ -194,11 +194,9 @@ fn condition(status: &PluginStatus, kind: &str) -> (String, String) {
 
 // The story: two hundred jobs run while their plugin is upgraded, broken and rolled back, and none of them notices.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn two_hundred_jobs_run_on_while_their_plugin_is_upgraded_broken_and_rolled_back() {
     const JOBS: usize = 200;
-    if missing(Need::Cluster) {
-        return;
-    }
     let stage = Stage::of("upgrade").await;
     let (one, two) = (version("one"), version("two"));
     stage.apply(one.clone()).await;
@@ -258,10 +256,8 @@ async fn two_hundred_jobs_run_on_while_their_plugin_is_upgraded_broken_and_rolle
 
 // Decision 7: the pin is in the ledger and the bytes are kept, so neither a restart nor the loss of the source matters.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_another() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let (mut stage, one, two) = Stage::upgraded("pinned").await;
     stage.maps.delete("paddle", &DeleteParams::default()).await.unwrap();
     stage.is("without a source", |status| condition(status, "Fetched").0 == "False").await;
@@ -282,10 +278,8 @@ async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_anoth
 
 // The same for what comes with the host: the next release brings another component, and no Plugin says a word about it.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_stays_on_the_built_in_that_planned_it_when_the_host_is_upgraded() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let (release, theirs) = earlier_release();
     let ours = Plugins::built_in("paddle").unwrap();
     let mut stage = Stage::with_host("release", &release).await;
@@ -311,10 +305,8 @@ async fn a_job_stays_on_the_built_in_that_planned_it_when_the_host_is_upgraded()
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let (mut stage, one, _) = Stage::upgraded("lost").await;
     let pods = stage.pods().await;
     let kept = format!("troupe-plugin-{}-0", &source::digest(&one)[..12]);
@@ -355,10 +347,8 @@ fn with(wasm: &[u8], old: &[u8], new: &[u8], wanted: impl Fn(u8) -> bool) -> Vec
 
 // A broken, hostile or incompatible upgrade leaves what serves, and the Plugin says why and what to do.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn what_is_not_acceptable_leaves_what_serves_and_says_why() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stage = Stage::of("refused").await;
     let (one, two, three) = (version("one"), version("two"), version("three"));
     stage.apply(one.clone()).await;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::operator::Operator;
 use anyhow::Result;
-use cluster::{ControlPlane, Need, Options, Overload, Part, RUN_FOR, audit::Record, require::missing, until};
+use cluster::{ControlPlane, Options, Overload, Part, RUN_FOR, audit::Record, until};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::{
@@ -210,10 +210,8 @@ async fn ended(namespace: &Namespace) -> Result<(usize, Vec<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_resilience, ignore = "TROUPE_REQUIRE does not name resilience")]
 async fn five_minutes_of_trouble_lose_no_job_and_run_nothing_twice() {
-    if missing(Need::Resilience) {
-        return;
-    }
     let options = Options::default().fake_nodes(20).crds(troupe::install::crds::all()).audits_answers();
     let mut plane = ControlPlane::start(options).await.unwrap();
     let namespace = Arc::new(Namespace::create_in(plane.client("user").await.unwrap(), NAMESPACE).await);

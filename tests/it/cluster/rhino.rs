@@ -4,7 +4,7 @@ use super::{
     objects::{BATCH_JOBS, Kind, PODS, at, text},
     world::World,
 };
-use cluster::{Need, require::missing};
+
 use serde_json::{Value, json};
 
 const RHINO_JOBS: Kind = Kind::new("apis/openrhino.org/v1alpha2", "rhinojobs");
@@ -45,10 +45,8 @@ impl World {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn workers_follow_their_launcher_and_the_job_ends_with_both() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("rhino").await;
     let operator = world.operator().await;
     let job = world.create(&RHINO_JOBS, &rhino("v1alpha2", "sample", 1)).await;
@@ -72,10 +70,8 @@ async fn workers_follow_their_launcher_and_the_job_ends_with_both() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_of_the_older_version_runs_and_is_seen_in_both() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("rhino-older").await;
     let operator = world.operator().await;
     let job = world.create(&OLDER, &rhino("v1alpha1", "grape", 0)).await;

@@ -6,7 +6,7 @@ use super::{
     objects::{BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SOON, at, owner, text},
 };
 use crate::operator::Operator;
-use cluster::{ControlPlane, Need, Options, require::missing, until};
+use cluster::{ControlPlane, Options, until};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -223,10 +223,8 @@ async fn the_fence_lets_through(host: &Client, admin: &Client, job: &Value) {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_no_more() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
@@ -273,10 +271,8 @@ async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let options = Options::default().actor("intern").limited("intern").crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
@@ -325,10 +321,8 @@ async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn nobody_but_the_host_writes_what_it_remembers_of_a_job() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let options = Options::default().actor(HOST).limited(HOST).crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();

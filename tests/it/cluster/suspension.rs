@@ -7,7 +7,7 @@ use super::{
     played::{launcher_pods, running},
     world::World,
 };
-use cluster::{Need, require::missing};
+
 use serde_json::{Value, json};
 
 const LAUNCHER: &str = "/spec/template/spec";
@@ -38,10 +38,8 @@ impl World {
 
 // M08, M09 with its second round, M10
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_launcher_is_resumed_with_the_scheduling_that_its_job_has_by_then() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("suspension").await;
     let operator = world.operator().await;
     world.create(&MPI_JOBS, &mpi("pi").run_policy("suspend", json!(true)).by_hand().manifest).await;

@@ -6,7 +6,7 @@ use super::{
     world::World,
 };
 use crate::operator::Operator;
-use cluster::{Need, require::missing, until};
+use cluster::until;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl World {
@@ -19,10 +19,8 @@ impl World {
 
 // M8 and S9 of the reliability page: SIGKILL to the first write of the next, and nothing made twice
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_next_host_goes_on_where_the_first_was_killed() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let world = World::shared("turns").await;
     let pods = world.follow(&PODS).await;
     let first = world.electing().await;

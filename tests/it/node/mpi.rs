@@ -5,7 +5,7 @@ use crate::cluster::{
     jobs::mpi,
     objects::{BATCH_JOBS, MPI_JOBS, PODS, at, text},
 };
-use cluster::{Need, images::Image, require::missing};
+use cluster::images::Image;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -14,10 +14,8 @@ const WORKERS: [&str; 2] = ["pi-worker-0", "pi-worker-1"];
 // M01 to M04 with nothing played: the ranks must be on different hosts, since with a wrong environment Open MPI runs
 // every rank in the launcher and the job still succeeds.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
 async fn an_mpi_job_runs_real_open_mpi_on_two_hosts() {
-    if missing(Need::Node) {
-        return;
-    }
     let image = built(Image::openmpi).await;
     let world = World::start(vec![image.clone()], None).await;
     world.create(&MPI_JOBS, &pi(&image, None)).await;
@@ -31,10 +29,8 @@ async fn an_mpi_job_runs_real_open_mpi_on_two_hosts() {
 
 // M10, M09: the ranks are in the middle of their work, which only the pods' end ends.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
 async fn a_suspended_mpi_job_leaves_the_node_and_runs_to_its_end_when_it_is_resumed() {
-    if missing(Need::Node) {
-        return;
-    }
     let image = built(Image::openmpi).await;
     let world = World::start(vec![image.clone()], None).await;
     let gate = world.gate();
@@ -64,10 +60,8 @@ async fn a_suspended_mpi_job_leaves_the_node_and_runs_to_its_end_when_it_is_resu
 // M15: the pod comes back, but Open MPI takes no daemon back: the run that lost it fails, and the launcher's container
 // runs again, with both hosts.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
 async fn a_worker_deleted_in_mid_run_comes_back_and_the_launcher_runs_again() {
-    if missing(Need::Node) {
-        return;
-    }
     let image = built(Image::openmpi).await;
     let world = World::start(vec![image.clone()], None).await;
     let gate = world.gate();

@@ -5,15 +5,13 @@ use crate::cluster::{
     jobs::{Paddle, paddle},
     objects::{PADDLE_JOBS, at, text},
 };
-use cluster::{Need, images::Image, require::missing};
+use cluster::images::Image;
 use serde_json::{Value, json};
 
 // A1 to A4, A8 with nothing played: Paddle's own launcher finds the other pod, and both get the sum.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_frameworks, ignore = "TROUPE_REQUIRE does not name frameworks")]
 async fn a_collective_job_adds_up_over_real_gloo() {
-    if missing(Need::Frameworks) {
-        return;
-    }
     let image = built(Image::paddle_collective).await;
     let world = world(image.clone()).await;
     let command = ["python3", "-m", "paddle.distributed.launch", "/srv/train.py"];
@@ -29,10 +27,8 @@ async fn a_collective_job_adds_up_over_real_gloo() {
 // A1 to A4 with gloo, with nothing played: each trainer is taught half of the words, and knows all of them from the
 // servers after the barrier. Invariants I1 to I5 of what Paddle reads.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_frameworks, ignore = "TROUPE_REQUIRE does not name frameworks")]
 async fn trainers_learn_from_each_other_by_real_parameter_servers() {
-    if missing(Need::Frameworks) {
-        return;
-    }
     let image = built(Image::paddle_servers).await;
     let world = world(image.clone()).await;
     let job = world.completes(paddle("words").ps(2).worker(2).gloo().of(&image, &["python3", "/srv/train.py"])).await;

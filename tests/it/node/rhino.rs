@@ -2,16 +2,14 @@
 
 use super::world::{World, built, hosts};
 use crate::cluster::objects::{RHINO_JOBS, at, text};
-use cluster::{Need, images::Image, require::missing};
+use cluster::images::Image;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 // R01, R02, R04 with nothing played.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_frameworks, ignore = "TROUPE_REQUIRE does not name frameworks")]
 async fn a_rhino_job_runs_real_mpich_on_two_hosts() {
-    if missing(Need::Frameworks) {
-        return;
-    }
     let image = built(Image::mpich).await;
     let world = World::start(vec![image.clone()], None).await;
     let job = json!({

@@ -1,7 +1,7 @@
 //! The commands by which plugins/README.md has its readers fetch a recording, run as they stand there.
 
 use super::commands::troupe;
-use cluster::{Need, require::missing};
+
 use serde_json::json;
 use std::{
     fs,
@@ -38,10 +38,8 @@ pub(crate) fn run(command: &str, name: &str, (is, at): (&str, SocketAddr)) -> (P
 }
 
 #[test]
+#[cfg_attr(lacks_curl, ignore = "needs curl")]
 fn a_recording_is_fetched_from_a_host_on_this_machine() {
-    if missing(Need::Curl) {
-        return;
-    }
     let host = super::served(&json!({}));
     let expected = host.passes().latest(None).count();
     let (_runtime, address) = super::admin_port(host);

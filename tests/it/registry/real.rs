@@ -4,17 +4,15 @@ use super::{
     command::{does, refuses},
     failure, options, pull_with, told,
 };
-use cluster::{Guests, Need, Registry, USER, require::missing};
+use cluster::{Guests, Registry, USER};
 use registry::{Digest, RegistryError};
 use sandbox::Plugins;
 use serde_json::{Value, json};
 use std::fs;
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_plugin_that_is_pushed_comes_back_byte_for_byte_whatever_becomes_of_its_tag() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let registry = Registry::start(Guests::All).await.unwrap();
     let folder = registry.dir();
     let (first, second) = (Plugins::built_in("paddle").unwrap(), Plugins::built_in("mpi").unwrap());
@@ -36,10 +34,8 @@ async fn a_plugin_that_is_pushed_comes_back_byte_for_byte_whatever_becomes_of_it
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_artifact_says_what_it_is_as_the_wasm_layout_has_it() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let registry = Registry::start(Guests::All).await.unwrap();
     let folder = registry.dir();
     fs::write(folder.join("plugin.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
@@ -59,10 +55,8 @@ async fn the_artifact_says_what_it_is_as_the_wasm_layout_has_it() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_registry_that_asks_gets_the_password_of_docker_login() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let registry = Registry::start(Guests::Known).await.unwrap();
     let folder = registry.dir();
     fs::write(folder.join("plugin.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
@@ -85,10 +79,8 @@ async fn a_registry_that_asks_gets_the_password_of_docker_login() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn what_was_changed_inside_a_registry_is_refused() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let registry = Registry::start(Guests::All).await.unwrap();
     let folder = registry.dir();
     let wasm = Plugins::built_in("paddle").unwrap();

@@ -5,7 +5,7 @@ use super::{
     server::{Asked, Reply, converse},
     stock::Stock,
 };
-use cluster::{Need, certificate, require::missing};
+use cluster::certificate;
 use std::{
     fs,
     net::SocketAddr,
@@ -67,10 +67,8 @@ async fn serve(name: &str, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'sta
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_registry_with_a_certificate_that_the_machine_believes_is_asked_by_tls() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stock = Stock::new();
     let (wasm, digest) = (stock.wasm.clone(), stock.digest());
     let registry = serve("believed", move |asked| stock.answer(asked)).await;
@@ -81,10 +79,8 @@ async fn a_registry_with_a_certificate_that_the_machine_believes_is_asked_by_tls
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_registry_with_another_certificate_is_not_believed() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let registry = serve("stranger", |_| Reply::status("404 Not Found")).await;
     let other = serve("another", |_| Reply::status("404 Not Found")).await;
     let error =
@@ -93,10 +89,8 @@ async fn a_registry_with_another_certificate_is_not_believed() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_redirect_from_tls_to_plain_http_is_not_followed() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stock = Stock::new();
     let wasm = stock.wasm.clone();
     let plain = super::server::Server::start(move |_| Reply::ok(wasm.clone())).await;
@@ -110,10 +104,8 @@ async fn a_redirect_from_tls_to_plain_http_is_not_followed() {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_registry_without_tls_is_asked_by_plain_http_only_when_that_is_said() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stock = Stock::new();
     let plain = super::server::Server::start(move |asked| stock.answer(asked)).await;
     let secure = serve("plain", |_| Reply::status("404 Not Found")).await;

@@ -8,7 +8,7 @@ use crate::{
     },
     hostile::guest,
 };
-use cluster::{Need, require::missing};
+
 use futures::future::join_all;
 use sandbox::source;
 use serde_json::{Value, json};
@@ -48,10 +48,8 @@ fn of_team(name: &str, told: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stage = Stage::of("candidates").await;
     let (one, two, three) = (version("one"), version("two"), version("three"));
     stage.apply(one.clone()).await;
@@ -106,10 +104,8 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
 
 // A trap, a budget that is used up, jobs that fail and a live pod that would be touched each stop a canary.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_serves() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stage = Stage::of("canary").await;
     let one = version("one");
     stage.apply(one.clone()).await;

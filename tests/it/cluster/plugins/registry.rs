@@ -2,7 +2,7 @@
 
 use super::{Stage, condition, version};
 use crate::cluster::objects::{PADDLE_JOBS, at, text};
-use cluster::{Guests, Need, Registry, require::missing};
+use cluster::{Guests, Registry};
 use kube::api::ListParams;
 use sandbox::source;
 use serde_json::{Value, json};
@@ -44,10 +44,8 @@ fn large() -> Vec<u8> {
 }
 
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_plugin_comes_from_a_registry_by_tag_and_must_be_signed_where_a_key_is_given() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let stage = Stage::of("registry").await;
     let registry = Registry::start(Guests::All).await.unwrap();
     let one = version("one");
@@ -65,10 +63,8 @@ async fn a_plugin_comes_from_a_registry_by_tag_and_must_be_signed_where_a_key_is
 
 // Decision 7: what is too large to be kept in the API server is pinned where it is.
 #[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_large_plugin_stays_with_its_registry_and_comes_back_from_there_as_it_was_or_not_at_all() {
-    if missing(Need::Cluster) {
-        return;
-    }
     let mut stage = Stage::of("large").await;
     let registry = Registry::start(Guests::All).await.unwrap();
     let (large, two) = (large(), version("two"));
