@@ -3,7 +3,7 @@
 //! compiles them, and would have the tests compile them otherwise than the host does. It also finds out which tests cannot
 //! run on this machine.
 
-#[path = "cluster/require.rs"]
+#[path = "harness/require.rs"]
 mod require;
 
 use std::{env, error::Error, fs, path::Path};
@@ -64,7 +64,7 @@ fn shell(wit: &str, version: &str, clears: bool) -> Result<Vec<u8>, Box<dyn Erro
 fn ignore_what_cannot_run() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=TROUPE_REQUIRE");
     println!("cargo::rerun-if-env-changed=PATH");
-    println!("cargo::rerun-if-changed=cluster/require.rs");
+    println!("cargo::rerun-if-changed=harness/require.rs");
     // A program that is installed later changes its folder.
     let path = env::var_os("PATH").unwrap_or_default();
     for folder in env::split_paths(&path).filter(|folder| folder.is_dir()) {

@@ -27,8 +27,8 @@ mod writes;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use cluster::{ControlPlane, Options, require};
 use futures::{StreamExt, TryStreamExt, stream};
+use harness::{ControlPlane, Options};
 use lab::scenario::diff;
 
 use self::run::{Answer, run};

@@ -1,7 +1,7 @@
 //! The real binary as a child process: built as it is now, started against a kubeconfig, ended by its own id.
 
 use anyhow::{Context, Result, bail, ensure};
-use cluster::{ControlPlane, until};
+use harness::{ControlPlane, until};
 use serde_json::Value;
 use std::{
     fs::{self, File},

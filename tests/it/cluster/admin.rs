@@ -6,7 +6,7 @@ use super::{
     objects::{Kind, Namespace, PADDLE_JOBS, SOON},
 };
 use crate::{operator::Operator, recording::documented};
-use cluster::{ControlPlane, Options, certificate, until};
+use harness::{ControlPlane, Options, certificate, until};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 

@@ -41,7 +41,7 @@ impl World {
 
     /// The pod succeeds.
     async fn ends(&self, pod: &str) {
-        let now = json!({ "metadata": { "annotations": { (cluster::RUN_FOR): "0s" } } });
+        let now = json!({ "metadata": { "annotations": { (harness::RUN_FOR): "0s" } } });
         self.patch(&PODS, pod, &now).await;
     }
 

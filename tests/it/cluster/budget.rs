@@ -7,7 +7,7 @@ use super::{
     requests::{Requests, time},
     world::World,
 };
-use cluster::until;
+use harness::until;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,

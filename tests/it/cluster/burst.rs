@@ -7,8 +7,8 @@ use super::{
     world::World,
 };
 use crate::operator;
-use cluster::{audit::Record, until};
 use futures::future::join_all;
+use harness::{audit::Record, until};
 use std::{collections::BTreeMap, time::Duration};
 
 const JOBS: usize = 100;

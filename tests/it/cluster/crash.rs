@@ -5,8 +5,8 @@ use super::{
     objects::{MPI_JOBS, PADDLE_JOBS, PODS, SOON, Versions, at, text},
     world::World,
 };
-use cluster::until;
 use futures::future::{join, join_all};
+use harness::until;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

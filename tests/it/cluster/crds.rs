@@ -5,7 +5,7 @@ use super::{
     objects::{MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SOON, at, text},
 };
 use crate::operator::Operator;
-use cluster::{ControlPlane, Options, until};
+use harness::{ControlPlane, Options, until};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The files of `deploy/`, applied as an administrator would.
 
 use super::objects::{SOON, at, text};
-use cluster::until;
+use harness::until;
 use kube::{Client, api::PostParams, core::Request};
 use serde::Deserialize;
 use serde_json::Value;

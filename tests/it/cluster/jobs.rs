@@ -40,12 +40,12 @@ impl Paddle {
 
     /// Its pods run this long and succeed.
     pub(crate) fn runs(self, time: &str) -> Self {
-        self.annotated(cluster::RUN_FOR, time)
+        self.annotated(harness::RUN_FOR, time)
     }
 
     /// Its pods fail in the end.
     pub(crate) fn fails(self) -> Self {
-        self.annotated(cluster::EXIT_CODE, "1")
+        self.annotated(harness::EXIT_CODE, "1")
     }
 
     /// Nobody schedules its pods: what becomes of them is the test's to say.
@@ -54,7 +54,7 @@ impl Paddle {
     }
 
     /// Every pod runs this command in this image, which the node has.
-    pub(crate) fn of(self, image: &cluster::images::Image, command: &[&str]) -> Self {
+    pub(crate) fn of(self, image: &harness::images::Image, command: &[&str]) -> Self {
         self.on_templates(|template| {
             let container = &mut template["spec"]["containers"][0];
             container["image"] = json!(image.name());
@@ -125,7 +125,7 @@ impl Mpi {
 
     /// Its launcher runs this long and succeeds; its workers run until they are deleted.
     pub(crate) fn runs(mut self, time: &str) -> Self {
-        self.template("Launcher")["metadata"]["annotations"][cluster::RUN_FOR] = json!(time);
+        self.template("Launcher")["metadata"]["annotations"][harness::RUN_FOR] = json!(time);
         self
     }
 

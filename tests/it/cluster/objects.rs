@@ -1,8 +1,8 @@
 //! The objects of one namespace, as JSON.
 
 use anyhow::Result;
-use cluster::until;
 use futures::StreamExt;
+use harness::until;
 use kube::{
     Client,
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},

@@ -5,7 +5,7 @@ use super::{
     objects::{PADDLE_JOBS, text},
     world::World,
 };
-use cluster::until;
+use harness::until;
 use kube::api::{GetParams, PostParams};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use super::{
     world::World,
 };
 use crate::operator::Operator;
-use cluster::until;
+use harness::until;
 use serde_json::{Value, json};
 
 const WIDE_PODS: [&str; 4] = ["wide-ps-0", "wide-ps-1", "wide-worker-0", "wide-worker-1"];

@@ -37,7 +37,7 @@ pub(crate) fn failed() -> Value {
 /// The pods of a launcher's Job, the oldest first, once there are this many.
 pub(crate) async fn launcher_pods(namespace: &Namespace, job: &str, count: usize) -> Vec<String> {
     namespace.is(&BATCH_JOBS, &format!("{job}-launcher"), "there", |_| true).await;
-    let found = cluster::until(super::objects::SOON, format!("{count} launcher pods of {job}"), || async {
+    let found = harness::until(super::objects::SOON, format!("{count} launcher pods of {job}"), || async {
         let mut pods = namespace.list(&PODS).await?;
         pods.retain(|pod| {
             at(pod, "/metadata/labels/training.kubeflow.org~1job-role") == "launcher"

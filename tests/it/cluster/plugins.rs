@@ -12,8 +12,8 @@ use crate::{
     operator::{self, Operator},
     trust::{grants, version},
 };
-use cluster::until;
 use futures::future::join_all;
+use harness::until;
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::{
     Api, ResourceExt,

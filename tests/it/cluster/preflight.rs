@@ -9,7 +9,7 @@ use super::{
     played,
 };
 use crate::operator::binary;
-use cluster::{ControlPlane, Options, until};
+use harness::{ControlPlane, Options, until};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! What the operator asked of the API server in a test's namespace, read from the audit log.
 
 use super::world::World;
-use cluster::audit::Record;
+use harness::audit::Record;
 use jiff::Timestamp;
 use std::{collections::BTreeMap, time::Duration};
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::operator::Operator;
 use anyhow::Result;
-use cluster::{ControlPlane, Options, Overload, Part, RUN_FOR, audit::Record, until};
+use harness::{ControlPlane, Options, Overload, Part, RUN_FOR, audit::Record, until};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::{

@@ -22,7 +22,7 @@ fn rhino(version: &str, name: &str, ttl: u32) -> Value {
 impl World {
     /// The running pods of a Job, once there are so many.
     async fn pods_of(&self, job: &str, count: usize) -> Vec<String> {
-        let found = cluster::until(super::objects::SOON, format!("{count} running pods of {job}"), || async {
+        let found = harness::until(super::objects::SOON, format!("{count} running pods of {job}"), || async {
             let mut pods = self.list(&PODS).await?;
             pods.retain(|pod| {
                 text(pod, "/metadata/ownerReferences/0/name") == job && at(pod, "/status/phase") == "Running"
@@ -37,7 +37,7 @@ impl World {
     }
 
     async fn succeed(&self, pods: &[String]) {
-        let now = json!({ "metadata": { "annotations": { (cluster::RUN_FOR): "0s" } } });
+        let now = json!({ "metadata": { "annotations": { (harness::RUN_FOR): "0s" } } });
         for pod in pods {
             self.patch(&PODS, pod, &now).await;
         }

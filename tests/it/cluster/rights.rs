@@ -6,7 +6,7 @@ use super::{
     objects::{BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SOON, at, owner, text},
 };
 use crate::operator::Operator;
-use cluster::{ControlPlane, Options, until};
+use harness::{ControlPlane, Options, until};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};

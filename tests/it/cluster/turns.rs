@@ -6,7 +6,7 @@ use super::{
     world::World,
 };
 use crate::operator::Operator;
-use cluster::until;
+use harness::until;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl World {

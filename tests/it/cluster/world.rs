@@ -3,7 +3,7 @@
 use super::objects::Namespace;
 use crate::operator::Operator;
 use anyhow::Result;
-use cluster::{ControlPlane, Options, audit};
+use harness::{ControlPlane, Options, audit};
 use std::{
     ops::Deref,
     sync::{Arc, Weak},

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use cluster::until;
+use harness::until;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;

@@ -6,8 +6,8 @@ use super::{
     handmade::{Handmade, component, leb, module},
 };
 use crate::operator::binary;
-use cluster::until;
 use decide::plan::Answer;
+use harness::until;
 use sandbox::{Bounds, Compiler, LoadError, Options, Plugins, Seam};
 use std::{
     fs,

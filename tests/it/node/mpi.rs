@@ -5,7 +5,7 @@ use crate::cluster::{
     jobs::mpi,
     objects::{BATCH_JOBS, MPI_JOBS, PODS, at, text},
 };
-use cluster::images::Image;
+use harness::images::Image;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::Path};
 

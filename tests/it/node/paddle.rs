@@ -5,7 +5,7 @@ use crate::cluster::{
     jobs::{Paddle, paddle},
     objects::{PADDLE_JOBS, at, text},
 };
-use cluster::images::Image;
+use harness::images::Image;
 use serde_json::{Value, json};
 
 // A1 to A4, A8 with nothing played: Paddle's own launcher finds the other pod, and both get the sum.

@@ -2,7 +2,7 @@
 
 use super::world::{World, built, hosts};
 use crate::cluster::objects::{RHINO_JOBS, at, text};
-use cluster::images::Image;
+use harness::images::Image;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use crate::{
     operator::Operator,
 };
 use anyhow::Result;
-use cluster::{ControlPlane, Node, Options, images::Image, until};
+use harness::{ControlPlane, Node, Options, images::Image, until};
 use serde_json::Value;
 use std::{
     cell::RefCell,

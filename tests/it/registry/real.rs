@@ -4,7 +4,7 @@ use super::{
     command::{does, refuses},
     failure, options, pull_with, told,
 };
-use cluster::{Guests, Registry, USER};
+use harness::{Guests, Registry, USER};
 use registry::{Digest, RegistryError};
 use sandbox::Plugins;
 use serde_json::{Value, json};

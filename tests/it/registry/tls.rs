@@ -5,7 +5,7 @@ use super::{
     server::{Asked, Reply, converse},
     stock::Stock,
 };
-use cluster::certificate;
+use harness::certificate;
 use std::{
     fs,
     net::SocketAddr,

@@ -2,7 +2,7 @@
 
 use super::{Stage, condition, version};
 use crate::cluster::objects::{PADDLE_JOBS, at, text};
-use cluster::{Guests, Registry};
+use harness::{Guests, Registry};
 use kube::api::ListParams;
 use sandbox::source;
 use serde_json::{Value, json};

@@ -131,7 +131,7 @@ fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
 }
 
 fn source_dir(tool: Tool) -> PathBuf {
-    workspace().join("tests/cluster").join(tool.source().0)
+    workspace().join("tests/harness").join(tool.source().0)
 }
 
 fn flags() -> String {

@@ -22,7 +22,7 @@
 //! # What a test looks like
 //!
 //! ```no_run
-//! use cluster::{ControlPlane, Options, require};
+//! use harness::{ControlPlane, Options};
 //!
 //! # async fn test() -> anyhow::Result<()> {
 //! // Above the test: #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
