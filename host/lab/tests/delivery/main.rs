@@ -1,8 +1,11 @@
 //! The delivery as a part of a whole host, on a simulated cluster in virtual time.
 
+#![expect(clippy::unwrap_used, reason = "a test says by its panic what is wrong")]
+
 mod candidates;
 mod failures;
 mod kinds;
+mod made_again;
 mod refused;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
