@@ -16,7 +16,8 @@
 //!
 //! Addresses:
 //!
-//! - The ConfigMap follows its pods: a pod that was made again or scaled is in the lists. The original writes it once.
+//! - The ConfigMap follows its pods: a pod that was made again or scaled is in the lists, and a
+//!   replica that has succeeded and lost its pod keeps its place. The original writes it once.
 //! - The job's port is 36000, or the one that running pods have read. The original draws it from the range that Linux uses
 //!   for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at once.
 //! - `PADDLE_GLOO_HTTP_ENDPOINT` is 18 above the job's port; the original names the endpoint of ps 0 itself. A job that is
