@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 /// A source of time that never goes back; its clones tell the same time.
 ///
-/// Where the clock that it reads is set back, time goes on from where it was, a tenth slower until the two agree: what
+/// It is read once when it is made: a clock that is set back before anybody asks for the time counts, too. Where the clock that it reads is set back, time goes on from where it was, a tenth slower until the two agree: what
 /// waits for a time waits no longer than a tenth more.
 #[derive(Debug, Clone)]
 pub struct Clock {
     wall: Wall,
     /// The time that was told last, and when.
-    last: Arc<Mutex<Option<(Instant, Timestamp)>>>,
+    last: Arc<Mutex<(Instant, Timestamp)>>,
 }
 
 #[derive(Debug, Clone)]
@@ -27,14 +27,18 @@ impl Clock {
     /// The system's clock.
     #[must_use]
     pub fn system() -> Self {
-        Self { wall: Wall::System, last: Arc::default() }
+        Self::read_from(Wall::System)
     }
 
     /// A clock that starts now, in tokio's time, at `base`.
     #[must_use]
     pub fn starting_at(base: Timestamp) -> Self {
-        let wall = Wall::Virtual { base, start: Instant::now(), moved: Arc::default() };
-        Self { wall, last: Arc::default() }
+        Self::read_from(Wall::Virtual { base, start: Instant::now(), moved: Arc::default() })
+    }
+
+    fn read_from(wall: Wall) -> Self {
+        let last = (Instant::now(), wall.read());
+        Self { wall, last: Arc::new(Mutex::new(last)) }
     }
 
     /// Sets what a virtual clock reads forward, or back, as an operator of the machine does with the system's.
@@ -50,11 +54,9 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let instant = Instant::now();
-        let now = match *last {
-            Some((at, told)) => steady(told, instant - at, self.wall.read()),
-            None => self.wall.read(),
-        };
-        *last = Some((instant, now));
+        let (at, told) = *last;
+        let now = steady(told, instant - at, self.wall.read());
+        *last = (instant, now);
         now
     }
 
@@ -114,6 +116,14 @@ mod tests {
     fn time_slows_down_until_the_clock_has_caught_up() {
         assert_eq!(after(3600, 100, 3695), 3695);
         assert_eq!(after(3600, 100, 3700), 3700);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_back_before_anybody_asks_for_the_time_does_not_stop_it() {
+        let clock = Clock::starting_at(at(10_000));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        clock.set_by(SignedDuration::from_secs(-1000));
+        assert_eq!(clock.now(), at(10_009));
     }
 
     #[tokio::test(start_paused = true)]

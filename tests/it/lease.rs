@@ -1,5 +1,6 @@
 //! Several hosts on the simulator: one serves, the next takes over, and nobody writes without the lease.
 
+use jiff::SignedDuration;
 use lab::campaign;
 use sandbox::Plugins;
 use serde_json::json;
@@ -21,6 +22,7 @@ struct World {
 
 struct Host {
     task: JoinHandle<Ended>,
+    clock: Clock,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -39,11 +41,11 @@ impl World {
         let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: name.into() };
         let clock = Clock::starting_at(self.sim.now());
         let election = Some(Election::new(client.clone(), lease, clock.clone(), gate));
-        let options = Options { election, ..Options::alone(clock, [1; 32]) };
+        let options = Options { election, ..Options::alone(clock.clone(), [1; 32]) };
         let mut operator = Operator::new(client, Arc::clone(&self.plugins), options);
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move { operator.run(async { drop(stopped.await) }).await });
-        Host { task, stop: Some(stop) }
+        Host { task, clock, stop: Some(stop) }
     }
 
     fn submit(&self, name: &str) {
@@ -137,5 +139,22 @@ fn a_host_that_lost_the_lease_stops_and_says_so() {
         assert_eq!(first.task.await.unwrap(), Ended::LeaseLost);
         assert_eq!(world.work_of("first"), before, "nothing is read or written without the lease");
         assert_eq!(world.sim.get("v1", "Pod", "default", "never-worker-0"), None);
+    });
+}
+
+// A clock tells the time that has passed since it was read last a tenth slower at most: so it has to be read.
+#[test]
+fn a_host_that_waits_for_the_lease_does_not_believe_a_clock_that_is_set_back() {
+    in_virtual_time(async {
+        let world = World::new();
+        let _running = world.sim.start();
+        let _first = world.host("first");
+        after(1).await;
+        let second = world.host("second");
+        after(600).await;
+        second.clock.set_by(SignedDuration::from_secs(-3600));
+        after(1).await;
+        let behind = world.sim.now().duration_since(second.clock.now());
+        assert!(behind < SignedDuration::from_secs(1), "{behind}");
     });
 }

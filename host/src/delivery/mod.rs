@@ -205,8 +205,12 @@ impl Delivery {
         self.seek_again().await;
     }
 
-    /// Takes note of what a Plugin asks for.
-    fn learn(&mut self, seen: Seen) {
+    /// Takes note of what a Plugin asks for. One of the same name that was deleted before is forgotten: where a list took
+    /// the place of a watch, nothing else says that it is gone.
+    async fn learn(&mut self, seen: Seen) {
+        if self.known.get(&seen.name).is_some_and(|known| known.seen.uid != seen.uid) {
+            self.forget(&seen.name).await;
+        }
         match self.known.get_mut(&seen.name) {
             Some(known) => known.seen = seen,
             None => {

@@ -12,6 +12,10 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) name: String,
+    pub(super) uid: String,
+    /// The resource version, for writes of the status: one that is on its way while the Plugin is deleted and made again
+    /// must not reach the new one.
+    pub(super) version: String,
     pub(super) generation: i64,
     /// Or which field is wrong, and how.
     pub(super) spec: Result<PluginSpec, String>,
@@ -28,6 +32,8 @@ impl From<DynamicObject> for Seen {
         let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
         Self {
             name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+            version: object.resource_version().unwrap_or_default(),
             generation: object.metadata.generation.unwrap_or_default(),
             spec: spec(part("spec")),
             status: status(&part("status")),

@@ -153,7 +153,7 @@ impl Delivery {
     /// Plugin has replaced must not plan them.
     async fn restore(&mut self, plugin: Seen) {
         let name = plugin.name.clone();
-        self.learn(plugin);
+        self.learn(plugin).await;
         let Some(known) = self.known.get(&name) else { return };
         let (named, active) = (known.named(), known.status.digest.clone());
         self.handles.stores.change(|layout| {

@@ -72,9 +72,13 @@ impl Delivery {
             return;
         }
         let params = PatchParams { field_manager: Some(crate::api::FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patch: Value = json!({ "status": patch });
+        let metadata = json!({ "resourceVersion": known.seen.version });
+        let patch: Value = json!({ "metadata": metadata, "status": patch });
         match seen::plugins(&self.client).patch_status(name, &params, &Patch::Merge(patch)).await {
-            Ok(stored) => known.seen.status = seen::Seen::from(stored).status,
+            Ok(stored) => {
+                let stored = seen::Seen::from(stored);
+                (known.seen.version, known.seen.status) = (stored.version, stored.status);
+            }
             Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
         }
     }

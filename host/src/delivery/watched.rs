@@ -160,7 +160,7 @@ impl Delivery {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name.clone());
                 }
-                self.learn(*plugin);
+                self.learn(*plugin).await;
                 self.look_at(&name).await;
             }
             Happened::PluginGone(name) => self.forget(&name).await,

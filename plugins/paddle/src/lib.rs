@@ -17,8 +17,8 @@
 //!
 //! Addresses:
 //!
-//! - The ConfigMap follows its pods: its lists include a pod that was recreated or scaled up. The original writes the
-//!   ConfigMap once.
+//! - The ConfigMap follows its pods: its lists include a pod that was recreated or scaled up, and a replica that has
+//!   succeeded and lost its pod keeps its place. The original writes the ConfigMap once.
 //! - The job's port is 36000, or the port that running pods have read. The original draws it from the range that Linux
 //!   uses for outgoing connections, and in Service mode its `PADDLE_PORT` contradicts its lists, so that servers end at
 //!   once.

@@ -120,7 +120,7 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
     data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
     data.extend(port.map(|port| ("PADDLE_PORT", port.to_string())));
     for role in job.spec.roles().filter(|role| role.replicas() > 0) {
-        let (hosts, port) = (hosts(job, seen, &role)?, port?);
+        let (hosts, port) = (hosts(job, seen, &role, there)?, port?);
         let endpoints = hosts.iter().map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
         match role.name {
             "ps" => {
@@ -148,25 +148,52 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
 
 /// Returns the host of each replica of the role: its pod's name in Service mode, else its address. Returns None while a
 /// replica has no address.
-fn hosts(job: &Job, seen: &Observation, role: &Role<'_>) -> Option<Vec<String>> {
+///
+/// A replica that has succeeded and whose pod is gone gets no other pod: it keeps the host under which `there`, the
+/// existing list, has it, else it is listed by its pod's name. So no pod that is still to start waits for the ConfigMap.
+fn hosts(job: &Job, seen: &Observation, role: &Role<'_>, there: Option<&Value>) -> Option<Vec<String>> {
     let indices = 0..role.replicas();
+    let name = |index| format!("{}-{}-{index}", job.name(), role.name);
     if job.spec.intranet() == Intranet::Service {
-        return Some(indices.map(|index| format!("{}-{}-{index}", job.name(), role.name)).collect());
+        return Some(indices.map(name).collect());
     }
     // Pods are in order of index, so one iteration finds all of them.
-    let mut pods = seen.live(role.name);
+    let mut pods = seen.live(role.name).peekable();
     let address = |index| {
-        let ip = pods.find(|pod| pod.index >= Some(index)).filter(|pod| pod.index == Some(index))?.ip()?;
-        Some(ip.to_owned())
+        while pods.next_if(|pod| pod.index < Some(index)).is_some() {}
+        match pods.next_if(|pod| pod.index == Some(index)) {
+            Some(pod) => pod.ip().map(str::to_owned),
+            None => is_over(seen, role, index).then(|| listed(there, role, index).unwrap_or_else(|| name(index))),
+        }
     };
     indices.map(address).collect()
+}
+
+/// The replica has succeeded, and its pod is gone.
+fn is_over(seen: &Observation, role: &Role<'_>, index: u32) -> bool {
+    let of_role = seen.roles.iter().filter(|facts| facts.role == role.name).flat_map(|facts| &facts.succeeded);
+    of_role.into_iter().any(|(first, last)| (*first..=*last).contains(&index))
+}
+
+/// The host that the ConfigMap lists a replica with.
+fn listed(there: Option<&Value>, role: &Role<'_>, index: u32) -> Option<String> {
+    let key = match role.name {
+        "ps" => "PADDLE_PSERVERS_IP_PORT_LIST",
+        "worker" => "PADDLE_TRAINER_ENDPOINTS",
+        _ => "PADDLE_HETER_ENDPOINTS",
+    };
+    let endpoint = there?[key].as_str()?.split(',').nth(usize::try_from(index).ok()?)?;
+    Some(endpoint.rsplit_once(':')?.0.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-    use troupe_plugin::testkit::{self, PodIs, pod};
+    use troupe_plugin::{
+        testkit::{self, PodIs, pod},
+        types::RoleFacts,
+    };
 
     fn role(replicas: u32) -> Value {
         json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "paddle" }] } } })
@@ -225,6 +252,20 @@ mod tests {
         let mut seen = four_pods();
         seen.pods[3].ips.clear();
         assert_eq!(body(&job, &seen), None);
+    }
+
+    // Better: the original makes the pod again.
+    #[test]
+    fn who_has_succeeded_and_lost_its_pod_keeps_a_place_in_the_lists() {
+        let job = job(&json!({ "worker": role(2) }));
+        let mut seen = testkit::seen(four_pods().pods.split_off(3));
+        assert_eq!(body(&job, &seen), None, "it is made again");
+        seen.roles = vec![RoleFacts { role: "worker".into(), succeeded: vec![(0, 0)], lost: false }];
+        assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINERS"], "wide-worker-0,10.0.0.21");
+        let there = json!({ "PADDLE_PORT": "36000", "PADDLE_TRAINER_ENDPOINTS": "10.0.0.20:36000,10.0.0.99:36000" });
+        seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", there)])];
+        let data = &body(&job, &seen).unwrap()["data"];
+        assert_eq!(data["PADDLE_TRAINER_ENDPOINTS"], "10.0.0.20:36000,10.0.0.21:36000");
     }
 
     // A8: modes and their keys.

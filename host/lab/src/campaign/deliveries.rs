@@ -21,6 +21,13 @@ pub(super) const NAMESPACE: &str = "troupe-system";
 
 const API: &str = "troupe.dev/v1alpha1";
 
+/// How many kept plugins are marked as those that nothing needs: the host looks for them every ten minutes, and marks each
+/// with one write.
+pub(super) fn unused(sim: &Sim) -> usize {
+    let is_marked = |map: &&Value| !map["metadata"]["annotations"]["troupe.dev/unused-since"].is_null();
+    sim.list("v1", "ConfigMap", NAMESPACE).iter().filter(is_marked).count()
+}
+
 /// The same component under another digest: with one more custom section.
 ///
 /// # Panics

@@ -5,6 +5,7 @@
 mod candidates;
 mod failures;
 mod kinds;
+mod made_again;
 mod refused;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
