@@ -21,7 +21,7 @@ use decide::{
     vet::vet,
 };
 use futures::executor::block_on;
-use sandbox::{Options, Plugins, Seam, source};
+use sandbox::{Executor, Options, Plugins, source};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -51,7 +51,7 @@ pub const TARGETS: [Target; 8] = [
 const MOST_BYTES: usize = 1 << 20;
 
 static PLUGINS: LazyLock<Plugins> =
-    LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));
+    LazyLock::new(|| Plugins::builtin(Executor::Inline).expect("the built-in plugins load"));
 
 /// A job's manifest is planned, judged and decided, or is its user's error: it never counts against its plugin.
 pub fn manifest(bytes: &[u8]) {
@@ -149,7 +149,7 @@ pub fn artifact(bytes: &[u8]) {
 
 /// Any bytes are a plugin or are refused.
 pub fn component(bytes: &[u8]) {
-    let plugins = Plugins::empty(Options::new(Seam::Inline)).expect("an engine");
+    let plugins = Plugins::empty(Options::new(Executor::Inline)).expect("an engine");
     drop(plugins.load("fuzz", bytes));
 }
 

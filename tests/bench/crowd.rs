@@ -7,7 +7,7 @@
 
 use lab::campaign::{self, Seen};
 use mimalloc::MiMalloc;
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use std::{sync::Arc, time::Duration};
 
 /// As in the host.
@@ -32,7 +32,7 @@ fn main() {
 
 fn seen(jobs: usize) -> Seen {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).unwrap());
+    let plugins = Arc::new(Plugins::builtin(Executor::blocking()).unwrap());
     runtime.block_on(campaign::crowd(jobs, &plugins))
 }
 

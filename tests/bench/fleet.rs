@@ -7,7 +7,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::{Client, client::Body};
 use lab::campaign::{self, HOST};
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -148,7 +148,7 @@ impl Template {
 fn running_job() -> BTreeMap<&'static str, Vec<Template>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let objects = runtime.block_on(async {
-        let plugins = Arc::new(Plugins::builtin(Seam::Inline).unwrap());
+        let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
         let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options {
             seed: 1,

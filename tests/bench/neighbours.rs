@@ -15,7 +15,7 @@ use decide::{Outlook, Snapshot, plan::Answer};
 use handmade::Handmade;
 use jiff::SignedDuration;
 use mimalloc::MiMalloc;
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::json;
 use std::{
     sync::{
@@ -83,7 +83,7 @@ struct Seen {
 
 /// What a neighbour costs. It rests for every other round, since the machine is not as fast at one time as at another.
 fn beside(plan: &str, pace: Pace) -> Seen {
-    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).unwrap());
+    let plugins = Arc::new(Plugins::builtin(Executor::blocking()).unwrap());
     let neighbour = Handmade { plan: plan.to_owned(), pages: 1, ..Handmade::default() };
     plugins.load("neighbour", &neighbour.component()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

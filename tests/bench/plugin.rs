@@ -12,7 +12,7 @@ use decide::{
 use divan::Bencher;
 use futures::executor::block_on;
 use mimalloc::MiMalloc;
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use std::sync::{Arc, LazyLock};
 
 /// As in the host.
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 static PLUGINS: LazyLock<Plugins> =
-    LazyLock::new(|| Plugins::builtin(Seam::Inline).expect("the built-in plugins load"));
+    LazyLock::new(|| Plugins::builtin(Executor::Inline).expect("the built-in plugins load"));
 
 fn main() {
     divan::main();

@@ -11,7 +11,7 @@ mod fleet;
 use clap::Parser;
 use fleet::{Fleet, PODS, judged};
 use mimalloc::MiMalloc;
-use sandbox::{Compiler, Plugins, Seam};
+use sandbox::{Compiler, Executor, Plugins};
 use std::{
     env, fs,
     process::{Command, ExitCode},
@@ -60,7 +60,7 @@ fn row(pods: usize) {
     let (began, spent) = (Instant::now(), processor_time());
     let (ready, looked) = runtime.block_on(async {
         let compiler = Compiler::of_this_program();
-        let options = sandbox::Options { compiler, ..sandbox::Options::new(Seam::blocking()) };
+        let options = sandbox::Options { compiler, ..sandbox::Options::new(Executor::blocking()) };
         let plugins = Arc::new(Plugins::builtin_with(options).await.unwrap());
         let options = Options::alone(Clock::system(), [1; 32]);
         let mut operator = Operator::new(fleet.client(), Arc::clone(&plugins), options);

@@ -58,6 +58,7 @@ mod ports;
 mod process;
 mod registry;
 #[cfg(test)]
+#[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
 mod run_dir;
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 /// What a test needs of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// A control plane: Go and openssl.
     Cluster,
     /// A real node: what a control plane needs, and root on a machine with apt that lets it make namespaces.
@@ -20,7 +20,7 @@ pub enum Need {
 
 impl Need {
     /// Its name in `TROUPE_REQUIRE`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Need::Cluster => "cluster",
             Need::Node => "node",
@@ -32,12 +32,12 @@ impl Need {
 }
 
 /// Every need.
-pub const ALL: [Need; 5] = [Need::Cluster, Need::Node, Need::Frameworks, Need::Resilience, Need::Curl];
+pub(crate) const ALL: [Need; 5] = [Need::Cluster, Need::Node, Need::Frameworks, Need::Resilience, Need::Curl];
 
 /// Why the tests with this need cannot run, or are not to. Ok: they run.
 ///
 /// `required` is the value of `TROUPE_REQUIRE`: a comma list of `cluster`, `node`, `frameworks`, `resilience` and `curl`.
-pub fn met(required: &str, need: Need) -> Result<(), String> {
+pub(crate) fn met(required: &str, need: Need) -> Result<(), String> {
     wanted(required, need).and_then(|()| available(need))
 }
 
@@ -60,6 +60,11 @@ fn available(need: Need) -> Result<(), String> {
     Ok(())
 }
 
+/// Tests with this need are left out on every machine unless `TROUPE_REQUIRE` names it.
+pub(crate) fn is_opt_in(need: Need) -> bool {
+    wanted("", need).is_err()
+}
+
 /// Whether to try at all, or why not.
 fn wanted(required: &str, need: Need) -> Result<(), String> {
     match need {
@@ -70,7 +75,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
 }
 
 /// `TROUPE_REQUIRE` names this need: what cannot run has failed.
-pub fn named(required: &str, need: Need) -> bool {
+pub(crate) fn named(required: &str, need: Need) -> bool {
     required.split(',').any(|name| name.trim() == need.name())
 }
 

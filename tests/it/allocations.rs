@@ -4,7 +4,7 @@
 use allocation_counter::{AllocationInfo, measure};
 use decide::{Outlook, Snapshot, Write, build, decide, decision::Action, plan::Answer, snapshot::Child};
 use futures::executor::block_on;
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ mod job;
 
 /// Plugins that have been asked nothing yet.
 fn plugins() -> Plugins {
-    static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Seam::Inline).unwrap());
+    static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Executor::Inline).unwrap());
     COMPILED.fork()
 }
 

@@ -1,7 +1,7 @@
 //! What a job costs the API server on the success path, counted by the simulator.
 
 use lab::campaign::{self, HOST};
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -19,7 +19,7 @@ fn requests_of(job: Value, run_for: &str) -> BTreeMap<String, usize> {
 fn requests_with(paddle: &Value, job: Value, run_for: &str) -> BTreeMap<String, usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = Plugins::builtin(Seam::Inline).unwrap();
+        let plugins = Plugins::builtin(Executor::Inline).unwrap();
         plugins.configure("paddle", paddle).unwrap();
         let plugins = Arc::new(plugins);
         let kinds = campaign::kinds(&plugins);

@@ -14,7 +14,7 @@ use decide::{
     snapshot::Job,
     testkit,
 };
-use sandbox::{Limits, NoPlan, Options, Plugins, Seam};
+use sandbox::{Executor, Limits, NoPlan, Options, Plugins};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -51,15 +51,15 @@ fn build(feature: &str) -> Vec<u8> {
 /// The built-in plugins and the hostile one, in one engine.
 fn plugins() -> Plugins {
     static LOADED: LazyLock<Plugins> = LazyLock::new(|| {
-        let plugins = Plugins::builtin(Seam::Inline).unwrap();
+        let plugins = Plugins::builtin(Executor::Inline).unwrap();
         plugins.load("hostile", &guest("")).unwrap();
         plugins
     });
     LOADED.fork()
 }
 
-fn hostile_alone(seam: Seam, limits: Limits) -> Plugins {
-    let plugins = Plugins::empty(Options { limits, ..Options::new(seam) }).unwrap();
+fn hostile_alone(executor: Executor, limits: Limits) -> Plugins {
+    let plugins = Plugins::empty(Options { limits, ..Options::new(executor) }).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     plugins
 }
@@ -305,7 +305,7 @@ fn a_guest_learns_nothing_that_nobody_told_it() {
 
 #[test]
 fn a_plan_is_remembered_and_so_is_a_refusal_but_never_a_fault() {
-    let plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    let plugins = Plugins::empty(Options::new(Executor::Inline)).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     let planned = |spec: Value| {
         let snapshot = job_of(&plugins, "hostile", spec);
@@ -323,7 +323,7 @@ fn a_plan_is_remembered_and_so_is_a_refusal_but_never_a_fault() {
 #[test]
 fn in_production_a_loop_ends_by_the_clock() {
     let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(200), ..Limits::default() };
-    let plugins = hostile_alone(Seam::Blocking { at_once: 1 }, limits);
+    let plugins = hostile_alone(Executor::Blocking { at_once: 1 }, limits);
     let snapshot = job_of(&plugins, "hostile", json!({ "plan": "loop" }));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let began = Instant::now();

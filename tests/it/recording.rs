@@ -4,7 +4,7 @@ pub(crate) mod commands;
 pub(crate) mod documented;
 
 use lab::campaign::{self, HOST};
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{Life, Sim};
 use std::{
@@ -29,7 +29,7 @@ use troupe::{
 pub(crate) fn served(settings: &Value) -> Arc<Context> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plugins = Plugins::builtin(Seam::Inline).unwrap();
+        let plugins = Plugins::builtin(Executor::Inline).unwrap();
         plugins.configure("paddle", settings).unwrap();
         let plugins = Arc::new(plugins);
         let kinds = campaign::kinds(&plugins);

@@ -2,7 +2,7 @@
 
 use crate::fleet::{Fleet, PODS, judged};
 use allocation_counter::measure;
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use std::{sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
@@ -35,7 +35,7 @@ fn held_with(plugins: &Plugins, jobs: usize) -> u64 {
 // 10,000 pods of 2,500 jobs leave the host below 100 MB, with 35 MB for the process itself.
 #[test]
 fn what_is_held_of_running_jobs_has_a_budget() {
-    let plugins = Plugins::builtin(Seam::Inline).unwrap();
+    let plugins = Plugins::builtin(Executor::Inline).unwrap();
     let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs));
     let per_pod = (more - some) / (300 * PODS as u64);
     eprintln!("{some} bytes for 300 jobs, {more} for 600: {per_pod} for a pod and its share of a job");

@@ -7,7 +7,7 @@
 mod plugin_test;
 
 use lab::scenario::{self, Outcome, Shorthand};
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use std::path::{Path, PathBuf};
 
 /// The folder of all scenario files.
@@ -23,7 +23,7 @@ pub(crate) fn files() -> Vec<PathBuf> {
 #[test]
 fn every_scenario_says_what_happens() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
-    let plugins = Plugins::builtin(Seam::Inline).unwrap();
+    let plugins = Plugins::builtin(Executor::Inline).unwrap();
     let shorthand = Shorthand::of_folder(&folder()).unwrap();
     let files = files();
     assert!(!files.is_empty(), "no scenario in {}", folder().display());

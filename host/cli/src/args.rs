@@ -10,43 +10,44 @@ use troupe::{install::rbac::Policy, observe::host_ports, write::warnings::FieldV
 #[derive(Debug, Parser)]
 #[command(name = "troupe", version)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands of `troupe`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve jobs in the cluster that the kubeconfig or the service account names.
     Operator(OperatorArgs),
-    /// Look whether anything stands in the way of serving the cluster's jobs, and say what to do about it. Changes nothing.
+    /// Check whether anything prevents Troupe from serving the cluster's jobs, and print what to do about it. Changes
+    /// nothing.
     Preflight(PreflightArgs),
     #[cfg(feature = "lab")]
-    /// Run jobs on an embedded cluster and show what plugins decide and what the host writes.
+    /// Run jobs on an embedded cluster and print the decisions of the plugins and the writes of the host.
     Demo(DemoArgs),
     /// Print the CustomResourceDefinitions.
     Crds,
-    /// Print the least rights that serve the plugins' jobs, and the parameters of the fence (`deploy/fence.yaml`); or an
-    /// admission policy about their kinds of job.
+    /// Print the minimal RBAC rights for the plugins' jobs and the parameters of the fence (`deploy/fence.yaml`), or an
+    /// admission policy for their kinds of job.
     Rbac(RbacArgs),
-    /// For those who write plugins and those who run them.
+    /// Inspect, test, publish, approve and roll back plugins.
     Plugin {
-        /// What to do.
+        /// The command.
         #[command(subcommand)]
         command: PluginCommand,
     },
     #[cfg(feature = "lab")]
     /// Run jobs under seeded faults and check the invariants.
     Sim(SimArgs),
-    /// Replay a pass from the admin port (`/jobs/...`) offline and tell what was decided and why.
+    /// Replay a pass from the admin port (`/jobs/...`) offline and print the decision and its reasons.
     Explain(ExplainArgs),
-    /// Compile a component from standard input to standard output, as the host's child.
+    /// Compile a component from standard input to standard output, as a child process of the host.
     #[command(hide = true)]
     Compile(CompileArgs),
 }
 
-/// What a compiler may use up.
+/// Limits of a compiler process.
 #[derive(Debug, clap::Args)]
 pub struct CompileArgs {
     /// Processor time, in seconds.
@@ -57,102 +58,105 @@ pub struct CompileArgs {
     pub memory_bytes: u64,
 }
 
-/// For which plugins, beside those that come with the host.
+/// The plugins that get rights, in addition to the built-in ones.
 #[derive(Debug, clap::Args)]
 pub struct RbacArgs {
-    /// A component that is to be granted all that it asks for. May be given more than once.
+    /// A component that is granted everything it asks for. May be given more than once.
     #[arg(long, value_name = "FILE")]
     pub plugin: Vec<PathBuf>,
-    /// Also the cluster's Plugin resources, each with its grants.
+    /// Include the cluster's Plugin resources, each with its grants.
     #[arg(long)]
     pub cluster: bool,
-    /// The host's own namespace, where a Plugin's ConfigMap is unless the Plugin says otherwise.
+    /// The host's namespace, where the ConfigMap of a Plugin is unless the Plugin names another.
     #[arg(long, default_value = "troupe-system", requires = "cluster")]
     pub plugin_namespace: String,
-    /// What users' own jobs may have in their pods beyond that: YAML as in `spec.grants` of a Plugin (`capabilities: [IPC_LOCK]`).
+    /// What users' pods may use beyond the plugins' grants: YAML as in `spec.grants` of a Plugin (`capabilities:
+    /// [IPC_LOCK]`).
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
-    /// Print this admission policy for the same plugins, and no rights.
+    /// Print this admission policy for the same plugins instead of the rights.
     #[arg(long, conflicts_with = "users")]
     pub policy: Option<Policy>,
 }
 
-/// What to do with a plugin.
+/// The commands of `troupe plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// Tell what a component is, serves, imports and takes.
+    /// Print the kinds, imports, settings and size of a component.
     Inspect(InspectArgs),
-    /// Print a component's file as an immutable ConfigMap with the digest in its name, or as one of a name that can be changed.
+    /// Print a component as an immutable ConfigMap with the digest in its name, or as a mutable one if a name is given.
     Configmap(ConfigmapArgs),
-    /// Ask a plugin about recorded passes and scenarios and tell where it answers otherwise; fails if anywhere.
+    /// Compare a plugin's answers with recorded passes and scenarios, and print the differences; fails if there are
+    /// any.
     Test(TestArgs),
-    /// Tell what a new version of a plugin would change for recorded jobs; fails if any of it is dangerous to what lives.
+    /// Print what a new version of a plugin would change for recorded jobs; fails if a difference is dangerous to live
+    /// objects.
     Diff(DiffArgs),
-    /// Let the digest serve again that served before, and stay.
+    /// Roll a Plugin back to its previous digest, and pin it there.
     Rollback(NamedPlugin),
-    /// Let the digest serve that waits for it.
+    /// Approve the waiting candidate of a Plugin.
     Approve(NamedPlugin),
-    /// Take a component to a registry, and print what it can be pulled by for ever.
+    /// Push a component to a registry, and print the immutable reference to pull it by.
     Push(PushArgs),
-    /// Fetch a component from a registry, and check it as the host would.
+    /// Pull a component from a registry, and check it as the host would.
     Pull(PullArgs),
 }
 
-/// Which pass.
+/// The arguments of `troupe explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// A file with the pass; - is standard input.
+    /// The file with the pass; - for standard input.
     #[arg(default_value = "-")]
     pub pass: PathBuf,
-    /// Ask the plugin in this file again about what was seen; fails if it answers otherwise.
+    /// Ask the plugin in this file again about the recorded snapshot; fails if its answer differs.
     #[arg(long, value_name = "FILE")]
     pub plugin: Option<PathBuf>,
 }
 
-/// Which component.
+/// The arguments of `troupe plugin inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// A component, as `cargo build --target wasm32-wasip2` makes it, or the name of a plugin that comes with the host.
+    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Which plugin, and what to ask it.
+/// The arguments of `troupe plugin test`.
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
-    /// A component, or the name of a plugin that comes with the host.
+    /// A component, or the name of a built-in plugin.
     pub file: PathBuf,
-    /// What it is tested by.
+    /// The recording, the scenarios, or both.
     #[command(flatten)]
     pub by: TestedBy,
-    /// Rewrite what the commands of scenarios print, instead of telling where it is otherwise.
+    /// Rewrite the printed lines of scenarios instead of printing the differences.
     #[arg(long, requires = "scenarios")]
     pub update: bool,
 }
 
-/// What a plugin is tested by: one of them, or both.
+/// The source of the tests: a recording, a folder of scenarios, or both.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub struct TestedBy {
-    /// Passes from a host's admin port (`/recording`); - is standard input.
+    /// Passes from a host's admin port (`/recording`); - for standard input.
     #[arg(long, value_name = "FILE")]
     pub recording: Option<PathBuf>,
     #[cfg(feature = "lab")]
-    /// A folder of scenarios: *.txt in it and in the folders in it.
+    /// A folder of scenarios: *.txt in the folder and in its direct subfolders.
     #[arg(long, value_name = "DIR")]
     pub scenarios: Option<PathBuf>,
 }
 
-/// Which versions, and what to ask them.
+/// The arguments of `troupe plugin diff`.
 #[derive(Debug, clap::Args)]
 pub struct DiffArgs {
-    /// The component that serves now, or the name of a plugin that comes with the host.
+    /// The component that serves now, or the name of a built-in plugin.
     pub old: PathBuf,
-    /// The component that would take its place.
+    /// The component that would replace it.
     pub new: PathBuf,
-    /// Passes from a host's admin port (`/recording`); - is standard input.
+    /// Passes from a host's admin port (`/recording`); - for standard input.
     #[arg(long)]
     pub recording: PathBuf,
     /// Print JSON.
@@ -160,71 +164,72 @@ pub struct DiffArgs {
     pub json: bool,
 }
 
-/// Which Plugin.
+/// The Plugin to change.
 #[derive(Debug, clap::Args)]
 pub struct NamedPlugin {
     /// The Plugin's name.
     pub name: String,
 }
 
-/// What to push, and where to.
+/// The arguments of `troupe plugin push`.
 #[derive(Debug, clap::Args)]
 pub struct PushArgs {
-    /// A component, as `cargo build --target wasm32-wasip2` makes it.
+    /// A component as built by `cargo build --target wasm32-wasip2`.
     pub file: PathBuf,
-    /// Where to: registry/repository:tag.
+    /// The destination: registry/repository:tag.
     #[arg(value_parser = Reference::parse)]
     pub reference: Reference,
-    /// How to speak with the registry.
+    /// How to connect to the registry.
     #[command(flatten)]
     pub registry: RegistryArgs,
 }
 
-/// What to pull, and where to.
+/// The arguments of `troupe plugin pull`.
 #[derive(Debug, clap::Args)]
 pub struct PullArgs {
-    /// What: registry/repository:tag or registry/repository@sha256:...
+    /// The source: registry/repository:tag or registry/repository@sha256:...
     #[arg(value_parser = Reference::parse)]
     pub reference: Reference,
-    /// Where to; the repository's name and .wasm unless it is given.
+    /// The output file; by default the repository's name with .wasm.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A cosign public key, PEM, that the artifact must be signed by.
+    /// A cosign public key in PEM; the artifact must be signed with it.
     #[arg(long, value_name = "FILE")]
     pub public_key: Option<PathBuf>,
-    /// How to speak with the registry.
+    /// How to connect to the registry.
     #[command(flatten)]
     pub registry: RegistryArgs,
 }
 
-/// How to speak with a registry.
+/// How to connect to a registry.
 #[derive(Debug, clap::Args)]
 pub struct RegistryArgs {
-    /// By plain HTTP.
+    /// Use plain HTTP.
     #[arg(long)]
     pub insecure: bool,
-    /// Credentials, as `docker login` writes them; $DOCKER_CONFIG/config.json or ~/.docker/config.json if there is one.
+    /// Credentials as `docker login` writes them; by default $DOCKER_CONFIG/config.json or ~/.docker/config.json if it
+    /// exists.
     #[arg(long, value_name = "FILE")]
     pub docker_config: Option<PathBuf>,
 }
 
-/// Which ConfigMap.
+/// The arguments of `troupe plugin configmap`.
 #[derive(Debug, clap::Args)]
 pub struct ConfigmapArgs {
-    /// A component, as `cargo build --target wasm32-wasip2` makes it.
+    /// A component as built by `cargo build --target wasm32-wasip2`.
     pub file: PathBuf,
-    /// The ConfigMap's name; the file's and the digest's unless it is given.
+    /// The ConfigMap's name; by default made of the file's name and the digest.
     #[arg(long)]
     pub name: Option<String>,
     /// The host's namespace.
     #[arg(long, short, default_value = "troupe-system")]
     pub namespace: String,
-    /// Compress it with zstd, as is done anyway when it would not fit.
+    /// Compress the component with zstd; this happens anyway if it would not fit otherwise.
     #[arg(long)]
     pub compress: bool,
 }
 
-/// How to serve.
+/// The options of `troupe operator`.
 #[derive(Debug, clap::Args)]
 pub struct OperatorArgs {
     /// Serve only this namespace.
@@ -233,44 +238,45 @@ pub struct OperatorArgs {
     /// Apply the CustomResourceDefinitions first.
     #[arg(long)]
     pub install_crds: bool,
-    /// Where health, metrics and the last passes are served: by HTTP to everybody on a loopback address, by HTTPS to whom
-    /// the API server lets read on any other (probes are open on both); 127.0.0.1:8080 unless the host runs in a cluster,
-    /// where it is port 8443 of all addresses.
+    /// The address for health, metrics and the latest passes: HTTP for everybody on a loopback address, HTTPS with the
+    /// API server's authorization on any other (probes are open on both); by default 127.0.0.1:8080, in a cluster port
+    /// 8443 of all addresses.
     #[arg(long)]
     pub admin_address: Option<SocketAddr>,
-    /// The certificate of the admin port, PEM, read again when it changes; one is made at the start unless it is given.
+    /// The certificate of the admin port in PEM, read again when it changes; by default the host makes one at its
+    /// start.
     #[arg(long, value_name = "FILE", requires = "admin_tls_key")]
     pub admin_tls_certificate: Option<PathBuf>,
-    /// The key of that certificate, PEM.
+    /// The key of that certificate in PEM.
     #[arg(long, value_name = "FILE", requires = "admin_tls_certificate")]
     pub admin_tls_key: Option<PathBuf>,
-    /// Settings of a plugin: its name and a YAML or JSON file. May be given once for each plugin.
+    /// The settings of a plugin: its name and a YAML or JSON file. May be given once for each plugin.
     #[arg(long, value_name = "PLUGIN=FILE", value_parser = plugin_config)]
     pub plugin_config: Vec<PluginConfig>,
-    /// Ports of the nodes that may be given to jobs on the hosts' network.
+    /// The node ports that jobs on the host network may use.
     #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
     pub host_port_range: RangeInclusive<u32>,
-    /// How many of them the jobs of one namespace may have at once; a quarter, and at least 1000, unless it is given.
+    /// The quota of those ports for the jobs of one namespace; by default a quarter of them, and at least 1000.
     #[arg(long, value_name = "PORTS")]
     pub host_ports_per_namespace: Option<u32>,
-    /// What becomes of fields in users' pod templates that the API server does not know: it leaves them out and the job
-    /// tells, or it refuses the pods.
+    /// The handling of fields in users' pod templates that the API server does not know: drop them and report it on the
+    /// job, or refuse the pods.
     #[arg(long, value_enum, default_value_t)]
     pub field_validation: FieldValidation,
-    /// Take turns with other hosts by a Lease, so that several can run and one serves.
+    /// Use a Lease so that of several hosts one serves at a time.
     #[arg(long)]
     pub leader_elect: bool,
-    /// Namespace of the Lease `troupe`; the host's own when it runs in a cluster.
+    /// The namespace of the Lease `troupe`; by default the host's namespace in a cluster.
     #[arg(long)]
     pub lease_namespace: Option<String>,
-    /// Where the bytes of plugins are kept that jobs are planned by, and where ConfigMaps with plugins are; the host's own
-    /// namespace when it runs in a cluster.
+    /// The namespace of the plugin archive and of ConfigMaps with plugins; by default the host's namespace in a
+    /// cluster.
     #[arg(long, value_name = "NAMESPACE")]
     pub plugin_namespace: Option<String>,
     /// Another namespace whose ConfigMaps may be plugins. May be given more than once.
     #[arg(long, value_name = "NAMESPACE")]
     pub plugin_source_namespace: Vec<String>,
-    /// The most bytes that the spec of a job may have as JSON, its templates included.
+    /// The maximum size of a job's spec as JSON in bytes, templates included.
     #[arg(long, default_value_t = Limits::default().spec)]
     pub max_spec_bytes: usize,
     /// Write logs as JSON.
@@ -278,16 +284,16 @@ pub struct OperatorArgs {
     pub log_json: bool,
 }
 
-/// What to look at.
+/// The options of `troupe preflight`.
 #[derive(Debug, clap::Args)]
 pub struct PreflightArgs {
-    /// Look only at jobs in this namespace.
+    /// Check only jobs in this namespace.
     #[arg(long)]
     pub namespace: Option<String>,
-    /// Ask for the rights of this service account (troupe-system/troupe) instead of one's own.
+    /// Check the rights of this service account (troupe-system/troupe) instead of one's own.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
     pub service_account: Option<(String, String)>,
-    /// Settings of a plugin, as `troupe operator` will have them.
+    /// The settings of a plugin, as for `troupe operator`.
     #[arg(long, value_name = "PLUGIN=FILE", value_parser = plugin_config)]
     pub plugin_config: Vec<PluginConfig>,
     /// Print JSON.
@@ -300,12 +306,12 @@ fn service_account(text: &str) -> Result<(String, String), String> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-/// Where the settings of a plugin are.
+/// A plugin and the file with its settings.
 #[derive(Debug, Clone)]
 pub struct PluginConfig {
     /// The plugin's name.
     pub plugin: String,
-    /// A YAML or JSON file.
+    /// The YAML or JSON file.
     pub file: PathBuf,
 }
 
@@ -315,12 +321,12 @@ fn plugin_config(text: &str) -> Result<PluginConfig, String> {
 }
 
 #[cfg(feature = "lab")]
-/// What to show.
+/// The arguments of `troupe demo`.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Manifests of jobs; without any, an example of each built-in framework.
+    /// Manifests of jobs; by default an example of each built-in framework.
     pub manifests: Vec<PathBuf>,
-    /// Print the environment, host lists and ConfigMaps that pods get.
+    /// Print the environment, host lists and ConfigMaps of the pods.
     #[arg(long)]
     pub explain: bool,
     /// Give up after this many seconds.
@@ -329,10 +335,10 @@ pub struct DemoArgs {
 }
 
 #[cfg(feature = "lab")]
-/// Which seeds.
+/// The arguments of `troupe sim`.
 #[derive(Debug, clap::Args)]
 pub struct SimArgs {
-    /// How many seeds.
+    /// The number of seeds.
     #[arg(long, default_value_t = 100)]
     pub seeds: u64,
     /// The first seed.

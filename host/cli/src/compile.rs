@@ -1,4 +1,4 @@
-//! `troupe compile`: what the host starts for each component that others made. Not for people.
+//! `troupe compile`: the child process that the host starts to compile a component from an untrusted source.
 
 use crate::args::CompileArgs;
 use sandbox::compile_as_child;

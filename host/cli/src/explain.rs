@@ -1,4 +1,5 @@
-//! `troupe explain`: a pass from the admin port, decided again offline, and asked again of a plugin if one is named.
+//! `troupe explain`: decides a recorded pass from the admin port again offline, and asks a plugin again if one is
+//! named.
 
 use super::{input, plugin::candidate};
 use crate::args::ExplainArgs;
@@ -36,7 +37,7 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     args.plugin.as_deref().map_or(Ok(ExitCode::SUCCESS), |file| ask_again(&pass, file))
 }
 
-/// Says in what the answer of the plugin in this file differs from the recorded one; success if in nothing.
+/// Prints how the answer of the plugin in this file differs from the recorded one; returns success if it does not.
 fn ask_again(pass: &Pass, file: &Path) -> anyhow::Result<ExitCode> {
     let mut plugin = candidate(file)?;
     let (name, kind) = (file.display(), &pass.snapshot.kind.kind);

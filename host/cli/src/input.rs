@@ -1,10 +1,10 @@
-//! What commands read: components, and texts that may come by standard input.
+//! Input of commands: components from files, and texts from files or standard input.
 
 use anyhow::{Context, ensure};
 use sandbox::{Plugins, source};
 use std::{io::Read, path::Path};
 
-/// The bytes of a component's file, or of a plugin that comes with the host if it is called so and there is no such file.
+/// Returns the bytes of the component's file, or of the built-in plugin of this name if no such file exists.
 pub(super) fn component(file: &Path) -> anyhow::Result<Vec<u8>> {
     if let Some(wasm) = file.to_str().filter(|_| !file.exists()).and_then(Plugins::built_in) {
         return Ok(wasm.to_vec());
@@ -15,7 +15,7 @@ pub(super) fn component(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(wasm)
 }
 
-/// The text of a file, or of standard input if it is called `-`.
+/// Returns the text of a file, or of standard input if the path is `-`.
 pub(super) fn text(file: &Path) -> anyhow::Result<String> {
     if file.as_os_str() == "-" {
         let mut text = String::new();

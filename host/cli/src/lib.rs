@@ -1,6 +1,6 @@
 //! The commands of the binary `troupe`.
 #![forbid(unsafe_code)]
-// A closed pipe would be a panic: `troupe::out` prints.
+// `println!` panics if the pipe is closed; `troupe::out` does not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
@@ -22,7 +22,7 @@ use troupe::{install::crds, out};
 /// Runs the command.
 ///
 /// # Errors
-/// What a person has to know to make it work.
+/// What the user has to change to make the command work.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Operator(args) => serve::serve(args),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use troupe::out;
 use troupe_cli::{args::Args, run};
 
-/// Objects, JSON and what plugins are shown are many small pieces, which the system's allocator is slow with.
+/// Objects, JSON and the input of plugins are many small allocations, for which the system's allocator is slow.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

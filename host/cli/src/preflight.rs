@@ -1,4 +1,4 @@
-//! `troupe preflight`: what stands in the way of Troupe in a cluster.
+//! `troupe preflight`: reports what prevents Troupe from serving a cluster.
 
 use super::serve;
 use crate::args::PreflightArgs;

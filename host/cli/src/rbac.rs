@@ -1,5 +1,5 @@
-//! `troupe rbac`: the least rights for the plugins in use and the parameters of the fence, or one of the admission policies
-//! about their kinds of job.
+//! `troupe rbac`: prints the minimal rights for the plugins in use and the parameters of the fence, or an admission
+//! policy for their kinds of job.
 
 use super::serve;
 use crate::args::RbacArgs;
@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use decide::grants::Grants;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt};
-use sandbox::{Options, Plugins, Seam, source, wanted};
+use sandbox::{Executor, Options, Plugins, source, wanted};
 use std::{path::Path, process::ExitCode};
 use troupe::{
     admin::{metrics::Metrics, telemetry},
@@ -16,7 +16,7 @@ use troupe::{
     plugin_resource::{self, ConfigMapSource, PluginSpec},
 };
 
-/// A component has no more bytes than this.
+/// The maximum size of a component, in bytes.
 const LARGEST: usize = 64 << 20;
 
 pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
@@ -41,30 +41,30 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The plugins that come with the host, which are granted what they ask for.
+/// The built-in plugins, each granted everything it asks for.
 fn built_in() -> anyhow::Result<Vec<Plugin>> {
-    let plugins = Plugins::builtin(Seam::Inline).context("a built-in plugin does not load")?;
+    let plugins = Plugins::builtin(Executor::Inline).context("a built-in plugin does not load")?;
     let frameworks = plugins.frameworks().into_iter();
     Ok(frameworks
         .map(|(descriptor, _)| Plugin { grants: descriptor.wanted_grants(), descriptor: (*descriptor).clone() })
         .collect())
 }
 
-/// What users' own jobs may have: YAML as in `spec.grants`.
+/// Reads the grants for users' pods: YAML as in `spec.grants`.
 fn users(file: &Path) -> anyhow::Result<Grants> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let said = serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
     Grants::asked(&said).map_err(anyhow::Error::msg).with_context(|| file.display().to_string())
 }
 
-/// One that is there already under the name is replaced.
+/// Adds the plugin, and replaces a plugin of the same name.
 fn put(plugins: &mut Vec<Plugin>, plugin: Plugin) {
     plugins.retain(|there| there.descriptor.name != plugin.descriptor.name);
     plugins.push(plugin);
 }
 
-/// The plugins that the cluster's Plugin resources name, each with what is granted to it there. One whose bytes cannot be
-/// had here keeps the rights of the built-in one, and is told.
+/// Adds the plugins of the cluster's Plugin resources, each with the grants of its resource. If the bytes of one cannot
+/// be read here, the built-in plugin keeps its rights and a message is printed.
 async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> {
     let client = serve::client(&Metrics::default(), None).await?;
     let resources = Api::<plugin_resource::Plugin>::all(client.clone());
@@ -89,7 +89,7 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             }
         };
         let PluginSpec { source, config, grants, .. } = resource.spec;
-        // What comes with the host is trusted as the host is.
+        // A built-in plugin is trusted like the host.
         let grants = match source.built_in {
             Some(_) => wanted(&descriptor, &config.unwrap_or_default()),
             None => grants,
@@ -99,7 +99,7 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The bytes that a ConfigMap has; None where they are elsewhere.
+/// Returns the bytes in the ConfigMap that the Plugin names; None if its source is not a ConfigMap.
 async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Result<Option<Vec<u8>>> {
     let Some(ConfigMapSource { name, namespace, key }) = &spec.source.config_map else { return Ok(None) };
     let namespace = namespace.as_deref().unwrap_or(own);
@@ -115,10 +115,10 @@ async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Res
     }
 }
 
-/// What a component says of itself, asked in an engine of its own.
+/// Returns the description of a component, from an engine of its own.
 fn describe(wasm: &[u8]) -> anyhow::Result<decide::plan::Descriptor> {
     ensure!(source::is_component(wasm), "it is no WebAssembly component");
-    let plugins = Plugins::empty(Options::new(Seam::Inline))?;
+    let plugins = Plugins::empty(Options::new(Executor::Inline))?;
     plugins.load("it", wasm)?;
     let (descriptor, _) = plugins.frameworks().into_iter().next().context("it describes nothing")?;
     Ok((*descriptor).clone())

@@ -3,7 +3,7 @@
 use crate::args::{OperatorArgs, PluginConfig};
 use anyhow::Context;
 use kube::{Client, Config, client::ClientBuilder};
-use sandbox::{Compiler, Limits, Plugins, Seam};
+use sandbox::{Compiler, Executor, Limits, Plugins};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
     process::ExitCode,
@@ -37,7 +37,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let (listener, access) = admin_port(&args, &metrics).await?;
     let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
     if args.install_crds {
-        // Before any lease: whoever starts first with this flag applies them.
+        // Apply the CRDs before acquiring a lease: the first host that starts with this flag applies them.
         crds::install(&self::client(&metrics, None).await?).await?;
     }
     let plugins =
@@ -65,12 +65,12 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     admin.abort();
     Ok(match ended {
         Ended::AsAsked => ExitCode::SUCCESS,
-        // Whoever started the host starts it again, and it waits for its turn.
+        // The host's supervisor restarts the process, which then waits for the lease.
         Ended::LeaseLost => ExitCode::FAILURE,
     })
 }
 
-/// The admin port, and who may read it: everybody on this machine, or whom the API server lets.
+/// Binds the admin port. Returns who may read it: everybody on this machine, or users that the API server authorizes.
 async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(TcpListener, Access)> {
     let addresses = match args.admin_address {
         Some(address) => vec![address],
@@ -91,12 +91,12 @@ async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(T
         (Some(certificate), Some(key)) => Tls::of_files(certificate.clone(), key.clone()),
         _ => Tls::self_signed(),
     };
-    // Reviews are asked for by a host that stands by, too.
+    // A host on standby sends access reviews, too.
     let reviewer = Reviewer::new(client(metrics, None).await?);
     Ok((listener, Access::Reviewed(Box::new(reviewer), tls.context("the admin port has no certificate")?)))
 }
 
-/// The Lease of all hosts of a cluster, asked for under a name that no other process has.
+/// The name of the Lease that all hosts of a cluster share, with a holder identity that no other process has.
 fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
     let namespace =
         namespace.or_else(own_namespace).context("outside a cluster --leader-elect needs --lease-namespace")?;
@@ -106,16 +106,16 @@ fn lease_name(namespace: Option<String>) -> anyhow::Result<LeaseName> {
     Ok(LeaseName { namespace, name: "troupe".to_owned(), identity })
 }
 
-/// The namespace of this process, when it runs in a cluster.
+/// Returns the namespace of this process if it runs in a cluster.
 fn own_namespace() -> Option<String> {
     let file = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
     file.ok().map(|namespace| namespace.trim().to_owned())
 }
 
-/// The built-in plugins with their settings.
+/// Loads the built-in plugins with their settings.
 pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
     let compiler = Compiler::of_this_program();
-    let options = sandbox::Options { compiler, limits, ..sandbox::Options::new(Seam::blocking()) };
+    let options = sandbox::Options { compiler, limits, ..sandbox::Options::new(Executor::blocking()) };
     let plugins = Plugins::builtin_with(options).await.context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -126,7 +126,7 @@ pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow:
     Ok(plugins)
 }
 
-/// A client without hidden retries, whose requests are counted.
+/// Returns a client that does not retry on its own and whose requests are counted.
 pub(super) async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
     let mut config =
         Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
@@ -137,7 +137,7 @@ pub(super) async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Res
     Ok(builder.with_layer(&option_layer(gate)).with_layer(&metrics.layer()).build())
 }
 
-/// SIGTERM or SIGINT.
+/// Completes on SIGTERM or SIGINT.
 fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = unix::signal(unix::SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
     let mut interrupt = unix::signal(unix::SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
@@ -150,7 +150,7 @@ fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Real randomness for real keys.
+/// Returns a seed from the system's random source, for keys.
 fn seed() -> anyhow::Result<[u8; 32]> {
     let mut seed = [0; 32];
     let mut source = std::fs::File::open("/dev/urandom").context("no randomness")?;

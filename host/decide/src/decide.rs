@@ -49,7 +49,7 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
     let Answer::Judged { plan, verdict, .. } = answer else { return over::over(snapshot, finished) };
     // An edit is acted on only from a snapshot whose ledger holds the new policy.
     let decision = if over::was_edited(snapshot, finished) {
-        Decision::unsaid(vec![], Wake::OnChange)
+        Decision::without_report(vec![], Wake::OnChange)
     } else {
         over::over(snapshot, finished)
     };
@@ -66,7 +66,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     let ledger = next_ledger(snapshot, plan, &standing, verdict);
     let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
     if let Some(delete) = expired {
-        return Decision::unsaid(vec![delete], Wake::OnChange);
+        return Decision::without_report(vec![delete], Wake::OnChange);
     }
     let (mut actions, mut waiting) = match verdict.outcome {
         // Create nothing before the ledger names the job's host ports.
@@ -164,7 +164,7 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
             ledger.note_success(&replica.role.name, replica.index);
         }
     }
-    for role in plan.roles.iter().filter(|role| role.may_vanish()) {
+    for role in plan.roles.iter().filter(|role| role.removes_itself()) {
         match snapshot.job_behind(role) {
             // A time to live deletes only finished Jobs: somebody else deletes this one, so it is created again.
             Some(job) if job.terminating && !job.job_is_over() => drop(ledger.made.remove(&jobs::note(role))),

@@ -26,7 +26,7 @@ pub struct Decision {
 impl Decision {
     /// Returns a decision that leaves the status unchanged.
     #[must_use]
-    pub fn unsaid(actions: Vec<Action>, wake: Wake) -> Self {
+    pub fn without_report(actions: Vec<Action>, wake: Wake) -> Self {
         Self { actions, report: Report::Unchanged, waiting: vec![], wake }
     }
 }
@@ -268,7 +268,7 @@ pub struct Applied {
 impl Applied {
     /// Returns whether a required object is missing.
     #[must_use]
-    pub fn lacks_something(&self) -> bool {
+    pub fn lacks_required_object(&self) -> bool {
         self.failures.iter().any(|failure| matches!(failure, Waiting::Deleted { .. }))
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
             waiting.push(why);
         } else {
             let create = Action::create("batch/v1", "Job", &name, Part::Job { role: place });
-            actions.push(create.noted(role.may_vanish().then(|| note(role))));
+            actions.push(create.noted(role.removes_itself().then(|| note(role))));
         }
     }
     (actions, waiting)
@@ -51,7 +51,7 @@ pub(crate) fn note(role: &Role) -> String {
 /// Returns whether the Job behind the role was created and is gone, and nobody saw how it ended.
 #[must_use]
 pub fn is_lost(snapshot: &Snapshot, role: &Role) -> bool {
-    role.may_vanish() && snapshot.ledger.made.contains(&note(role)) && snapshot.job_behind(role).is_none()
+    role.removes_itself() && snapshot.ledger.made.contains(&note(role)) && snapshot.job_behind(role).is_none()
 }
 
 /// Suspends the Jobs behind the roles of a failed job whose pods are cleaned up: this deletes their pods and keeps

@@ -41,7 +41,7 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
 }
 
 fn settled(actions: Vec<Action>) -> Triage {
-    Triage::Settled(Decision::unsaid(actions, Wake::OnChange))
+    Triage::Settled(Decision::without_report(actions, Wake::OnChange))
 }
 
 /// Removes an original operator's finalizers, which have nothing left to do: garbage collection deletes the children.

@@ -11,5 +11,5 @@ pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
 pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
     let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
     let actions = expired.map_or_else(|| cleanup::cleanup(snapshot, finished), |delete| vec![delete]);
-    Decision::unsaid(actions, wake)
+    Decision::without_report(actions, wake)
 }

@@ -4,7 +4,7 @@ use crate::Snapshot;
 use serde_json::{Value, json};
 
 /// The annotation of children that names the digest of the plugin that planned them, until the job's ledger names it.
-pub const MADE_BY: &str = "troupe.dev/plugin-digest";
+pub const PLUGIN_DIGEST_ANNOTATION: &str = "troupe.dev/plugin-digest";
 
 /// Returns the controller owner reference to the job.
 #[must_use]
@@ -31,7 +31,7 @@ pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
         metadata[section] = entries.clone();
     }
     if snapshot.ledger.digest.is_empty() {
-        metadata["annotations"][MADE_BY] = json!(snapshot.digest);
+        metadata["annotations"][PLUGIN_DIGEST_ANNOTATION] = json!(snapshot.digest);
     }
     metadata
 }
@@ -54,7 +54,7 @@ mod tests {
         snapshot.digest = "d".into();
         snapshot.ledger.digest = String::new();
         let made = metadata(&snapshot, "pi-worker-0", &json!({ "annotations": { "k": "v" } }));
-        assert_eq!(made["annotations"], json!({ "k": "v", MADE_BY: "d" }));
+        assert_eq!(made["annotations"], json!({ "k": "v", PLUGIN_DIGEST_ANNOTATION: "d" }));
         snapshot.ledger.digest = "d".into();
         assert!(metadata(&snapshot, "pi-worker-0", &json!({})).get("annotations").is_none());
     }

@@ -185,7 +185,7 @@ impl Role {
     /// Returns whether a Job with `ttlSecondsAfterFinished` backs the role: when that Job is gone, it may have done its
     /// work.
     #[must_use]
-    pub fn may_vanish(&self) -> bool {
+    pub fn removes_itself(&self) -> bool {
         match &self.backing {
             Backing::Job(body) => body.pointer("/spec/ttlSecondsAfterFinished").is_some_and(Value::is_number),
             Backing::Pods => false,

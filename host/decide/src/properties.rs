@@ -231,7 +231,7 @@ proptest! {
         noted.ledger.made.insert("job/launcher".into());
         let decision = decide(&noted, &judged(&plan, Outcome::Open));
         let makes = decision.actions.iter().any(|action| action.kind == "Job" && matches!(action.write(), Write::Create(_)));
-        prop_assert!(!(makes && plan.roles[2].may_vanish()), "{:?}", decision.actions);
+        prop_assert!(!(makes && plan.roles[2].removes_itself()), "{:?}", decision.actions);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `troupe demo`: jobs from submit to their end on an embedded cluster, with the real host, plugins and client.
+//! `troupe demo`: runs jobs from submission to their end on an embedded cluster, with the real host, plugins and
+//! client.
 
 mod manifest;
 mod timeline;
@@ -6,7 +7,7 @@ mod timeline;
 use crate::campaign;
 use anyhow::{Context, bail};
 use decide::{Snapshot, decide};
-use sandbox::{Plugins, Seam};
+use sandbox::{Executor, Plugins};
 use serde_json::Value;
 use sim::{RequestRecord, Sim};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use troupe::{
     out,
 };
 
-/// What runs when no manifest is named.
+/// The manifests that run when none is named.
 const EXAMPLES: [(&str, &str); 2] = [
     ("deploy/examples/paddlejob.yaml", include_str!("../../../deploy/examples/paddlejob.yaml")),
     ("deploy/examples/mpijob.yaml", include_str!("../../../deploy/examples/mpijob.yaml")),
@@ -33,21 +34,21 @@ const EXAMPLES: [(&str, &str); 2] = [
 /// How often lines are printed.
 const TICK: Duration = Duration::from_millis(40);
 
-/// The demo ends when nothing was asked of the API for this long after the last job ended.
+/// The demo ends after the last job has ended and no API request was made for this long.
 const REST: Duration = Duration::from_millis(400);
 
-/// What is shown.
+/// The options of the demo.
 #[derive(Debug)]
 pub struct Demo {
     /// Files with manifests of jobs; without any, an example of each built-in framework.
     pub manifests: Vec<PathBuf>,
-    /// Print what pods are given.
+    /// Print the environment and ConfigMaps of pods.
     pub explain: bool,
     /// How long to wait for the end of all jobs.
     pub patience: Duration,
 }
 
-/// Runs jobs from submit to their end and prints what happens. Success if every job has ended well.
+/// Runs jobs from submission to their end and prints what happens. Returns success if every job succeeds.
 ///
 /// # Errors
 /// A manifest cannot be read, or the embedded API server refuses it.
@@ -66,7 +67,7 @@ struct Shown {
 }
 
 async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
-    let plugins = Arc::new(Plugins::builtin(Seam::blocking()).context("a built-in plugin does not load")?);
+    let plugins = Arc::new(Plugins::builtin(Executor::blocking()).context("a built-in plugin does not load")?);
     let kinds = campaign::kinds(&plugins);
     let life =
         sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
@@ -120,7 +121,7 @@ impl Shown {
         Ok(())
     }
 
-    /// Prints until every job has ended and everything is at rest; false when patience ran out first.
+    /// Prints until every job has ended and no more requests are made; returns false if the patience runs out first.
     async fn follow(&mut self, patience: Duration) -> bool {
         let start = Instant::now();
         let mut tick = interval(TICK);
@@ -144,7 +145,7 @@ impl Shown {
 
     fn note_waiting(&mut self) {
         let passes = self.host.passes().fresh();
-        // A later pass over the same job takes the place of the one before.
+        // Keep the latest pass of each job.
         let last: BTreeMap<_, _> =
             passes.iter().filter_map(|pass| Some((self.key_of(&pass.snapshot)?, pass))).collect();
         for (key, pass) in last {
@@ -176,7 +177,7 @@ impl Shown {
         self.sim.get(&api_version, &kind, &namespace, &name).map(|mut job| job["status"].take()).unwrap_or_default()
     }
 
-    /// How a job ended: None while it goes on, else why it failed if it did.
+    /// Returns how a job ended: None while it runs, otherwise the reason if it failed.
     fn end_of(&self, job: &Value) -> Option<Result<(), String>> {
         let status = self.status(job);
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
@@ -226,7 +227,7 @@ impl Shown {
         code
     }
 
-    /// What pods were given: the environment of first containers, ConfigMaps.
+    /// Prints the environment of each pod's first container, and the ConfigMaps.
     fn explain(&self) {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };

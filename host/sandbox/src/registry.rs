@@ -12,10 +12,10 @@ use super::{
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description,
+    executor::{Executor, Seat},
     limits::Limits,
     load_error::LoadError,
     memo::{Memo, Planned, Shown},
-    seam::{Seam, Seat},
     settings::{ConfigError, Settings, allowed, wanted},
     source,
     stats::CallStats,
@@ -45,7 +45,7 @@ pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where calls run.
-    pub seam: Seam,
+    pub executor: Executor,
     /// Limits of a plugin that has none of its own.
     pub limits: Limits,
     /// The check of plans.
@@ -57,8 +57,8 @@ pub struct Options {
 impl Options {
     /// Returns options with the default limits, the host's own check of plans, and compilation in this process.
     #[must_use]
-    pub fn new(seam: Seam) -> Self {
-        Self { seam, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
+    pub fn new(executor: Executor) -> Self {
+        Self { executor, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
     }
 }
 
@@ -99,12 +99,12 @@ impl Plugins {
     /// Returns an error if this machine cannot run WebAssembly.
     pub fn empty(options: Options) -> Result<Self, LoadError> {
         let caller = Arc::new(Caller::new(options.limits)?);
-        if options.seam != Seam::Inline {
+        if options.executor != Executor::Inline {
             caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
         }
         let memo = Arc::new(Mutex::new(Memo::new(REMEMBERED)));
         let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
-        let (loaded, seat) = (RwLock::default(), Seat::new(options.seam));
+        let (loaded, seat) = (RwLock::default(), Seat::new(options.executor));
         let Options { compiler, vet, .. } = options;
         Ok(Self { caller, loaded, memo, breakers, allowances, aside, compiler, vet, seat })
     }
@@ -113,8 +113,8 @@ impl Plugins {
     ///
     /// # Errors
     /// Returns an error if one of them does not load.
-    pub fn builtin(seam: Seam) -> Result<Self, LoadError> {
-        let plugins = Self::empty(Options::new(seam))?;
+    pub fn builtin(executor: Executor) -> Result<Self, LoadError> {
+        let plugins = Self::empty(Options::new(executor))?;
         for (name, wasm) in builtin::BUILTIN {
             plugins.load(name, wasm)?;
         }

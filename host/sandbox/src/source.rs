@@ -10,7 +10,7 @@ pub const KEY: &str = "plugin.wasm";
 pub const COMPRESSED_KEY: &str = "plugin.wasm.zst";
 
 /// The annotation of a ConfigMap that holds the digest of its component.
-pub const DIGEST_ANNOTATION: &str = decide::ownership::MADE_BY;
+pub const DIGEST_ANNOTATION: &str = decide::ownership::PLUGIN_DIGEST_ANNOTATION;
 
 /// How strongly a component is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn compress(bytes: &[u8], ratio: Ratio) -> std::io::Result<Vec<u8>> {
 
 /// The reason why compressed bytes are refused.
 #[derive(Debug, thiserror::Error)]
-pub enum Inflated {
+pub enum DecompressError {
     /// The decompressed bytes exceed the limit.
     #[error("it has more than {0} bytes when decompressed")]
     TooLarge(usize),
@@ -67,12 +67,12 @@ pub enum Inflated {
 ///
 /// # Errors
 /// Returns an error if the content is larger than `limit` or the bytes are not a zstd frame.
-pub fn decompress(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Inflated> {
-    let mut frame = zstd::Decoder::new(bytes).map_err(Inflated::Broken)?;
-    frame.window_log_max(WINDOW).map_err(Inflated::Broken)?;
+pub fn decompress(bytes: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut frame = zstd::Decoder::new(bytes).map_err(DecompressError::Broken)?;
+    frame.window_log_max(WINDOW).map_err(DecompressError::Broken)?;
     let mut whole = Vec::new();
-    frame.take(limit as u64 + 1).read_to_end(&mut whole).map_err(Inflated::Broken)?;
-    if whole.len() > limit { Err(Inflated::TooLarge(limit)) } else { Ok(whole) }
+    frame.take(limit as u64 + 1).read_to_end(&mut whole).map_err(DecompressError::Broken)?;
+    if whole.len() > limit { Err(DecompressError::TooLarge(limit)) } else { Ok(whole) }
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         let small = compress(&zeros, Ratio::Small).unwrap();
         assert!(small.len() < 1000);
         assert_eq!(decompress(&small, 1 << 20).unwrap(), zeros);
-        assert!(matches!(decompress(&small, (1 << 20) - 1), Err(Inflated::TooLarge(_))));
-        assert!(matches!(decompress(b"no frame", 100), Err(Inflated::Broken(_))));
+        assert!(matches!(decompress(&small, (1 << 20) - 1), Err(DecompressError::TooLarge(_))));
+        assert!(matches!(decompress(b"no frame", 100), Err(DecompressError::Broken(_))));
     }
 }

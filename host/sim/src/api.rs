@@ -1,4 +1,4 @@
-//! The tower service under a client: each request meets its fate, is applied and is recorded.
+//! The tower service under a client: applies each request with its faults, and records it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::watch;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The tower service under one client: one connection of one actor to the simulated API server.
+/// The tower service under one client: one connection of an actor to the simulated API server.
 #[derive(Clone)]
 pub struct Server {
     pub(crate) sim: Sim,
@@ -44,11 +44,11 @@ impl tower::Service<Request<kube::client::Body>> for Server {
     }
 }
 
-/// A response body: all of it at once, or the stream of a watch.
+/// A response body: complete, or the stream of a watch.
 pub enum Answer {
-    /// All of it.
+    /// The complete body.
     Whole(Option<Bytes>),
-    /// Events as they come.
+    /// Watch events as they come.
     Watch(mpsc::UnboundedReceiver<Result<Bytes, std::io::Error>>),
 }
 
@@ -117,7 +117,7 @@ impl Server {
         Ok(reply)
     }
 
-    /// The name a creation asks for stands in its body.
+    /// Returns the name of the object; a create has it in its body.
     fn meant(&self, asked: &Asked) -> String {
         if asked.verb != "create" || !asked.name.is_empty() {
             return asked.name.clone();
@@ -133,7 +133,7 @@ impl Server {
         self.sim.world().kill(&Crash { actor: self.actor.to_string(), request, when });
     }
 
-    /// Applies a request and records it, in one step; nothing else happens in between.
+    /// Applies a request and records it in one step; nothing else happens in between.
     fn serve(&self, asked: &Asked, name: &str, fate: &Fate) -> Response<Answer> {
         let mut world = self.sim.world();
         let reply = match &fate.error {
@@ -195,7 +195,7 @@ fn whole(code: u16, body: &Value) -> Response<Answer> {
     respond(code, "application/json", Answer::Whole(Some(body.to_string().into())))
 }
 
-/// With a header for each warning.
+/// Adds a warning header for each warning.
 fn warned(mut response: Response<Answer>, warnings: &[String]) -> Response<Answer> {
     for warning in warnings {
         if let Ok(value) = http::HeaderValue::from_str(&format!("299 - {warning:?}")) {

@@ -1,4 +1,4 @@
-//! A request taken apart: verb, resource, query and body.
+//! Parses a request: verb, resource, query and body.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) verb: &'static str,
@@ -96,7 +96,7 @@ impl Asked {
     }
 }
 
-/// Percent-decodes a piece of a URL.
+/// Percent-decodes a part of a URL.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);

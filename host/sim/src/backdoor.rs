@@ -1,4 +1,4 @@
-//! The back door for tests and scripts: objects without requests and faults, though watches see the changes.
+//! Direct access for tests and scripts: changes objects without requests and faults; watches see the changes.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use crate::world::World;
 use crate::{ApiError, Kind, Sim};
 
 impl Sim {
-    /// One stored object; an empty namespace for cluster-scoped kinds.
+    /// Returns one stored object; the namespace is empty for cluster-scoped kinds.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         self.view(|view| view.get(api_version, kind, namespace, name).cloned())
     }
 
-    /// The objects of a kind in a namespace, or (with an empty one) everywhere, ordered by namespace and name.
+    /// Returns the objects of a kind in a namespace, or in all namespaces if it is empty, ordered by namespace and
+    /// name.
     pub fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Vec<Value> {
         self.view(|view| view.list(api_version, kind, namespace).into_iter().cloned().collect())
     }
 
-    /// Creates an object as a user would, and returns it; a missing namespace is created, a given status kept.
+    /// Creates an object as a user would, and returns it. Creates a missing namespace, and keeps a given status.
     ///
     /// # Panics
-    /// If the API server would refuse it.
+    /// The API server would refuse the object.
     pub fn create(&self, object: Value) -> Value {
         match self.try_create(object) {
             Ok(object) => object,
@@ -33,7 +34,7 @@ impl Sim {
         }
     }
 
-    /// Creates an object as a user would; a missing namespace is created, a given status kept.
+    /// Creates an object as a user would. Creates a missing namespace, and keeps a given status.
     pub fn try_create(&self, mut object: Value) -> Result<Value, ApiError> {
         let mut world = self.world();
         let kind = kind_of(&world, store::text(&object["apiVersion"]), store::text(&object["kind"]))?;
@@ -57,7 +58,7 @@ impl Sim {
         Ok((*made).clone())
     }
 
-    /// Merges a patch into an object, its status excepted where that is a subresource.
+    /// Merges a patch into an object, except into its status if that is a subresource.
     pub fn patch(
         &self,
         api_version: &str,
@@ -118,8 +119,8 @@ impl Sim {
         world.delete(&target, &options).map(|_| ())
     }
 
-    /// Changes an object as a controller with every right would: nothing is validated, and no defaults are set. Nothing
-    /// happens if there is no such object.
+    /// Changes an object as a controller with every right would: without validation and defaults. Does nothing if the
+    /// object does not exist.
     pub fn alter(
         &self,
         api_version: &str,
@@ -134,37 +135,37 @@ impl Sim {
         Ok(())
     }
 
-    /// Serves this kind from now on, in place of what was known of it: its objects stay.
+    /// Serves this kind from now on and replaces its earlier definition; its objects stay.
     pub fn serve(&self, kind: Kind) {
         self.world().store.add_kind(kind);
     }
 
-    /// The kind that is addressed by this plural, if it is served.
+    /// Returns the kind with this plural if it is served.
     pub fn kind(&self, group: &str, plural: &str) -> Option<Kind> {
         self.world().store.kind(&store::table(group, plural)).map(|kind| (*kind).clone())
     }
 
-    /// Gives a pod a node and an address; its containers are still being created.
+    /// Gives a pod a node and an address; its containers are not created yet.
     pub fn set_pod_ip(&self, namespace: &str, name: &str) {
         self.show(namespace, name, &Progress::Sandbox);
     }
 
-    /// Has all containers of a pod run and be ready.
+    /// Makes all containers of a pod run and be ready.
     pub fn set_running(&self, namespace: &str, name: &str) {
         self.show(namespace, name, &Progress::Running);
     }
 
-    /// Has all containers of a pod exit with 0.
+    /// Makes all containers of a pod exit with 0.
     pub fn set_succeeded(&self, namespace: &str, name: &str) {
         self.show(namespace, name, &Progress::Ended(0));
     }
 
-    /// Has all containers of a pod exit with this code.
+    /// Makes all containers of a pod exit with this code.
     pub fn set_failed(&self, namespace: &str, name: &str, code: i64) {
         self.show(namespace, name, &Progress::Ended(if code == 0 { 1 } else { code }));
     }
 
-    /// Removes a pod at once, as a forced deletion does: its kubelet does not get to end it.
+    /// Removes a pod at once, as a forced deletion does: its kubelet does not stop it.
     pub fn remove_pod(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
         self.delete_with("v1", "Pod", namespace, name, &json!({ "gracePeriodSeconds": 0 }))
     }

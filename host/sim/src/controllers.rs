@@ -1,4 +1,4 @@
-//! The task in which scheduler, kubelets, Job controller and garbage collector do their work, in one fixed order.
+//! The task that runs the scheduler, the kubelets, the Job controller and the garbage collector, in a fixed order.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Sim;
 use crate::store::{Change, Event, Place};
 use crate::world::{Errand, World};
 
-/// Runs until it is aborted.
+/// Runs until the task is aborted.
 pub(crate) async fn run(sim: Sim) {
     let wake = sim.world().wake.clone();
     loop {
@@ -22,7 +22,7 @@ pub(crate) async fn run(sim: Sim) {
 }
 
 impl World {
-    /// Has the controllers look at everything there is, as after their own restart.
+    /// Makes the controllers reconcile all objects, as after their restart.
     pub(crate) fn relist(&mut self) {
         self.changed.clear();
         for (name, table) in &self.store.tables {
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Looks at all that changed and all that is due; returns when to look again.
+    /// Reconciles everything that changed or is due; returns when the next item is due.
     fn step(&mut self) -> Option<Instant> {
         loop {
             if let Some(event) = self.changed.pop_front() {

@@ -1,10 +1,10 @@
-//! What the API server adds to an object that is created: the defaults a job operator depends on.
+//! Defaults that the API server adds to a new object, as far as a job operator depends on them.
 
 use serde_json::{Map, Value, json};
 
 use crate::store::{Kind, name, text, uid};
 
-/// Completes a new object: defaults, cleared status, first phase. `address` names a free cluster IP.
+/// Completes a new object: sets defaults, clears the status, sets the first phase. `address` returns a free cluster IP.
 pub(crate) fn complete(kind: &Kind, object: &mut Value, address: &mut dyn FnMut() -> String, now: &str) {
     match kind.kind.as_str() {
         _ if !kind.builtin() && !kind.status => {}
@@ -41,12 +41,12 @@ pub(crate) fn complete(kind: &Kind, object: &mut Value, address: &mut dyn FnMut(
     }
 }
 
-/// Brings a written object into the form in which the API server stores it; called after every write.
+/// Converts a written object into the form in which the API server stores it; called after every write.
 pub(crate) fn settle(kind: &Kind, object: &mut Value) {
     match kind.kind.as_str() {
         _ if !kind.builtin() => {}
         "Pod" => {
-            // A patch that replaces a list leaves out what was defaulted.
+            // A patch that replaces a list removes the defaults in it.
             pod_spec(&mut object["spec"]);
             pod_status(&mut object["status"]);
         }
@@ -150,7 +150,7 @@ fn pod_spec(spec: &mut Value) {
     tidy(spec);
 }
 
-/// Removes the nulls that indexing for mutation leaves behind.
+/// Removes the nulls that mutable indexing inserts.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -245,7 +245,7 @@ fn job(object: &mut Value) {
     }
     pod_spec(&mut spec["template"]["spec"]);
     tidy(spec);
-    // A Job without labels of its own gets those of its template, the generated ones included.
+    // A Job without labels of its own gets those of its template, including the generated ones.
     if object["metadata"]["labels"].as_object().is_none_or(Map::is_empty) {
         object["metadata"]["labels"] = object["spec"]["template"]["metadata"]["labels"].clone();
     }

@@ -1,4 +1,4 @@
-//! What a delete does: grace for pods, finalizers, and what is left to the garbage collector.
+//! Deletion: grace periods of pods, finalizers, and the hand-over to the garbage collector.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// `DeleteOptions`, as far as the simulator honours them.
+/// The `DeleteOptions` that the simulator honours.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
@@ -83,14 +83,14 @@ impl DeleteOptions {
 /// The outcome of a delete.
 #[derive(Debug, Clone)]
 pub(crate) enum Deleted {
-    /// Gone from the store.
+    /// Removed from the store.
     Gone(Arc<Value>),
-    /// Marked, and waiting for its kubelet, its finalizers or its dependents.
+    /// Marked for deletion: waits for its kubelet, its finalizers or its dependents.
     Marked(Arc<Value>),
 }
 
 impl World {
-    /// Deletes an object as a DELETE does.
+    /// Deletes an object as a DELETE request does.
     pub(crate) fn delete(&mut self, target: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let (kind, place) = (&target.kind, target.place());
         let Some(old) = self.store.get(&place).cloned() else {
@@ -158,7 +158,7 @@ impl World {
         new["metadata"]["deletionGracePeriodSeconds"] = json!(0);
     }
 
-    /// Sets the deletion timestamp of a pod, and decides how long its kubelet has.
+    /// Sets the deletion timestamp of a pod, and returns the grace for its kubelet.
     fn graceful(&self, kind: &Kind, object: &mut Value, options: &DeleteOptions) -> Grace {
         if !kind.is("Pod") {
             return Grace::Now;
@@ -193,19 +193,19 @@ impl World {
 }
 
 enum Grace {
-    /// Deletion is under way, and this request does not shorten it.
+    /// Deletion is in progress, and this request does not shorten it.
     Pending,
-    /// The kind or the object knows no grace.
+    /// The kind or the object has no grace period.
     Now,
     Marked(i64),
 }
 
-/// Namespaces are held by `spec.finalizers`.
+/// Whether a namespace still has `spec.finalizers`.
 pub(crate) fn held(kind: &Kind, object: &Value) -> bool {
     kind.is("Namespace") && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
 }
 
-/// The finalizers of a deleted object, those for its garbage collection included.
+/// Returns the finalizers of a deleted object, including those for its garbage collection.
 fn deletion_finalizers(kind: &Kind, object: &Value, asked: Option<Propagation>) -> Vec<String> {
     let mut list = finalizers(object);
     if kind.is("Event") {
@@ -217,7 +217,7 @@ fn deletion_finalizers(kind: &Kind, object: &Value, asked: Option<Propagation>) 
         } else if has_finalizer(object, FOREGROUND) {
             Propagation::Foreground
         } else if kind.is("Job") {
-            // batch/v1 still orphans unless told otherwise.
+            // batch/v1 still orphans by default.
             Propagation::Orphan
         } else {
             Propagation::Background

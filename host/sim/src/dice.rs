@@ -1,4 +1,4 @@
-//! Seeded randomness: one independent stream per concern and number, so that a draw added to one shifts no other.
+//! Seeded randomness: one independent stream per concern and number, so that a new draw in one shifts no other.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::record::Hash;
 
-/// The draws of one concern.
+/// The random stream of one concern.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(ChaCha8Rng);
 
@@ -28,24 +28,24 @@ impl Dice {
         if bound == 0 { 0 } else { self.next() % bound }
     }
 
-    /// Always draws, so that changing a probability does not shift the draws after it.
+    /// Returns true with this probability. Always draws, so that changing a probability does not shift later draws.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         let draw = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         draw < probability
     }
 
-    /// A duration in whole milliseconds, between nothing and `most`.
+    /// Returns a duration in whole milliseconds, between zero and `most`.
     pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
         Duration::from_millis(self.below(u64::try_from(most.as_millis()).unwrap_or(u64::MAX).saturating_add(1)))
     }
 
-    /// Five characters as the API server appends to a generated name.
+    /// Returns five characters as the API server appends to a generated name.
     pub(crate) fn suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| ALPHABET[self.below(ALPHABET.len() as u64) as usize] as char).collect()
     }
 
-    /// A version 4 uuid.
+    /// Returns a version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());
         let (high, low) = (high & !0xf000 | 0x4000, low & !(0b11 << 62) | (0b10 << 62));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::store::{Kind, Store};
 
-/// The answer to a request that names no resource; nothing if the path means nothing.
+/// Returns the response to a request that names no resource; None if the path is unknown.
 pub(crate) fn answer(store: &Store, path: &str, accept: &str) -> Option<Value> {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     match steps[..] {

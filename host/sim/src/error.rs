@@ -1,11 +1,11 @@
-//! The `Status` bodies of refused requests, worded as kube-apiserver words them.
+//! The `Status` bodies of refused requests, with the messages of kube-apiserver.
 
 use serde_json::{Value, json};
 use std::fmt;
 
 use crate::store::Kind;
 
-/// A refusal: what the API server answers instead of the object.
+/// A refusal: the error that the API server returns instead of the object.
 ///
 /// Rendered by [`ApiError::body`] as a `v1` `Status`; given to [`crate::Sim::refuse`] by tests.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,12 +29,12 @@ impl fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 impl ApiError {
-    /// A refusal without details.
+    /// Returns a refusal without details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
-    /// 403 as a ResourceQuota words it: `exceeded quota: <quota>, requested: ..., used: ..., limited: ...`.
+    /// Returns the 403 of a ResourceQuota: `exceeded quota: <quota>, requested: ..., used: ..., limited: ...`.
     pub fn quota(resource: &str, name: &str, quota: &str) -> Self {
         Self::forbidden(
             resource,
@@ -43,7 +43,7 @@ impl ApiError {
         )
     }
 
-    /// 403 for a core resource, with the reason given after `is forbidden:`.
+    /// Returns a 403 for a core resource, with the reason after `is forbidden:`.
     pub fn forbidden(resource: &str, name: &str, why: &str) -> Self {
         Self {
             code: 403,
@@ -53,12 +53,12 @@ impl ApiError {
         }
     }
 
-    /// The answer when a validating webhook says no.
+    /// Returns the error if a validating webhook denies the request.
     pub fn webhook(webhook: &str, why: &str) -> Self {
         Self::new(400, "", format!("admission webhook {webhook:?} denied the request: {why}"))
     }
 
-    /// The answer when a webhook of failure policy `Fail` cannot be reached.
+    /// Returns the error if a webhook with failure policy `Fail` cannot be reached.
     pub fn webhook_down(webhook: &str) -> Self {
         Self {
             code: 500,
@@ -106,7 +106,7 @@ impl ApiError {
         Self::conflict(kind, name, why)
     }
 
-    /// A failed precondition of a delete names the kind where other conflicts name the resource.
+    /// Returns the conflict of a failed precondition of a delete, which names the kind instead of the resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
         let named = Kind { plural: kind.kind.clone(), ..kind.clone() };
         Self::conflict(&named, name, why)
@@ -120,7 +120,8 @@ impl ApiError {
         Self::new(410, "Expired", message)
     }
 
-    /// 422 with one cause per fault; `subject` is the kind, or the plural where the server confuses the two.
+    /// Returns a 422 with one cause per fault; `subject` is the kind, or the plural where kube-apiserver uses it
+    /// instead.
     pub(crate) fn invalid(kind: &Kind, subject: &str, name: &str, faults: &[Fault]) -> Self {
         let qualified = if kind.group.is_empty() { subject.to_owned() } else { format!("{subject}.{}", kind.group) };
         let mut lines: Vec<String> = Vec::new();
@@ -143,7 +144,7 @@ impl ApiError {
         Self { code: 422, reason: "Invalid".into(), message, details: Some(details) }
     }
 
-    /// The JSON body: a `v1` `Status`.
+    /// Returns the JSON body: a `v1` `Status`.
     pub fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -1,4 +1,4 @@
-//! What becomes of each request and each watch: the faults drawn for it, and those aimed at it.
+//! The faults of each request and each watch: those drawn by chance, and those aimed by tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::faults::{Crash, Faults, Matching, When};
 use crate::world::World;
 
-/// A request, as far as faults look at it.
+/// The parts of a request that faults depend on.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) actor: &'a str,
@@ -22,7 +22,7 @@ pub(crate) struct About<'a> {
     pub(crate) name: &'a str,
 }
 
-/// What is going to happen to one request.
+/// The faults of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) wait: Duration,
@@ -35,24 +35,24 @@ pub(crate) struct Fate {
 }
 
 impl Fate {
-    /// It takes so long that whoever asks may give up.
+    /// Whether it takes so long that the client may give up.
     pub(crate) fn is_slow(&self) -> bool {
         self.wait.max(self.wait_after) >= Duration::from_secs(1)
     }
 }
 
-/// What is going to happen to one watch.
+/// The faults of one watch.
 #[derive(Debug)]
 pub(crate) struct WatchFate {
     pub(crate) lag: Duration,
     pub(crate) gone: bool,
-    /// Nothing comes any more after this long.
+    /// The time after which no more events come.
     pub(crate) silent_after: Option<Duration>,
     pub(crate) bookmarks: bool,
     pub(crate) dice: Dice,
 }
 
-/// The faults and their state.
+/// The fault plan and its state.
 pub(crate) struct FaultState {
     pub(crate) faults: Faults,
     refusals: BTreeMap<u64, (Matching, ApiError, Option<u64>)>,
@@ -106,7 +106,7 @@ impl World {
         number
     }
 
-    /// Has the actor's n-th request from now on, counting from 1, be its last.
+    /// Crashes the actor at its n-th request from now on, counting from 1.
     pub(crate) fn aim(&mut self, actor: &str, request: u64, when: When) {
         let so_far = self.faults.asked.get(actor).copied().unwrap_or(0);
         self.faults.aimed.push((actor.to_owned(), so_far + request, when));
@@ -116,7 +116,7 @@ impl World {
         self.faults.asked.get(actor).copied().unwrap_or(0)
     }
 
-    /// All clients of this actor get no answers any more; new ones do.
+    /// Cuts off all clients of this actor: they get no more responses. New clients do.
     pub(crate) fn kill(&mut self, crash: &Crash) {
         let FaultState { clients, dead, crashes, .. } = &mut self.faults;
         dead.extend(clients.iter().filter(|(_, actor)| **actor == crash.actor).map(|(client, _)| *client));
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// What happens to the next event of a watch: its delay, whether it is dropped, gone, twice.
+    /// Returns the faults of the next event of a watch: its delay, and whether the watch breaks, expires or repeats it.
     pub(crate) fn event_fate(&self, actor: &str, fate: &mut WatchFate) -> EventFate {
         let faults = &self.faults.faults;
         let jitter = fate.dice.up_to(fate.lag / 2);
@@ -227,7 +227,7 @@ impl World {
     }
 }
 
-/// What happens to one watch event.
+/// The faults of one watch event.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct EventFate {
     pub(crate) delay: Duration,
@@ -237,7 +237,7 @@ pub(crate) struct EventFate {
 }
 
 impl EventFate {
-    /// What is wrong with it, if anything is.
+    /// Returns the name of the fault, if there is one.
     pub(crate) fn trouble(&self) -> Option<&'static str> {
         match self {
             Self { gone: true, .. } => Some("watch ended with 410"),

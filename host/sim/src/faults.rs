@@ -1,55 +1,55 @@
-//! What goes wrong: seeded faults per request and per watch, and the faults a test aims itself.
+//! Fault plans: seeded faults per request and per watch, and the faults that a test aims itself.
 
 use std::time::Duration;
 
 use crate::fate::About;
 use crate::life::fits;
 
-/// How often things go wrong. Probabilities are per request, per watch opened, or per watch event.
+/// The probabilities of faults. They are per request, per opened watch, or per watch event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Faults {
     /// Per request: refused with 500, 503 or 429 before it is applied.
     pub error: f64,
-    /// Per request: applied, but the answer is lost (a connection error).
+    /// Per request: applied, but the response is lost (a connection error).
     pub reply_lost: f64,
     /// Per request: the connection breaks before it is applied.
     pub connection: f64,
-    /// Per request: 1 s to `slow_for` pass, before it is applied or before the answer.
+    /// Per request: delayed by 1 s to `slow_for`, before it is applied or before the response.
     pub slow: f64,
-    /// The longest a slow request takes.
+    /// The maximum delay of a slow request.
     pub slow_for: Duration,
-    /// Every request takes up to this long before it is applied, so that concurrent ones overtake each other.
+    /// The maximum latency of every request before it is applied, so that concurrent requests overtake each other.
     pub latency: Duration,
     /// Per patch or update: refused with 409.
     pub conflict: f64,
-    /// Each watch lags by its own constant of up to this, plus a jitter per event, so that kinds overtake each other.
+    /// The maximum constant lag of each watch; each event adds a jitter, so that kinds overtake each other.
     pub watch_lag: Duration,
     /// Per watch event: the watch ends instead, cleanly or with a connection error.
     pub watch_drop: f64,
-    /// Per watch event: an ERROR event 410 comes instead.
+    /// Per watch event: an ERROR event 410 is sent instead.
     pub watch_gone: f64,
-    /// Per watch opened: it is answered with an ERROR event 410.
+    /// Per opened watch: the response is an ERROR event 410.
     pub reopen_gone: f64,
-    /// Per watch event: it comes twice.
+    /// Per watch event: it is sent twice.
     pub watch_twice: f64,
-    /// Per watch opened: after up to half a minute nothing comes on it any more, though the connection stays.
+    /// Per opened watch: after up to half a minute no more events are sent, but the connection stays open.
     pub watch_silent: f64,
     /// Watches get no bookmarks.
     pub no_bookmarks: bool,
-    /// Per list or get at resourceVersion 0: answered from the past, up to `stale_by` changes ago.
+    /// Per list or get at resourceVersion 0: the response is from the past, up to `stale_by` changes ago.
     pub stale: f64,
-    /// How many changes a stale answer may lack.
+    /// The maximum number of changes that a stale response lacks.
     pub stale_by: u64,
-    /// Per request: the asking process crashes before or after it is applied, and gets no answer.
+    /// Per request: the client's process crashes before or after it is applied, and gets no response.
     pub crash: f64,
-    /// From this virtual time on nothing goes wrong any more, so that liveness can be checked.
+    /// The virtual time after which no faults happen, so that liveness can be checked.
     pub until: Option<Duration>,
-    /// Mixed into the seed of the run, so that the same run can meet other faults.
+    /// Mixed into the seed of the run, so that the same run can have other faults.
     pub seed: u64,
 }
 
 impl Faults {
-    /// Nothing goes wrong, and requests take no time.
+    /// Returns a plan without faults and latency.
     pub fn none() -> Self {
         Self {
             error: 0.0,
@@ -74,7 +74,7 @@ impl Faults {
         }
     }
 
-    /// A cluster on an ordinary bad day: a few percent of everything, no crashes.
+    /// Returns the plan of an ordinary bad day: a few percent of everything, no crashes.
     pub fn light(seed: u64) -> Self {
         Self {
             error: 0.01,
@@ -95,7 +95,7 @@ impl Faults {
         }
     }
 
-    /// Everything often, crashes included.
+    /// Returns a plan in which every fault is frequent, crashes included.
     pub fn heavy(seed: u64) -> Self {
         Self {
             error: 0.08,
@@ -118,37 +118,37 @@ impl Faults {
         }
     }
 
-    /// The same, but only up to this virtual time.
+    /// Limits the faults to the time before `end` (virtual time).
     #[must_use]
     pub fn until(self, end: Duration) -> Self {
         Self { until: Some(end), ..self }
     }
 
-    /// The same with watches that fall silent, and without the bookmarks by which that would be noticed.
+    /// Adds watches that fall silent, and removes the bookmarks by which the host would notice.
     #[must_use]
     pub fn silent(self) -> Self {
         Self { watch_silent: 0.2, no_bookmarks: true, ..self }
     }
 
-    /// The same with watches that lag by up to this, as behind several API servers whose caches are not equally new.
+    /// Makes watches lag by up to this, as behind several API servers whose caches differ in age.
     #[must_use]
     pub fn lagging(self, lag: Duration) -> Self {
         Self { watch_lag: lag, ..self }
     }
 
-    /// The same without crashes, for hosts that are not restarted.
+    /// Removes crashes, for hosts that are not restarted.
     #[must_use]
     pub fn without_crashes(self) -> Self {
         Self { crash: 0.0, ..self }
     }
 }
 
-/// On which side of a request's effect something happens.
+/// The side of a request's effect on which a fault happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// The request is not applied.
     Before,
-    /// The request is applied, and its answer is lost.
+    /// The request is applied, and its response is lost.
     After,
 }
 
@@ -157,13 +157,13 @@ pub enum When {
 pub struct Crash {
     /// The name given to [`crate::Sim::client`].
     pub actor: String,
-    /// The request at which it crashed, for example `create pods/default/a`.
+    /// The request at which the process crashed, for example `create pods/default/a`.
     pub request: String,
     /// Whether that request was applied.
     pub when: When,
 }
 
-/// What a refused request must look like; every `Some` must match.
+/// The requests that a refusal matches; every `Some` must match.
 #[derive(Debug, Clone, Default)]
 pub struct Matching {
     /// The verb.
@@ -174,38 +174,38 @@ pub struct Matching {
     pub subresource: Option<String>,
     /// The namespace.
     pub namespace: Option<String>,
-    /// The name, or a pattern of it, in which `*` is any text.
+    /// The name, or a pattern in which `*` is any text.
     pub name: Option<String>,
     /// The actor; every one but `user` by default.
     pub actor: Option<String>,
-    /// What its refusals are counted as in [`crate::Sim::troubles`].
+    /// The name under which [`crate::Sim::troubles`] counts the refusals.
     pub called: Option<&'static str>,
 }
 
 impl Matching {
-    /// Creations of a resource, in any namespace.
+    /// Matches creates of a resource in any namespace.
     pub fn create(resource: &str) -> Self {
         Self { verb: Some("create".into()), resource: Some(resource.into()), ..Self::default() }
     }
 
-    /// Any request of a verb on a resource.
+    /// Matches requests with a verb on a resource.
     pub fn verb(verb: &str, resource: &str) -> Self {
         Self { verb: Some(verb.into()), resource: Some(resource.into()), ..Self::default() }
     }
 
-    /// The same, of this name only, in which `*` is any text.
+    /// Limits the match to names that match the pattern, in which `*` is any text.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// The same, counted under this name.
+    /// Counts the refusals under this name.
     #[must_use]
     pub fn called(self, name: &'static str) -> Self {
         Self { called: Some(name), ..self }
     }
 
-    /// The same, in this namespace only.
+    /// Limits the match to this namespace.
     #[must_use]
     pub fn within(self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.into()), ..self }

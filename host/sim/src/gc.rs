@@ -14,17 +14,17 @@ use crate::world::{Errand, World};
 
 const ACTOR: &str = "garbage-collector";
 
-/// What became of one owner reference.
+/// The state of one owner reference.
 #[derive(PartialEq)]
 enum Owner {
     Solid,
     Dangling,
-    /// The owner is deleted in the foreground, and waits for its dependents.
+    /// The owner is being deleted in the foreground, and waits for its dependents.
     Waiting,
 }
 
 impl World {
-    /// Notes who is to be looked at after a change.
+    /// Schedules the objects to check after a change.
     pub(crate) fn collect_changed(&mut self, event: &Event) {
         let object = &*event.object;
         let id = uid(object);
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Looks at one object.
+    /// Checks one object.
     pub(crate) fn collect_due(&mut self, id: &str) {
         let Some((place, object)) = self.store.find_uid(id) else {
             return;
@@ -91,7 +91,7 @@ impl World {
         self.collect(&kind, &place, &object);
     }
 
-    /// Deletes an object none of whose owners is left, or removes the references to those that are gone.
+    /// Deletes an object without remaining owners, or removes the references to owners that are gone.
     fn collect(&mut self, kind: &Arc<Kind>, place: &Place, object: &Value) {
         let verdicts: Vec<(String, Owner)> = owners(object)
             .iter()
@@ -121,7 +121,7 @@ impl World {
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        // It exists, and its uid is the one just read, so the deletion is not refused.
+        // The object exists and its uid was just read, so the delete cannot be refused.
         let _ = self.delete(&Target::own(ACTOR, kind, object), &options);
     }
 
@@ -151,7 +151,7 @@ impl World {
         });
     }
 
-    /// Takes the owner out of its dependents, then lets it go.
+    /// Removes the owner reference from its dependents, then releases the owner.
     fn orphan(&mut self, place: &Place, id: &str) {
         for dependent in self.store.owned(id) {
             self.unown(&dependent, &[id.to_owned()]);
@@ -159,7 +159,7 @@ impl World {
         self.release(place, ORPHAN);
     }
 
-    /// Lets the owner go once no dependent blocks it; the dependents are collected on their own.
+    /// Releases the owner once no dependent blocks it; the dependents are collected on their own.
     fn delete_dependents(&mut self, place: &Place, id: &str) {
         let blocks = |object: &Value| {
             owners(object).iter().any(|owner| text(&owner["uid"]) == id && owner["blockOwnerDeletion"] == true)
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Removes a finalizer, and the object with its last one.
+    /// Removes a finalizer, and removes the object with its last finalizer.
     pub(crate) fn release(&mut self, place: &Place, finalizer: &str) {
         let Some(object) = self.store.get(place).cloned() else {
             return;
@@ -192,7 +192,7 @@ impl World {
         });
     }
 
-    /// Deletes what is in a deleted namespace, and the namespace when nothing is left.
+    /// Deletes the objects in a deleted namespace, and then the namespace.
     fn empty_namespace(&mut self, place: &Place, namespace: &str) {
         let mut left = 0;
         let tables: Vec<Arc<Kind>> =

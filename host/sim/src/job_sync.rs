@@ -1,4 +1,4 @@
-//! One look at a Job: what its pods came to, which to create or delete, and the status that follows.
+//! One sync of a Job: counts its pods, decides which to create or delete, and computes the status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// The first back-off after a failed pod, and the longest, in seconds.
 const BACK_OFF: (i64, i64) = (10, 600);
 
-/// One look at a Job.
+/// One sync of a Job.
 pub(crate) struct Sync<'a> {
     job: &'a Value,
     pods: Vec<(Place, Arc<Value>)>,
@@ -32,7 +32,7 @@ pub(crate) struct Sync<'a> {
     start: Option<Value>,
     completion: Option<Value>,
     pub(crate) counted: Vec<Place>,
-    /// The pods to delete are not to be counted as failed.
+    /// Whether the pods to delete are not counted as failed.
     pub(crate) spared: bool,
     pub(crate) again: Option<Duration>,
 }
@@ -99,7 +99,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Which pods to create and which to delete; sets the conditions on the way.
+    /// Returns the pods to create and those to delete; sets the conditions on the way.
     pub(crate) fn decide(&mut self) -> (Vec<Value>, Vec<Arc<Value>>) {
         if self.start.is_none() && !self.suspended() {
             self.start = Some(json!(stamp(self.now)));
@@ -129,7 +129,7 @@ impl<'a> Sync<'a> {
         self.pace()
     }
 
-    /// (interim condition, final condition, reason, message) of a Job that is over.
+    /// Returns (interim condition, final condition, reason, message) of a Job that is over.
     fn verdict(&mut self) -> Option<(&'static str, &'static str, &'static str, &'static str)> {
         const SUCCESS: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
         const LIMIT: (&str, &str) = ("BackoffLimitExceeded", "Job has reached the specified backoff limit");
@@ -163,7 +163,7 @@ impl<'a> Sync<'a> {
         if complete { succeeded(SUCCESS) } else { None }
     }
 
-    /// With restartPolicy OnFailure it is the restarts in place that count.
+    /// Whether restarts exceed the limit; only for restartPolicy OnFailure, where restarts in place count.
     fn restarts_exceed(&self, limit: i64) -> bool {
         if self.job["spec"]["template"]["spec"]["restartPolicy"] != "OnFailure" {
             return false;
@@ -178,7 +178,7 @@ impl<'a> Sync<'a> {
         if limit == 0 { restarts > 0 } else { restarts >= limit }
     }
 
-    /// Creates pods up to the parallelism and the completions left, or deletes those too many.
+    /// Creates pods up to the parallelism and the remaining completions, or deletes excess pods.
     fn pace(&mut self) -> (Vec<Value>, Vec<Arc<Value>>) {
         let spec = &self.job["spec"];
         let parallelism = spec["parallelism"].as_i64().unwrap_or(1);
@@ -215,7 +215,7 @@ impl<'a> Sync<'a> {
         (created, Vec::new())
     }
 
-    /// Takes active pods out; the newest first, those not ready before those that are.
+    /// Removes the chosen active pods from the count and returns them; newest first, unready before ready.
     fn doom(&mut self, mut chosen: impl FnMut(&Value) -> bool) -> Vec<Arc<Value>> {
         let mut active: Vec<Arc<Value>> =
             self.pods.iter().map(|(_, pod)| pod.clone()).filter(|pod| !is_terminal(pod) && !deleting(pod)).collect();
@@ -224,13 +224,13 @@ impl<'a> Sync<'a> {
         for pod in &active {
             self.active -= 1;
             self.ready -= i64::from(is_ready(pod));
-            // A pod without a node goes at once.
+            // A pod without a node is removed at once.
             self.terminating += i64::from(!text(&pod["spec"]["nodeName"]).is_empty());
         }
         active
     }
 
-    /// How long after the last failures the next pod has to wait.
+    /// Returns how long the next pod has to wait after the last failures.
     fn back_off(&self) -> Duration {
         let end = |pod: &Value| {
             let ends = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
@@ -309,7 +309,7 @@ impl<'a> Sync<'a> {
         pod
     }
 
-    /// Sets a condition; true if that changed it.
+    /// Sets a condition; returns whether that changed it.
     fn set(&mut self, kind: &str, status: &str, reason: &str, message: &str) -> bool {
         let at = self.conditions.iter().position(|have| have["type"] == kind);
         if at.is_some_and(|at| self.conditions[at]["status"] == status && self.conditions[at]["reason"] == reason) {
@@ -363,7 +363,7 @@ fn index(pod: &Value) -> Option<i64> {
     annotation(pod, INDEX)?.parse().ok()
 }
 
-/// `1,3-5,7` as a set.
+/// Parses `1,3-5,7`.
 fn indexes(text: &str) -> BTreeSet<i64> {
     let mut set = BTreeSet::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -375,7 +375,7 @@ fn indexes(text: &str) -> BTreeSet<i64> {
     set
 }
 
-/// A set as `1,3-5,7`.
+/// Formats a set as `1,3-5,7`.
 fn ranges(set: &BTreeSet<i64>) -> String {
     let mut parts: Vec<(i64, i64)> = Vec::new();
     for index in set {

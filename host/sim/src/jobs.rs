@@ -1,4 +1,4 @@
-//! The batch/v1 Job controller: pods for Jobs, and what became of them in the Job's status.
+//! The batch/v1 Job controller: creates pods for Jobs, and counts them in the Job's status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, ke
 use crate::verbs::Target;
 use crate::world::{Errand, World, parse};
 
-/// Held by a Job's pods until they are counted.
+/// The finalizer on a Job's pods until they are counted.
 pub(crate) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 const ACTOR: &str = "job-controller";
 
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// Has the controller look soon; several changes make one look.
+    /// Schedules a sync of the Job; several changes share one sync.
     fn look_at_job(&mut self, place: &Place) {
         let errand = Errand::Job(place.clone());
         let soon = tokio::time::Instant::now() + self.life.life.control;
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Nobody will count this pod any more.
+    /// Removes the finalizer of a pod whose Job is gone.
     fn release_orphan(&mut self, place: &Place) {
         if self.store.get(place).is_some_and(|pod| has_finalizer(pod, FINALIZER)) {
             self.release(place, FINALIZER);
@@ -68,7 +68,7 @@ impl World {
             .collect()
     }
 
-    /// Brings a Job and its pods one step further.
+    /// Syncs a Job and its pods.
     pub(crate) fn job_due(&mut self, place: &Place) {
         let Some(job) = self.store.get(place).cloned() else {
             return;
@@ -114,11 +114,11 @@ impl World {
             return;
         };
         let options = DeleteOptions { uid: Some(uid(pod).to_owned()), ..DeleteOptions::background() };
-        // Gone already is as good.
+        // The pod may be gone already.
         let _ = self.delete(&Target::own(ACTOR, &kind, pod), &options);
     }
 
-    /// Deletes a finished Job when its time to live is over.
+    /// Deletes a finished Job after its time to live.
     fn expire(&mut self, place: &Place, job: &Value) {
         let (Some(ttl), false) = (job["spec"]["ttlSecondsAfterFinished"].as_i64(), deleting(job)) else {
             return;
@@ -143,12 +143,12 @@ impl World {
             propagation: Some(Propagation::Foreground),
             ..DeleteOptions::default()
         };
-        // Its uid is the one just read, so the deletion is not refused.
+        // The uid was just read, so the delete cannot be refused.
         let _ = self.delete(&Target::own("ttl-controller", &kind, job), &options);
     }
 }
 
-/// A true condition of a Job.
+/// Returns the Job's condition of this type if it is true.
 pub(crate) fn condition<'a>(job: &'a Value, kind: &str) -> Option<&'a Value> {
     let list = job["status"]["conditions"].as_array()?;
     list.iter().find(|condition| condition["type"] == kind && condition["status"] == "True")

@@ -13,18 +13,18 @@ pub struct Kind {
     pub version: String,
     /// The kind, for example `Pod`.
     pub kind: String,
-    /// The plural by which it is addressed, for example `pods`.
+    /// The plural in URLs, for example `pods`.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     /// Whether it has the status subresource.
     pub status: bool,
-    /// Fields of the status that its CustomResourceDefinition does not know, and that are dropped.
+    /// The fields of the status that its CustomResourceDefinition does not know and that are dropped.
     pub pruned: Vec<String>,
 }
 
 impl Kind {
-    /// A kind; `api_version` is `group/version`, or `v1` for the core group.
+    /// Returns a kind; `api_version` is `group/version`, or `v1` for the core group.
     pub fn new(api_version: &str, kind: &str, plural: &str, namespaced: bool, status: bool) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self {
@@ -38,24 +38,24 @@ impl Kind {
         }
     }
 
-    /// The same with a CustomResourceDefinition that does not know this field of the status.
+    /// Adds a field of the status that the CustomResourceDefinition does not know.
     #[must_use]
     pub fn pruning(mut self, field: &str) -> Self {
         self.pruned.push(field.into());
         self
     }
 
-    /// A namespaced custom resource with a status subresource, the usual shape of a job.
+    /// Returns a namespaced custom resource with a status subresource, as jobs are.
     pub fn custom(api_version: &str, kind: &str, plural: &str) -> Self {
         Self::new(api_version, kind, plural, true, true)
     }
 
-    /// `group/version`, or `v1`.
+    /// Returns `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// `plural.group`, as error messages name a resource.
+    /// Returns `plural.group`, as error messages name a resource.
     pub(crate) fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -93,7 +93,7 @@ impl Kind {
         self.is("Lease") || self.is("Event") || self.is("Service")
     }
 
-    /// Whether a delete answers with the object instead of a `Status`.
+    /// Whether a delete returns the object instead of a `Status`.
     pub(crate) fn delete_returns_object(&self) -> bool {
         self.is("Pod") || self.is("Service") || self.is("Namespace")
     }
@@ -134,7 +134,7 @@ impl Kind {
         table(&self.group, &self.plural)
     }
 
-    /// The key in etcd, which messages of failed preconditions show.
+    /// Returns the key in etcd, which messages of failed preconditions show.
     pub(crate) fn etcd_key(&self, key: &str) -> String {
         match self.kind.as_str() {
             "Service" if self.builtin() => format!("/registry/services/specs/{key}"),

@@ -1,4 +1,4 @@
-//! Scheduler and kubelets: each pod taken through its life by the script.
+//! The scheduler and the kubelets: run each pod by the script.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,23 +25,23 @@ enum Stage {
     Ended,
 }
 
-/// What the kubelet knows of a pod.
+/// The kubelet's state of a pod.
 #[derive(Debug)]
 struct Run {
     place: Place,
     stage: Stage,
     dice: Dice,
     restarts: u64,
-    /// The errand that counts; older ones are void.
+    /// The number of the current errand; older errands are void.
     turn: u64,
 }
 
-/// The pods under way.
+/// The script and the state of running pods.
 #[derive(Debug)]
 pub(crate) struct LifeState {
     pub(crate) life: Life,
     runs: BTreeMap<String, Run>,
-    /// Container starts per pod name.
+    /// The number of container starts per pod name.
     attempts: BTreeMap<Place, u64>,
     turns: BTreeMap<String, u64>,
 }
@@ -53,7 +53,7 @@ impl LifeState {
 }
 
 impl World {
-    /// Looks at a change of a pod.
+    /// Handles a change of a pod.
     pub(crate) fn pod_changed(&mut self, event: &Event) {
         let pod = &*event.object;
         let id = uid(pod).to_owned();
@@ -93,7 +93,7 @@ impl World {
         self.life.runs.insert(id.to_owned(), run);
     }
 
-    /// Ends the pod after the shorter of its own time to stop and its grace period.
+    /// Ends the pod after its own time to stop or its grace period, whichever is shorter.
     fn terminate(&mut self, id: &str, event: &Event) {
         let pod = &*event.object;
         let grace = Duration::from_secs(pod["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0));
@@ -105,7 +105,7 @@ impl World {
         self.next(id, Stage::Terminating, delay);
     }
 
-    /// Sets the stage, and looks again after the delay; with no delay, never.
+    /// Sets the stage and schedules the next step after the delay; None means never.
     fn next(&mut self, id: &str, stage: Stage, delay: Option<Duration>) {
         let jitter = self.life.life.jitter;
         let Some(run) = self.life.runs.get_mut(id) else {
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// Starts the init container of this index, or with none left the containers.
+    /// Starts the init container of this index, or the containers after the last one.
     fn start(&mut self, id: &str, place: &Place, pod: &Value, index: usize, restarts: u64) {
         let life = self.life.life.clone();
         let again = match (index, restarts) {
@@ -194,7 +194,7 @@ impl World {
         self.next(id, Stage::Running, time);
     }
 
-    /// The pods that its containers wait for, if the script names any, have come as far as it says.
+    /// Whether the pods that `finish-after` names have reached the phase that it requires.
     fn may_finish(&self, pod: &Value) -> bool {
         let Some(wait) = self.life.life.says(pod, "finish-after") else { return true };
         let [count, pattern, phase] = wait.split(' ').collect::<Vec<_>>()[..] else { return true };
@@ -207,7 +207,7 @@ impl World {
         count.parse().is_ok_and(|count: usize| there >= count)
     }
 
-    /// Ends the containers by themselves, and restarts them where the policy says so.
+    /// Makes the containers exit by themselves, and restarts them if the policy says so.
     fn exit(&mut self, id: &str, place: &Place, pod: &Value, restarts: u64) {
         let attempt = self.life.attempts.get(place).copied().unwrap_or(1);
         let codes = self.life.life.says(pod, "exit-code").unwrap_or("0");
@@ -234,7 +234,7 @@ impl World {
         self.next(id, Stage::Restarting, Some(back_off + self.life.life.pull));
     }
 
-    /// The end of a deleted pod: its last status, then its removal.
+    /// Ends a deleted pod: writes its last status, then removes it.
     fn stop(&mut self, place: &Place, pod: &Value, restarts: u64) {
         let running = pod["status"]["containerStatuses"]
             .as_array()
@@ -247,7 +247,7 @@ impl World {
         };
         let target = Target::own("kubelet", &kind, pod);
         let options = DeleteOptions { uid: Some(uid(pod).to_owned()), ..DeleteOptions::at_once() };
-        // Somebody else may have removed it between the two writes; that is as good.
+        // Another client may have removed the pod between the two writes.
         let _ = self.delete(&target, &options);
     }
 
@@ -262,7 +262,7 @@ impl World {
         });
     }
 
-    /// Writes the status of a pod that got this far; binds it and gives it an address first if need be.
+    /// Writes the status of a pod that made this progress; first binds it and gives it an address if needed.
     pub(crate) fn show(&mut self, place: &Place, progress: &Progress, restarts: u64) {
         let Some(pod) = self.store.get(place).cloned() else {
             return;
@@ -284,7 +284,7 @@ impl World {
         });
     }
 
-    /// Writes the status of a pod by hand, and takes it out of the script.
+    /// Writes the status of a pod on request of a test, and stops its script.
     pub(crate) fn show_by_hand(&mut self, place: &Place, progress: &Progress) {
         let id = self.store.get(place).map(|pod| uid(pod).to_owned()).unwrap_or_default();
         self.show(place, progress, 0);
@@ -308,7 +308,7 @@ impl World {
             || self.store.get(&Place { table: table.into(), key: key(namespace(pod), name) }).is_some()
     }
 
-    /// What the containers' environment names that does not exist.
+    /// Returns a ConfigMap or Secret in the containers' environment that does not exist.
     fn missing_config(&self, pod: &Value, containers: &[Value]) -> Option<String> {
         for container in containers {
             let all = container["envFrom"].as_array().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! Who may read the admin port: the API server says whose a bearer token is (TokenReview) and what he may read
-//! (SubjectAccessReview), as it does for the ports of Kubernetes' own components.
+//! Access to the admin port: the API server authenticates bearer tokens (TokenReview) and authorizes their users
+//! (SubjectAccessReview), as for the ports of Kubernetes' own components.
 
 use super::tls::Tls;
 use crate::{api::DEADLINE, error::chain};
@@ -26,45 +26,45 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// A verdict counts for so long, as it does for the API server's own webhooks.
+/// How long a verdict is cached, as for the API server's own webhooks.
 const COUNTS_FOR: Duration = Duration::from_secs(10);
 
-/// No more verdicts are remembered.
+/// The maximum number of cached verdicts.
 const MOST_VERDICTS: usize = 1024;
 
-/// No more reviews are under way: a flood of tokens does not become a flood of requests to the API server.
+/// The maximum number of concurrent reviews: a flood of tokens does not become a flood of requests to the API server.
 const REVIEWS: usize = 4;
 
-/// A token of a service account has about one KiB.
+/// The maximum length of a token in bytes; the token of a service account has about one KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
 
-/// Who may read the admin port.
+/// The rule for readers of the admin port.
 pub enum Access {
-    /// Whoever reaches it: it listens on a loopback address.
+    /// Everybody may read: the port listens on a loopback address.
     Loopback,
-    /// Whoever the API server lets.
+    /// The API server authorizes each reader, by TLS and bearer token.
     Reviewed(Box<Reviewer>, Tls),
 }
 
-/// What is read, as RBAC knows it.
+/// A permission to read, in terms of RBAC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Right {
-    /// `get` on a path of no namespace (`nonResourceURLs`).
+    /// `get` on a non-resource path (`nonResourceURLs`).
     Path(&'static str),
     /// A verb on jobs.
     Jobs { verb: &'static str, group: String, plural: String, namespace: Option<String>, name: Option<String> },
 }
 
-/// Why something is not read.
+/// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
-    /// Nobody asked, as far as the API server knows.
+    /// The request has no bearer token that the API server accepts.
     #[error("a bearer token that the API server accepts is needed, such as `kubectl create token` prints")]
     Unauthenticated,
-    /// He may not.
+    /// The user lacks the right.
     #[error("{user} may not {right}")]
     Forbidden { user: String, right: String },
-    /// The API server did not say.
+    /// The API server did not answer.
     #[error("the API server was asked who may read this and did not answer: {0}")]
     Unavailable(String),
 }
@@ -84,10 +84,10 @@ impl IntoResponse for Denied {
 }
 
 impl Access {
-    /// Lets the request pass.
+    /// Returns without an error if the request is authorized.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason for the denial.
     pub(super) async fn check(&self, headers: &HeaderMap, right: &Right) -> Result<(), Denied> {
         match self {
             Self::Loopback => Ok(()),
@@ -103,7 +103,7 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     is_token.then_some(token)
 }
 
-/// Asks the API server, and remembers its verdicts for a while.
+/// Sends reviews to the API server and caches the verdicts.
 pub struct Reviewer {
     client: Client,
     under_way: Semaphore,
@@ -116,14 +116,14 @@ struct Verdict {
 }
 
 impl Reviewer {
-    /// One that asks through this client, whose user has to be allowed to create both kinds of review.
+    /// Returns a reviewer that uses this client. The client's user must be allowed to create both kinds of review.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { client, under_way: Semaphore::new(REVIEWS), verdicts: Mutex::default() }
     }
 
     async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
-        // Tokens are secrets: none is kept.
+        // Tokens are secrets: cache only their hashes.
         let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
         if let Some(passes) = self.known(&key.into()) {
             return passes;

@@ -1,4 +1,4 @@
-//! Connections to the admin port: how many there are, how long each may take, and TLS where it is not loopback.
+//! Connections to the admin port: limits on their number and duration, and TLS unless the address is loopback.
 
 use super::access::Access;
 use axum::Router;
@@ -20,23 +20,23 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-/// A handshake, and the head of each request, have so long to arrive. A connection that is idle for longer is closed.
+/// The time limit for a TLS handshake and for the head of each request. A connection that is idle for longer is closed.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// A connection is closed after so long, whatever it is doing.
+/// The maximum lifetime of a connection, busy or not.
 const LIFE: Duration = Duration::from_secs(300);
 
-/// The head of a request has at most so many bytes: a long token fits.
+/// The maximum size of a request's head: a long token fits.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Connections at once: of all clients, and of one address, so that no client keeps the kubelet's probes out.
+/// The maximum number of connections, in total and per address, so that no client blocks the kubelet's probes.
 const MOST: usize = 256;
 const MOST_OF_ONE: usize = 16;
 
-/// If no connection can be accepted (too many open files), try again after this.
+/// How long to wait after a failed accept (too many open files).
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Answers connections for as long as it is polled.
+/// Accepts and serves connections for as long as the future is polled.
 pub(super) async fn serve(listener: TcpListener, access: &Arc<Access>, routes: &Router) {
     let open = Arc::new(Open::default());
     loop {
@@ -78,11 +78,11 @@ async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router) {
     }
 }
 
-/// Connections that are open, by address.
+/// The number of open connections by address.
 #[derive(Default)]
 struct Open(Mutex<BTreeMap<IpAddr, usize>>);
 
-/// One of them; it is free again when this is dropped.
+/// The permit of one open connection; released when dropped.
 struct Seat {
     open: Arc<Open>,
     address: IpAddr,

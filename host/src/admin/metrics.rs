@@ -1,4 +1,4 @@
-//! What Prometheus may ask.
+//! Prometheus metrics of the host.
 
 use crate::{control::reconcile::Context, delivery};
 use http::{Method, Request, Response};
@@ -62,13 +62,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A layer for the client that counts each request by verb, resource and answer.
+    /// Returns a layer for the client that counts each request by verb, resource and response code.
     #[must_use]
     pub fn layer(&self) -> CountRequests {
         CountRequests(self.clone())
     }
 
-    /// The text that Prometheus reads.
+    /// Returns all metrics in the Prometheus text format.
     #[must_use]
     pub fn text(&self, context: &Context) -> String {
         let mut registry = Registry::with_prefix("troupe");
@@ -155,7 +155,7 @@ impl Metrics {
     }
 }
 
-/// See [`Metrics::layer`].
+/// The layer of [`Metrics::layer`].
 #[derive(Debug, Clone)]
 pub struct CountRequests(Metrics);
 
@@ -167,7 +167,7 @@ impl<S> Layer<S> for CountRequests {
     }
 }
 
-/// See [`Metrics::layer`].
+/// The service of [`Metrics::layer`].
 #[derive(Debug, Clone)]
 pub struct Counting<S> {
     metrics: Arc<Metrics>,
@@ -211,7 +211,7 @@ fn verb<B>(request: &Request<B>) -> &'static str {
     }
 }
 
-/// The plural in a path, with its subresource: never a name, so that the labels stay few.
+/// Returns the plural in a path, with its subresource, and never a name, so that the number of labels stays small.
 fn resource(path: &str) -> String {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let skip = if parts.next() == Some("api") { 1 } else { 2 };

@@ -1,7 +1,8 @@
-//! The admin port: health, metrics, what the host sees and decides of each job, and the latest passes for replay.
+//! The admin port: health, metrics, the snapshot and decision of each job, and the latest passes for replay.
 //!
-//! `/healthz` and `/readyz` are open, as probes need them. On a loopback address everything is; on any other, everything
-//! else takes TLS, a bearer token that the API server knows, and the right to read (see `access`).
+//! `/healthz` and `/readyz` are open, as probes need them. On a loopback address everything is open. On any other
+//! address the other paths require TLS, a bearer token that the API server accepts, and the right to read (see
+//! `access`).
 
 mod access;
 mod connections;
@@ -31,7 +32,7 @@ use serde_json::json;
 use std::{io, sync::Arc};
 use tokio::net::TcpListener;
 
-/// A recording ends after so many bytes, at the end of a line.
+/// The maximum size of a recording in bytes; it is cut at the end of a line.
 const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Clone)]
@@ -41,7 +42,7 @@ struct Admin {
     access: Arc<Access>,
 }
 
-/// Answers on the admin port for as long as it is polled.
+/// Serves the admin port for as long as the future is polled.
 pub async fn serve(listener: TcpListener, context: Arc<Context>, metrics: Metrics, access: Access) {
     let access = Arc::new(access);
     let routes = Router::new()
@@ -67,14 +68,14 @@ async fn metrics_text(State(admin): State<Admin>, headers: HeaderMap) -> Result<
     Ok(admin.metrics.text(&admin.context))
 }
 
-/// Which jobs.
+/// The query of `/jobs`.
 #[derive(Debug, Deserialize)]
 struct Jobs {
-    /// Only those of this namespace.
+    /// Select only jobs in this namespace.
     namespace: Option<String>,
 }
 
-/// The paths of all jobs of the kinds that the reader may list.
+/// Returns the paths of all jobs whose kinds the reader may list.
 async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<Jobs>) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
     let (mut listed, mut denied) = (Vec::new(), None);
@@ -95,7 +96,7 @@ async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<J
     Ok(Json(json!({ "jobs": paths })).into_response())
 }
 
-/// The pass over a job as it would be now, for whoever may read the job.
+/// Returns the pass over a job as it would run now, if the reader may get the job.
 async fn job(
     State(admin): State<Admin>,
     headers: HeaderMap,
@@ -105,7 +106,7 @@ async fn job(
     let layout = admin.context.stores().layout();
     let found = layout.kinds().iter().position(|served| served.kind.plural == plural);
     let Some((kind, served)) = found.and_then(|kind| Some((kind, layout.kinds().get(kind)?))) else {
-        // Whoever is nobody learns nothing, not even which kinds there are.
+        // Do not tell an unauthenticated reader which kinds are served.
         admin.access.check(&headers, &Right::Path("/jobs")).await?;
         return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
     };
@@ -118,14 +119,14 @@ async fn job(
     })
 }
 
-/// Which passes.
+/// The query of `/recording`.
 #[derive(Debug, Deserialize)]
 struct Which {
-    /// Only those of the plugin of this name.
+    /// Select only passes of the plugin with this name.
     plugin: Option<String>,
 }
 
-/// The latest passes, a line of JSON each, made while it is sent.
+/// Streams the latest passes, one JSON line each, and encodes them while it sends.
 async fn recording(
     State(admin): State<Admin>,
     headers: HeaderMap,
@@ -154,7 +155,7 @@ fn path(context: &Context, key: &JobKey) -> Option<String> {
 }
 
 impl Right {
-    /// This verb on jobs of a kind: all of them, those of a namespace, or one.
+    /// Returns the right to use a verb on jobs of a kind: on all, on those in a namespace, or on one.
     fn jobs(verb: &'static str, kind: &JobKind, namespace: Option<&str>, name: Option<&str>) -> Self {
         Self::Jobs {
             verb,

@@ -1,16 +1,16 @@
-//! Leaves values of environment variables and of HTTP headers out of passes: users keep secrets in them.
+//! Removes the values of environment variables and HTTP headers from passes: users keep secrets in them.
 
 use crate::record::passes::Pass;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// What stands in the place of a value.
+/// The replacement of a value.
 pub(super) const REDACTED: &str = "REDACTED";
 
-/// The whole object as `kubectl apply` sent it, values included.
+/// The annotation with the whole object as `kubectl apply` sent it, values included.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether a reader asked for values of environment variables: `?env=true`.
+/// Whether a reader asked for the values of environment variables: `?env=true`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Environment {
     #[serde(default)]
@@ -18,7 +18,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// The pass as the reader is shown it. What was decided follows from the rest as it is shown.
+    /// Returns the pass with values redacted, and the decision that follows from the redacted pass.
     pub(super) fn apply(self, pass: Pass) -> serde_json::Result<Pass> {
         if self.env {
             return Ok(pass);
@@ -33,8 +33,8 @@ fn redacted<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T>
     serde_json::from_value(json)
 }
 
-/// Whatever has a name and a text as its value is held to be a variable or a header, wherever it stands: what a user's
-/// field means is the framework's to say.
+/// Redacts the value of every object that has a name and a text as its value, at any place, as if it were a variable or
+/// a header: the meaning of a user's field is known only to the framework.
 fn redact(json: &mut Value) {
     match json {
         Value::Array(items) => items.iter_mut().for_each(redact),

@@ -1,4 +1,4 @@
-//! The certificate of the admin port: from files, which are read again when they change, or one made at the start.
+//! The certificate of the admin port: from files that are read again when they change, or made at the start.
 
 use rustls::{
     ServerConfig,
@@ -14,32 +14,32 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::warn;
 
-/// Files are looked at no more often than this.
+/// The minimum interval between two checks of the files.
 const LOOKED_AT: Duration = Duration::from_secs(10);
 
-/// Names in a certificate that is made at the start. Nobody can check whose it is; it keeps what is read from others.
+/// The names in a self-signed certificate. Clients cannot verify it; it encrypts the connection.
 const NAMES: [&str; 2] = ["troupe", "localhost"];
 
-/// Why there is no certificate.
+/// Why there is no usable certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or is no PEM.
+    /// A file cannot be read, or is not PEM.
     #[error("{} cannot be read as PEM", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// The key does not fit, or cannot be used.
+    /// The key does not match the certificate, or cannot be used.
     #[error("the certificate and its key cannot be used")]
     Unusable(#[from] rustls::Error),
-    /// None could be made.
+    /// A certificate could not be made.
     #[error("no certificate could be made")]
     Made(#[from] rcgen::Error),
 }
 
-/// The certificate, as it is now.
+/// The current certificate, and its files if it has any.
 pub struct Tls {
     files: Option<Files>,
     now: Mutex<Current>,
@@ -57,20 +57,20 @@ struct Current {
 }
 
 impl Tls {
-    /// A certificate that this process makes for itself.
+    /// Returns a self-signed certificate made by this process.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The certificate cannot be made.
     pub fn self_signed() -> Result<Self, TlsError> {
         let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned))?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         Self::with(None, acceptor(vec![made.cert.der().clone()], key.into())?)
     }
 
-    /// The certificate and the key in these PEM files.
+    /// Returns the certificate and the key in these PEM files.
     ///
     /// # Errors
-    /// They cannot be read, or do not belong together.
+    /// The files cannot be read, or the key does not match the certificate.
     pub fn of_files(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
         let files = Files { certificate, key };
         let acceptor = files.load()?;
@@ -82,8 +82,8 @@ impl Tls {
         Ok(Self { files, now: Mutex::new(Current { acceptor, changed, looked: Instant::now() }) })
     }
 
-    /// What accepts the next connection. Files that have changed are read again; if they cannot be, the old certificate
-    /// stays.
+    /// Returns the acceptor for the next connection. Reads changed files again; if that fails, keeps the old
+    /// certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = self.files.as_ref().filter(|_| now.looked.elapsed() >= LOOKED_AT) {

@@ -6,7 +6,7 @@ use crate::{
     delivery::Handles,
     job_key::JobKey,
     observe::stores::{Observed, Stores},
-    record::passes::{Noted, Pass, Passes},
+    record::passes::{Pass, Passes, RecordedPass},
     write::{
         apply::{Attempted, Ground, WriteError, Writer},
         publish::{Publisher, Said},
@@ -113,7 +113,7 @@ impl Context {
     /// The same, with everything that a pass came to.
     pub async fn look(&self, key: &JobKey) -> Looked {
         // What goes while the pass is under way is not in its snapshot, and so not in what it writes down.
-        let departed = self.stores.count_departed(key);
+        let tombstones = self.stores.count_tombstones(key);
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
@@ -161,17 +161,17 @@ impl Context {
         let (said, next) = match (said.transpose(), failed) {
             (Err(error), _) => (None, Err(ReconcileError::Status(error))),
             (Ok(said), Some(failed)) => (said, Err(failed)),
-            (Ok(said), None) => (said, Ok(self.wake(key, departed, &decision, said))),
+            (Ok(said), None) => (said, Ok(self.wake(key, tombstones, &decision, said))),
         };
         Looked::Passed(Box::new(Passed { snapshot: *snapshot, decision, applied, said, next }))
     }
 
     /// When to look again after a pass all of whose writes went well.
-    fn wake(&self, key: &JobKey, departed: usize, decision: &Decision, said: Option<Said>) -> Wake {
+    fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, said: Option<Said>) -> Wake {
         let Some(said) = said else { return decision.wake };
         // All that this pass found out is written down, as far as the CRD keeps it.
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));
-        if noted && self.stores.forget_departed(key, departed) {
+        if noted && self.stores.forget_tombstones(key, tombstones) {
             return Wake::At(self.clock.now());
         }
         said.wake.min(decision.wake)
@@ -211,7 +211,7 @@ impl Context {
     }
 
     /// Asks the plugin about this instant, unless the job is held, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<Noted>, Decision) {
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<RecordedPass>, Decision) {
         if held.is_none() {
             self.migrate(key, snapshot).await;
         }
@@ -229,12 +229,12 @@ impl Context {
         snapshot: &mut Snapshot,
         held: Option<Fault>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
-    ) -> Noted {
+    ) -> RecordedPass {
         let (Asked { answer, outlook }, asked) = match held {
             Some(why) => (Asked { answer: Answer::Faulted(why), outlook: None }, None),
             None => (self.plugins.ask(snapshot, ports).await, self.plugins.identity(&snapshot.digest)),
         };
         let (plugin, config) = asked.unwrap_or_default();
-        Noted { plugin, config, snapshot: snapshot.clone(), outlook, answer }
+        RecordedPass { plugin, config, snapshot: snapshot.clone(), outlook, answer }
     }
 }

@@ -2,7 +2,7 @@
 //! What there is no time for is dropped and counted.
 
 use super::Handles;
-use crate::record::passes::Noted;
+use crate::record::passes::RecordedPass;
 use decide::{Decision, Report, difference::differences, plan::Answer};
 use std::{
     collections::VecDeque,
@@ -16,13 +16,13 @@ const WAITING: usize = 64;
 /// Passes that candidates are shown, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons {
-    waiting: Mutex<VecDeque<Arc<Noted>>>,
+    waiting: Mutex<VecDeque<Arc<RecordedPass>>>,
     changed: Notify,
 }
 
 impl Comparisons {
     /// The pass waits for the candidate of its plugin. False: too many do.
-    fn add(&self, pass: &Arc<Noted>) -> bool {
+    fn add(&self, pass: &Arc<RecordedPass>) -> bool {
         let mut waiting = self.lock();
         if waiting.iter().filter(|other| other.plugin == pass.plugin).count() >= WAITING {
             return false;
@@ -32,7 +32,7 @@ impl Comparisons {
         true
     }
 
-    async fn next(&self) -> Arc<Noted> {
+    async fn next(&self) -> Arc<RecordedPass> {
         loop {
             let pass = self.lock().pop_front();
             if let Some(pass) = pass {
@@ -42,19 +42,19 @@ impl Comparisons {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Noted>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<RecordedPass>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// `namespace/name`.
-fn job(pass: &Noted) -> String {
+fn job(pass: &RecordedPass) -> String {
     format!("{}/{}", pass.snapshot.job.namespace, pass.snapshot.job.name)
 }
 
 impl Handles {
     /// Notes for the candidate of the job's plugin, if one is tried, how the pass went; has it shown a pass of another digest.
-    pub(crate) fn try_candidate(&self, pass: &Arc<Noted>, decision: &Decision) {
+    pub(crate) fn try_candidate(&self, pass: &Arc<RecordedPass>, decision: &Decision) {
         let (trials, plugin) = (&self.trials, pass.plugin.clone());
         let Some(candidate) = trials.candidate(&plugin) else { return };
         if pass.snapshot.ledger.finished.is_none()

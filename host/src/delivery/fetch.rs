@@ -8,7 +8,7 @@ use registry::{
 };
 use sandbox::{
     Plugins,
-    source::{self, COMPRESSED_KEY, Inflated, KEY},
+    source::{self, COMPRESSED_KEY, DecompressError, KEY},
 };
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub(super) enum FetchError {
     #[error("configmap/{name} has no binaryData {wanted}, it has {has}")]
     NoKey { name: String, wanted: String, has: String },
     #[error("configmap/{0}: the component is not acceptable")]
-    Inflate(String, #[source] Inflated),
+    Inflate(String, #[source] DecompressError),
     #[error("failed to read {name}: {}", crate::error::said(.source))]
     Api { name: String, source: kube::Error },
 }

@@ -4,8 +4,8 @@
 use super::{
     Version,
     accept::Accepted,
+    archive::{Archive, ArchiveError},
     fetch::{FetchError, Fetched, Sources},
-    kept::{Kept, KeptError},
     mark::Mark,
     refusals::Refusal,
     report::{Stage, Trouble},
@@ -111,7 +111,7 @@ pub(super) struct Looked {
 pub(super) struct Looker {
     pub(super) handles: Arc<Handles>,
     pub(super) sources: Sources,
-    pub(super) kept: Option<Kept>,
+    pub(super) archive: Option<Archive>,
     pub(super) places: Arc<Semaphore>,
 }
 
@@ -169,16 +169,16 @@ impl Looker {
                     Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
                     Err(error) => chain(&error),
                 };
-                let wasm = self.kept_bytes(pin).await.map_err(|why| mismatch(pin, &why, &has))?;
+                let wasm = self.archived_bytes(pin).await.map_err(|why| mismatch(pin, &why, &has))?;
                 Fetched { wasm, digest: pin.clone(), artifact: None }
             }
         };
         Ok((found.digest.clone(), Some(found)))
     }
 
-    async fn kept_bytes(&self, digest: &str) -> Result<Vec<u8>, String> {
-        let Some(kept) = &self.kept else { return Err("this host keeps no bytes of plugins".to_owned()) };
-        kept.bring(digest).await.map_err(|error| chain(&error))
+    async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, String> {
+        let Some(archive) = &self.archive else { return Err("this host keeps no bytes of plugins".to_owned()) };
+        archive.load(digest).await.map_err(|error| chain(&error))
     }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
@@ -189,16 +189,16 @@ impl Looker {
         fetched: Option<&Fetched>,
         mark: Option<&Mark>,
     ) -> Result<(), Trouble> {
-        let Some(kept) = &self.kept else { return Ok(()) };
-        let failed = |error: KeptError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
+        let Some(archive) = &self.archive else { return Ok(()) };
+        let failed = |error: ArchiveError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
         match fetched {
             Some(Fetched { wasm, artifact, .. }) => {
-                kept.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
+                archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
             }
             None if mark.is_none_or(|mark| question.marks.get(digest) == Some(mark)) => Ok(()),
-            None => match kept.mark(digest, mark).await.map_err(failed)? {
+            None => match archive.mark(digest, mark).await.map_err(failed)? {
                 true => Ok(()),
-                false => Err(failed(KeptError::NotKept(short(digest).to_owned()))),
+                false => Err(failed(ArchiveError::NotKept(short(digest).to_owned()))),
             },
         }
     }

@@ -4,7 +4,7 @@
 
 use super::{
     Delivery,
-    kept::{Kept, KeptError},
+    archive::{Archive, ArchiveError},
     look,
     mark::Mark,
     settings, short,
@@ -44,16 +44,16 @@ impl Again {
 
 /// Why a digest that was accepted is not loaded.
 enum Absent {
-    Kept(KeptError),
+    Archive(ArchiveError),
     /// Its bytes are here, and are no plugin for this host.
     Unfit(String),
 }
 
 impl Delivery {
     /// What is kept is another: digests that jobs may need are there, or there again.
-    pub(super) async fn look_at_kept(&mut self) {
-        let Some(shelf) = &self.shelf else { return };
-        self.marks = Kept::marked(shelf);
+    pub(super) async fn look_at_archive(&mut self) {
+        let Some(archive_store) = &self.archive_store else { return };
+        self.marks = Archive::marked(archive_store);
         let kinds: BTreeMap<_, _> =
             self.marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
         let mut new = Vec::new();
@@ -79,7 +79,7 @@ impl Delivery {
             return;
         }
         let began = Instant::now();
-        match self.load_kept(digest).await {
+        match self.load_archived(digest).await {
             Ok(prepared) => self.is_loaded(digest, &prepared),
             Err(absent) => self.is_absent(digest, &absent, began),
         }
@@ -98,13 +98,13 @@ impl Delivery {
         }
     }
 
-    async fn load_kept(&mut self, digest: &str) -> Result<Prepared, Absent> {
-        let Some(kept) = self.kept.clone() else {
+    async fn load_archived(&mut self, digest: &str) -> Result<Prepared, Absent> {
+        let Some(archive) = self.archive.clone() else {
             return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
         };
-        let wasm = kept.bring(digest).await.map_err(Absent::Kept)?;
+        let wasm = archive.load(digest).await.map_err(Absent::Archive)?;
         // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
-        if let Some(mark) = kept.read_mark(digest).await.map_err(Absent::Kept)? {
+        if let Some(mark) = archive.read_mark(digest).await.map_err(Absent::Archive)? {
             self.marks.insert(digest.to_owned(), mark);
         }
         let prepared = look::prepare(&self.handles, short(digest), &wasm)
@@ -151,7 +151,7 @@ impl Delivery {
         let again = Again::after(self.sought.get(digest).copied(), began);
         self.sought.insert(digest.to_owned(), again);
         let (why, is_passing) = match absent {
-            Absent::Kept(error) => (chain(error), error.is_passing()),
+            Absent::Archive(error) => (chain(error), error.is_passing()),
             Absent::Unfit(why) => (why.clone(), false),
         };
         warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");

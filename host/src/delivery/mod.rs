@@ -4,10 +4,10 @@
 //! here, at once and as a whole. What is decided is in `upgrade`, what is said in `report` and `statuses`.
 
 mod accept;
+mod archive;
 mod bundled;
 mod comparisons;
 mod fetch;
-mod kept;
 mod look;
 mod lost;
 mod mark;
@@ -24,7 +24,7 @@ mod upgrade;
 mod wanted;
 mod watched;
 
-pub use kept::short;
+pub use archive::short;
 
 use crate::{
     clock::Clock,
@@ -33,11 +33,11 @@ use crate::{
     observe::stores::Stores,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
+use archive::{Archive, ArchiveStore};
 use bundled::Bundled;
 use comparisons::Comparisons;
 use fetch::Sources;
 use futures::StreamExt;
-use kept::{Kept, Shelf};
 use kube::Client;
 use look::{Looked, LookedAt, Looker, Question, Refused};
 use lost::Again;
@@ -46,7 +46,7 @@ use refusals::Refusal;
 use report::{Stage, Trouble};
 use sandbox::{Plugins, Settings};
 use seen::Seen;
-use startup::Unkept;
+use startup::NotArchived;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -145,9 +145,9 @@ pub(crate) struct Delivery {
     client: Client,
     handles: Arc<Handles>,
     sources: Sources,
-    kept: Option<Kept>,
+    archive: Option<Archive>,
     /// What the watch of it has shown.
-    shelf: Option<Shelf>,
+    archive_store: Option<ArchiveStore>,
     /// Marks of what is kept, by digest.
     marks: BTreeMap<String, Mark>,
     versions: Versions,
@@ -161,7 +161,7 @@ pub(crate) struct Delivery {
     swept: Instant,
     /// Digests that jobs need, that were accepted and cannot be loaded so far.
     sought: BTreeMap<String, Again>,
-    unkept: Unkept,
+    not_archived: NotArchived,
 }
 
 impl Delivery {
@@ -194,12 +194,12 @@ impl Delivery {
 
     /// When something is tried again that has failed.
     fn next_attempt(&self) -> Instant {
-        let all = self.sought.values().chain(&self.unkept.again).map(|again| again.at);
+        let all = self.sought.values().chain(&self.not_archived.again).map(|again| again.at);
         all.min().unwrap_or_else(|| Instant::now() + SWEEP)
     }
 
     async fn try_again(&mut self) {
-        if self.unkept.again.is_some_and(|again| again.at <= Instant::now()) {
+        if self.not_archived.again.is_some_and(|again| again.at <= Instant::now()) {
             self.keep_built_ins().await;
         }
         self.seek_again().await;
@@ -296,7 +296,7 @@ impl Delivery {
         let looker = Looker {
             handles: self.handles.clone(),
             sources: self.sources.clone(),
-            kept: self.kept.clone(),
+            archive: self.archive.clone(),
             places: self.places.clone(),
         };
         self.looks.spawn(looker.look(self.begun, question));
@@ -372,7 +372,7 @@ impl Delivery {
 
     /// Releases what neither a job nor a Plugin needs, once it is known what jobs there are.
     async fn sweep(&mut self) {
-        let Some(kept) = &self.kept else { return };
+        let Some(archive) = &self.archive else { return };
         if self.swept.elapsed() < SWEEP || !self.handles.stores.have_listed() {
             return;
         }
@@ -387,7 +387,7 @@ impl Delivery {
         // Whenever a Plugin goes, what comes with the host serves again.
         needed.extend(self.handles.bundled.digests().cloned());
         needed.extend(stores.layout().kinds().iter().filter_map(|served| served.route.active.clone()));
-        if let Err(error) = kept.sweep(&needed, self.handles.clock.now()).await {
+        if let Err(error) = archive.sweep(&needed, self.handles.clock.now()).await {
             debug!(error = chain(&error), "bytes of plugins are looked at again later");
         }
         for digest in self.handles.plugins.digests().into_iter().filter(|digest| !needed.contains(digest)) {

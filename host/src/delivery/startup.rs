@@ -2,8 +2,8 @@
 //! What fails then is tried again until it is known; only jobs that need it wait.
 
 use super::{
-    Delivery, Kept, Options, Seen, Sources, Versions,
-    kept::LARGEST,
+    Archive, Delivery, Options, Seen, Sources, Versions,
+    archive::LARGEST,
     look,
     lost::{Again, QUIET},
     mark::Mark,
@@ -24,7 +24,7 @@ use tracing::{info, warn};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Built-in plugins whose bytes are not kept yet.
-pub(super) struct Unkept {
+pub(super) struct NotArchived {
     digests: BTreeSet<String>,
     pub(super) again: Option<Again>,
 }
@@ -38,14 +38,14 @@ impl Delivery {
             allowed: options.source_namespaces,
             limit: Limits::default().component,
         };
-        let kept = sources.namespace.as_ref().map(|namespace| Kept::new(&sources, namespace, LARGEST));
+        let archive = sources.namespace.as_ref().map(|namespace| Archive::new(&sources, namespace, LARGEST));
         let built_in = Plugins::built_in_digests().filter(|digest| handles.plugins.has(digest)).collect();
         let mut delivery = Self {
             client,
             handles,
             sources,
-            kept,
-            shelf: None,
+            archive,
+            archive_store: None,
             marks: BTreeMap::new(),
             versions: Versions::default(),
             known: BTreeMap::new(),
@@ -55,7 +55,7 @@ impl Delivery {
             listed: None,
             swept: Instant::now(),
             sought: BTreeMap::new(),
-            unkept: Unkept { digests: built_in, again: None },
+            not_archived: NotArchived { digests: built_in, again: None },
         };
         delivery.withhold_built_ins();
         delivery.keep_built_ins().await;
@@ -80,7 +80,7 @@ impl Delivery {
 
     /// No job gets a digest before that is kept.
     fn withhold_built_ins(&self) {
-        if self.kept.is_none() {
+        if self.archive.is_none() {
             info!(
                 "without --plugin-namespace no bytes of plugins are kept: after an upgrade of the host, running jobs are \
                    planned by its new plugins"
@@ -89,19 +89,19 @@ impl Delivery {
         }
         self.handles.stores.change(|layout| {
             layout.keep_bytes();
-            self.unkept.digests.iter().for_each(|digest| layout.withhold(digest, None));
+            self.not_archived.digests.iter().for_each(|digest| layout.withhold(digest, None));
         });
     }
 
     /// Keeps the bytes of what comes with this host, since the next host may come with others. What fails is tried again.
     pub(super) async fn keep_built_ins(&mut self) {
         let began = Instant::now();
-        let Some(kept) = self.kept.clone() else { return };
-        let again = Again::after(self.unkept.again, began);
-        for digest in self.unkept.digests.clone() {
+        let Some(archive) = self.archive.clone() else { return };
+        let again = Again::after(self.not_archived.again, began);
+        for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let Err(error) = kept.keep(&digest, wasm, None, Some(&mark)).await else {
-                self.unkept.digests.remove(&digest);
+            let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
+                self.not_archived.digests.remove(&digest);
                 self.handles.stores.change(|layout| layout.release(&digest));
                 self.wake_new(&name, &digest);
                 continue;
@@ -113,7 +113,7 @@ impl Delivery {
                 self.wake_new(&name, &digest);
             }
         }
-        self.unkept.again = (!self.unkept.digests.is_empty()).then_some(again);
+        self.not_archived.again = (!self.not_archived.digests.is_empty()).then_some(again);
     }
 
     /// The name, the bytes and the mark of a plugin that comes with this host.
@@ -162,7 +162,7 @@ impl Delivery {
         });
         let Some(active) = active else { return };
         let is_loaded = self.handles.plugins.has(&active);
-        if self.kept.is_none() && !is_loaded {
+        if self.archive.is_none() && !is_loaded {
             warn!(plugin = name, digest = short(&active), "the digest that served is lost; new jobs wait for another");
             return self.route(&name, &Route::default());
         }

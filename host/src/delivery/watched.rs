@@ -34,7 +34,7 @@ pub(super) enum Happened {
     /// In this namespace.
     ConfigMap(String, Change),
     /// What the host keeps is another.
-    Kept,
+    Archived,
 }
 
 /// Something happened to the ConfigMaps of a namespace.
@@ -147,10 +147,10 @@ impl Delivery {
             changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
         });
         let sources = select(plugins, select_all(maps));
-        let Some(kept) = &self.kept else { return sources.boxed() };
-        let (shelf, changes) = kept.watched();
-        self.shelf = Some(shelf);
-        select(sources, changes.map(|()| Happened::Kept)).boxed()
+        let Some(archive) = &self.archive else { return sources.boxed() };
+        let (archive_store, changes) = archive.watched();
+        self.archive_store = Some(archive_store);
+        select(sources, changes.map(|()| Happened::Archived)).boxed()
     }
 
     pub(super) async fn note(&mut self, event: Happened) {
@@ -178,7 +178,7 @@ impl Delivery {
                     self.look_at_all().await;
                 }
             }
-            Happened::Kept => self.look_at_kept().await,
+            Happened::Archived => self.look_at_archive().await,
         }
     }
 

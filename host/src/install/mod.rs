@@ -1,4 +1,4 @@
-//! What a cluster needs before a host runs in it: CRDs, rights, and a look at what is there (`troupe preflight`).
+//! What a cluster needs before a host runs in it: CRDs, rights, and checks of the cluster (`troupe preflight`).
 
 pub mod crds;
 pub mod preflight;

@@ -6,7 +6,7 @@ use crate::observe::{
     host_ports::{self, Blocks, Claim},
     layout::{Layout, Planner, Purpose, Served},
     table::Table,
-    tombstones::{Departed, Witness},
+    tombstones::{Tombstones, Witness},
     wire::{Held, Object, Owner},
 };
 use decide::{
@@ -66,7 +66,7 @@ struct Inner {
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
     /// With the uid of the job.
     published: BTreeMap<JobKey, (String, Published)>,
-    departed: Departed,
+    tombstones: Tombstones,
     /// What was made once and for all, and what was warned of, until the job's ledger says so.
     made: BTreeMap<JobKey, Made>,
     /// The uid of a job whose namespace is being deleted: nothing can be created for it.
@@ -198,7 +198,7 @@ impl Stores {
         let Some(Held::Job(job)) = inner.tables[own].objects.get(&here).map(|object| &object.held) else {
             inner.expected.remove(key);
             inner.published.remove(key);
-            inner.departed.forget(key);
+            inner.tombstones.forget(key);
             inner.made.remove(key);
             inner.without_namespace.remove(key);
             inner.release_former(key, None);
@@ -238,7 +238,7 @@ impl Stores {
                 }
             }
             // A name that another object has by now is its.
-            for held in inner.departed.owned_by(key, uid) {
+            for held in inner.tombstones.owned_by(key, uid) {
                 match held {
                     Held::Pod(pod) if pods.iter().all(|other| other.name != pod.name) => pods.push(pod.clone()),
                     Held::Child(child)
@@ -322,14 +322,14 @@ impl Stores {
     }
 
     /// How many children of the job are remembered that are gone.
-    pub(crate) fn count_departed(&self, key: &JobKey) -> usize {
-        self.lock().departed.count(key)
+    pub(crate) fn count_tombstones(&self, key: &JobKey) -> usize {
+        self.lock().tombstones.count(key)
     }
 
     /// How the first so many of the job's children that are gone ended is in its status: they need not be remembered. Says
     /// whether there were any; then the job is to be decided again without them.
-    pub(crate) fn forget_departed(&self, key: &JobKey, count: usize) -> bool {
-        self.lock().departed.forget_first(key, count)
+    pub(crate) fn forget_tombstones(&self, key: &JobKey, count: usize) -> bool {
+        self.lock().tombstones.forget_first(key, count)
     }
 
     /// Sets ports of the nodes aside for the job, or tells again which it has.
@@ -394,7 +394,7 @@ impl Stores {
         for (here, object) in &old.objects {
             if !inner.tables[watch].objects.contains_key(here) {
                 let of_object = inner.concerned(watch, object);
-                inner.departed.note(&of_object, object, Witness::List);
+                inner.tombstones.note(&of_object, object, Witness::List);
                 concerned.extend(of_object);
             }
         }
@@ -427,7 +427,7 @@ impl Stores {
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = inner.concerned(watch, object);
-        inner.departed.note(&concerned, object, Witness::Event);
+        inner.tombstones.note(&concerned, object, Witness::Event);
         let here = (object.namespace.clone(), object.name.clone());
         inner.tables[watch].remove(&here);
         inner.tables[watch].progress = inner.tables[watch].progress.max(object.resource_version);

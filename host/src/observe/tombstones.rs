@@ -21,11 +21,11 @@ pub(crate) enum Witness {
     List,
 }
 
-/// By job, until [`Departed::forget`].
+/// By job, until [`Tombstones::forget`].
 #[derive(Debug, Default)]
-pub(crate) struct Departed(BTreeMap<JobKey, Vec<Object>>);
+pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<Object>>);
 
-impl Departed {
+impl Tombstones {
     /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as one that is on its way out.
     pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
         let held = match &object.held {
@@ -100,16 +100,16 @@ mod tests {
     #[test]
     fn what_went_while_a_pass_was_under_way_is_still_known_after_it() {
         let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };
-        let mut departed = Departed::default();
-        let note = |departed: &mut Departed, name: &str| {
-            departed.note(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
+        let mut tombstones = Tombstones::default();
+        let note = |tombstones: &mut Tombstones, name: &str| {
+            tombstones.note(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
         };
-        note(&mut departed, "seen");
-        let count = departed.count(&key);
-        note(&mut departed, "later");
-        assert!(departed.forget_first(&key, count));
+        note(&mut tombstones, "seen");
+        let count = tombstones.count(&key);
+        note(&mut tombstones, "later");
+        assert!(tombstones.forget_first(&key, count));
         let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
-        assert_eq!(departed.owned_by(&key, "uid").map(is_later).collect::<Vec<_>>(), [true]);
-        assert!(!departed.forget_first(&key, 0) && departed.forget_first(&key, 1) && departed.count(&key) == 0);
+        assert_eq!(tombstones.owned_by(&key, "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        assert!(!tombstones.forget_first(&key, 0) && tombstones.forget_first(&key, 1) && tombstones.count(&key) == 0);
     }
 }

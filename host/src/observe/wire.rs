@@ -138,7 +138,7 @@ impl Metadata {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
             owner: self.owner().map(Arc::new),
-            made_by: self.annotations.get(decide::ownership::MADE_BY).cloned(),
+            made_by: self.annotations.get(decide::ownership::PLUGIN_DIGEST_ANNOTATION).cloned(),
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,

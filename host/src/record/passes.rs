@@ -49,7 +49,7 @@ fn no_settings() -> String {
 
 /// One pass as it is kept. What was decided follows from the rest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Noted {
+pub struct RecordedPass {
     pub(crate) plugin: String,
     pub(crate) config: String,
     /// What was seen.
@@ -59,7 +59,7 @@ pub struct Noted {
     pub answer: Answer,
 }
 
-impl Noted {
+impl RecordedPass {
     /// The whole pass, what was decided included.
     #[must_use]
     pub fn decided(self) -> Pass {
@@ -87,7 +87,7 @@ pub struct Passes {
 #[derive(Debug, Default)]
 struct Kept {
     /// The latest, the oldest first.
-    fresh: Vec<Arc<Noted>>,
+    fresh: Vec<Arc<RecordedPass>>,
     fresh_bytes: usize,
     /// Those before them, the oldest first.
     blocks: VecDeque<Arc<Block>>,
@@ -101,7 +101,7 @@ struct Block {
 }
 
 impl Block {
-    fn of(passes: &[Arc<Noted>]) -> Self {
+    fn of(passes: &[Arc<RecordedPass>]) -> Self {
         let mut lines = Vec::new();
         for pass in passes {
             serde_json::to_writer(&mut lines, &**pass).expect("its keys are text, and a vector takes all of it");
@@ -113,8 +113,8 @@ impl Block {
     }
 
     /// Its passes. None of them if it is broken, which is logged.
-    fn read(&self) -> Vec<Noted> {
-        let read = || -> Result<Vec<Noted>, Box<dyn std::error::Error>> {
+    fn read(&self) -> Vec<RecordedPass> {
+        let read = || -> Result<Vec<RecordedPass>, Box<dyn std::error::Error>> {
             let lines = zstd::decode_all(&*self.lines)?;
             Ok(serde_json::Deserializer::from_slice(&lines).into_iter().collect::<Result<_, _>>()?)
         };
@@ -126,7 +126,7 @@ impl Block {
 }
 
 impl Kept {
-    fn push(&mut self, weight: usize, pass: Arc<Noted>) {
+    fn push(&mut self, weight: usize, pass: Arc<RecordedPass>) {
         self.fresh.push(pass);
         self.fresh_bytes += weight;
         if self.fresh.len() < BLOCK && self.fresh_bytes < BLOCK_BYTES {
@@ -151,7 +151,7 @@ impl Kept {
 
 impl Passes {
     /// Keeps a pass as the latest of all.
-    pub(crate) fn note(&self, pass: Arc<Noted>) {
+    pub(crate) fn note(&self, pass: Arc<RecordedPass>) {
         let weight = pass.weight();
         self.lock().push(weight, pass);
     }
@@ -170,7 +170,7 @@ impl Passes {
 
     /// Those of the latest passes that are not compressed yet, the oldest first: the very last is always among them,
     /// unless it filled a block.
-    pub fn fresh(&self) -> Vec<Arc<Noted>> {
+    pub fn fresh(&self) -> Vec<Arc<RecordedPass>> {
         self.lock().fresh.clone()
     }
 
@@ -184,12 +184,12 @@ impl Passes {
 pub struct Latest {
     plugin: Option<String>,
     blocks: VecDeque<Arc<Block>>,
-    read: vec::IntoIter<Noted>,
-    fresh: VecDeque<Arc<Noted>>,
+    read: vec::IntoIter<RecordedPass>,
+    fresh: VecDeque<Arc<RecordedPass>>,
 }
 
 impl Latest {
-    fn any(&mut self) -> Option<Noted> {
+    fn any(&mut self) -> Option<RecordedPass> {
         loop {
             if let Some(pass) = self.read.next() {
                 return Some(pass);
@@ -203,9 +203,9 @@ impl Latest {
 }
 
 impl Iterator for Latest {
-    type Item = Noted;
+    type Item = RecordedPass;
 
-    fn next(&mut self) -> Option<Noted> {
+    fn next(&mut self) -> Option<RecordedPass> {
         loop {
             let pass = self.any()?;
             if self.plugin.as_ref().is_none_or(|name| pass.plugin == *name) {
@@ -225,10 +225,10 @@ mod tests {
     };
     use serde_json::json;
 
-    fn noted(plugin: &str, name: &str, text: &str) -> Arc<Noted> {
+    fn noted(plugin: &str, name: &str, text: &str) -> Arc<RecordedPass> {
         let snapshot = testkit::snapshot(Job { spec: json!({ "text": text }), ..testkit::job(name, "u") });
         let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
-        Arc::new(Noted { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer })
+        Arc::new(RecordedPass { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer })
     }
 
     fn names(passes: Latest) -> Vec<String> {

@@ -3,7 +3,7 @@
 use crate::record::passes::Pass;
 use decide::plan::{Answer, Descriptor};
 use futures::executor::block_on;
-use sandbox::{Asked, ConfigError, LoadError, Options, Plugins, Seam};
+use sandbox::{Asked, ConfigError, Executor, LoadError, Options, Plugins};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -58,7 +58,7 @@ impl Candidate {
     /// # Errors
     /// It is no plugin.
     pub fn load(label: &str, wasm: &[u8]) -> Result<Self, LoadError> {
-        let plain = Plugins::empty(Options::new(Seam::Inline))?;
+        let plain = Plugins::empty(Options::new(Executor::Inline))?;
         let digest = plain.load(label, wasm)?;
         let calls = plain.calls();
         let describe = calls.iter().find(|(_, function, _)| function == "describe");

@@ -169,7 +169,7 @@ impl Writer {
     pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
         let [others, creates] = in_order(actions);
         let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
-        if retry_after.is_some() || applied.lacks_something() {
+        if retry_after.is_some() || applied.lacks_required_object() {
             return Attempted { applied, retry_after };
         }
         let created = self.in_batches(key, ground, &creates).await;

@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use troupe_plugin::types::{FieldError, Refusal};
-use troupe_plugin::{MOST_REPLICAS, PodTemplate, UserTemplate};
+use troupe_plugin::{MAX_REPLICAS, PodTemplate, UserTemplate};
 
 /// A valid job with its defaults.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ impl Errors {
         if wanted < 1 {
             self.add("spec.mpiReplicaSpecs[Worker].replicas", "must be greater than or equal to 1");
         }
-        if wanted > i64::from(MOST_REPLICAS) {
-            let message = format!("must be at most {MOST_REPLICAS}, not {wanted}");
+        if wanted > i64::from(MAX_REPLICAS) {
+            let message = format!("must be at most {MAX_REPLICAS}, not {wanted}");
             self.add("spec.mpiReplicaSpecs[Worker].replicas", message);
         }
         self.replicas("Worker", spec, replicas, "Never")

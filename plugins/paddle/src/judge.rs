@@ -162,7 +162,7 @@ fn is_zero(count: &u32) -> bool {
 
 impl Counts {
     fn of(role: &Role<'_>, seen: &Observation) -> Self {
-        let mut counts = Self { succeeded: seen.gone_succeeded(role.name), ..Self::default() };
+        let mut counts = Self { succeeded: seen.succeeded_without_pod(role.name), ..Self::default() };
         // The state of a replica that was scaled down does not count.
         let wanted = |pod: &&PodRow| pod.index.is_some_and(|index| index < role.replicas());
         for pod in seen.pods_of(role.name).filter(wanted) {

@@ -5,7 +5,7 @@ use crate::{
     spec::{Intranet, Role},
 };
 use troupe_plugin::{
-    MOST_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
+    MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
         Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Success,
         Template,
@@ -99,8 +99,8 @@ fn errors(job: &Job) -> Vec<FieldError> {
         if role.spec.replicas < 0 {
             add(format!("spec.{}.replicas", role.name), "must be 0 or more".into());
         }
-        if role.spec.replicas > i64::from(MOST_REPLICAS) {
-            let message = format!("must be at most {MOST_REPLICAS}, not {}", role.spec.replicas);
+        if role.spec.replicas > i64::from(MAX_REPLICAS) {
+            let message = format!("must be at most {MAX_REPLICAS}, not {}", role.spec.replicas);
             add(format!("spec.{}.replicas", role.name), message);
             continue;
         }

@@ -120,7 +120,7 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
     data.insert("TRAINER_PORTS_NUM", PORTS.to_string());
     data.extend(port.map(|port| ("PADDLE_PORT", port.to_string())));
     for role in job.spec.roles().filter(|role| role.replicas() > 0) {
-        let (hosts, port) = (hosts(job, seen, &role, there)?, port?);
+        let (hosts, port) = (hosts(job, seen, &role, existing)?, port?);
         let endpoints = hosts.iter().map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",");
         match role.name {
             "ps" => {
@@ -149,9 +149,9 @@ fn data(job: &Job, seen: &Observation, port: Option<u32>, existing: Option<&Valu
 /// Returns the host of each replica of the role: its pod's name in Service mode, else its address. Returns None while a
 /// replica has no address.
 ///
-/// A replica that has succeeded and whose pod is gone gets no other pod: it keeps the host under which `there`, the
+/// A replica that has succeeded and whose pod is gone gets no other pod: it keeps the host under which `existing`, the
 /// existing list, has it, else it is listed by its pod's name. So no pod that is still to start waits for the ConfigMap.
-fn hosts(job: &Job, seen: &Observation, role: &Role<'_>, there: Option<&Value>) -> Option<Vec<String>> {
+fn hosts(job: &Job, seen: &Observation, role: &Role<'_>, existing: Option<&Value>) -> Option<Vec<String>> {
     let indices = 0..role.replicas();
     let name = |index| format!("{}-{}-{index}", job.name(), role.name);
     if job.spec.intranet() == Intranet::Service {
@@ -163,7 +163,7 @@ fn hosts(job: &Job, seen: &Observation, role: &Role<'_>, there: Option<&Value>) 
         while pods.next_if(|pod| pod.index < Some(index)).is_some() {}
         match pods.next_if(|pod| pod.index == Some(index)) {
             Some(pod) => pod.ip().map(str::to_owned),
-            None => is_over(seen, role, index).then(|| listed(there, role, index).unwrap_or_else(|| name(index))),
+            None => is_over(seen, role, index).then(|| listed(existing, role, index).unwrap_or_else(|| name(index))),
         }
     };
     indices.map(address).collect()
@@ -176,13 +176,13 @@ fn is_over(seen: &Observation, role: &Role<'_>, index: u32) -> bool {
 }
 
 /// The host that the ConfigMap lists a replica with.
-fn listed(there: Option<&Value>, role: &Role<'_>, index: u32) -> Option<String> {
+fn listed(existing: Option<&Value>, role: &Role<'_>, index: u32) -> Option<String> {
     let key = match role.name {
         "ps" => "PADDLE_PSERVERS_IP_PORT_LIST",
         "worker" => "PADDLE_TRAINER_ENDPOINTS",
         _ => "PADDLE_HETER_ENDPOINTS",
     };
-    let endpoint = there?[key].as_str()?.split(',').nth(usize::try_from(index).ok()?)?;
+    let endpoint = existing?[key].as_str()?.split(',').nth(usize::try_from(index).ok()?)?;
     Some(endpoint.rsplit_once(':')?.0.to_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Job, launcher, plan, workers};
 use troupe_plugin::{
-    MOST_REPLICAS,
+    MAX_REPLICAS,
     types::{FieldError, Refusal},
 };
 
@@ -83,12 +83,12 @@ impl Mistakes {
 
     /// The workers' hosts must fit into one argument of a process, their names into the status: the host's limit is ours.
     fn parallelism(&mut self, many: i64) -> u32 {
-        if many > i64::from(MOST_REPLICAS) {
-            self.add("spec.parallelism", format!("must be at most {MOST_REPLICAS}, not {many}"));
+        if many > i64::from(MAX_REPLICAS) {
+            self.add("spec.parallelism", format!("must be at most {MAX_REPLICAS}, not {many}"));
         } else if many < 1 {
             self.add("spec.parallelism", "must be greater than or equal to 1");
         }
-        u32::try_from(many.clamp(1, i64::from(MOST_REPLICAS))).unwrap_or(1)
+        u32::try_from(many.clamp(1, i64::from(MAX_REPLICAS))).unwrap_or(1)
     }
 
     fn at_least(&mut self, path: &str, least: u32, value: i32) -> u32 {

@@ -44,7 +44,7 @@ use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdic
 
 /// The maximum number of replicas of a job. The host refuses a plan with more; a plugin should refuse the job first and
 /// name the field that is too large.
-pub const MOST_REPLICAS: u32 = 10_000;
+pub const MAX_REPLICAS: u32 = 10_000;
 
 /// A framework: how its jobs become pods and objects, and when its jobs are finished.
 ///

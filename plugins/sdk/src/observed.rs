@@ -11,7 +11,7 @@ pub trait ObservationExt {
     /// Returns all pods of a role, in order of index.
     fn pods_of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a PodRow>;
     /// Returns the number of replicas of a role that have succeeded and whose pod no longer exists.
-    fn gone_succeeded(&self, role: &str) -> u32;
+    fn succeeded_without_pod(&self, role: &str) -> u32;
     /// Returns whether the Job behind the role was deleted before the host saw how it ended. The host does not create
     /// it again.
     fn is_lost(&self, role: &str) -> bool;
@@ -31,7 +31,7 @@ impl ObservationExt for Observation {
         self.pods.iter().filter(move |pod| pod.role == role)
     }
 
-    fn gone_succeeded(&self, role: &str) -> u32 {
+    fn succeeded_without_pod(&self, role: &str) -> u32 {
         let facts = self.roles.iter().filter(|facts| facts.role == role);
         facts.flat_map(|facts| &facts.succeeded).map(|(first, last)| last - first + 1).sum()
     }

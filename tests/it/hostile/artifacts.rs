@@ -2,13 +2,13 @@
 
 use super::{guest, handmade::component};
 use sandbox::{
-    Limits, LoadError, Options, Plugins, Seam,
-    source::{Inflated, Ratio, compress, decompress},
+    Executor, Limits, LoadError, Options, Plugins,
+    source::{DecompressError, Ratio, compress, decompress},
 };
 
 fn load(wasm: &[u8]) -> LoadError {
     let limits = Limits { fuel: 20_000_000, ..Limits::default() };
-    let plugins = Plugins::empty(Options { limits, ..Options::new(Seam::Inline) }).unwrap();
+    let plugins = Plugins::empty(Options { limits, ..Options::new(Executor::Inline) }).unwrap();
     let error = plugins.load("it", wasm).unwrap_err();
     assert!(plugins.frameworks().is_empty());
     error
@@ -61,7 +61,7 @@ fn a_plugin_that_cannot_describe_itself_is_refused() {
 
 #[test]
 fn a_plugin_is_not_loaded_twice() {
-    let plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    let plugins = Plugins::empty(Options::new(Executor::Inline)).unwrap();
     plugins.load("one", &guest("")).unwrap();
     let error = plugins.load("two", &guest("")).unwrap_err();
     assert!(error.to_string().contains("another plugin is called hostile"), "{error}");
@@ -72,13 +72,13 @@ fn a_zstd_bomb_is_refused_before_it_goes_off() {
     let limit = Limits::default().component;
     let bomb = compress(&vec![0; limit + 1], Ratio::Quick).unwrap();
     assert!(bomb.len() < 4096, "{}", bomb.len());
-    assert!(matches!(decompress(&bomb, limit), Err(Inflated::TooLarge(_))));
+    assert!(matches!(decompress(&bomb, limit), Err(DecompressError::TooLarge(_))));
     // Frames one after the other are as much.
     let half = compress(&vec![0; limit / 2 + 1], Ratio::Quick).unwrap();
-    assert!(matches!(decompress(&[half.clone(), half].concat(), limit), Err(Inflated::TooLarge(_))));
+    assert!(matches!(decompress(&[half.clone(), half].concat(), limit), Err(DecompressError::TooLarge(_))));
     // One that only asks for memory: a window of 128 MiB, and nothing in it.
     let greedy = [0x28, 0xb5, 0x2f, 0xfd, 0, 17 << 3, 1, 0, 0];
-    assert!(matches!(decompress(&greedy, limit), Err(Inflated::Broken(_))));
+    assert!(matches!(decompress(&greedy, limit), Err(DecompressError::Broken(_))));
     let modest = [0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3, 1, 0, 0];
     assert_eq!(decompress(&modest, limit).unwrap(), b"");
 }

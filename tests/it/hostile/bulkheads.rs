@@ -10,7 +10,7 @@ use decide::{
 use futures::executor::block_on;
 use jiff::SignedDuration;
 use sandbox::PluginLimits;
-use sandbox::{Limits, NoPlan, Options, Plugins, Position, Seam, Settings};
+use sandbox::{Executor, Limits, NoPlan, Options, Plugins, Position, Settings};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ fn calls_of(plugins: &Plugins, function: &str) -> u64 {
 }
 
 fn alone() -> Plugins {
-    hostile_alone(Seam::Inline, Limits { fuel: 20_000_000, ..Limits::default() })
+    hostile_alone(Executor::Inline, Limits { fuel: 20_000_000, ..Limits::default() })
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn answered(answer: &Answer) -> bool {
 #[test]
 fn a_plugin_that_loops_leaves_a_seat_for_others() {
     let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(300), ..Limits::default() };
-    let plugins = Plugins::empty(Options { limits, ..Options::new(Seam::Blocking { at_once: 2 }) }).unwrap();
+    let plugins = Plugins::empty(Options { limits, ..Options::new(Executor::Blocking { at_once: 2 }) }).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     plugins.load("handmade", &Handmade::default().component()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

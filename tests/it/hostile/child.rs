@@ -8,7 +8,7 @@ use super::{
 use crate::operator::binary;
 use decide::plan::Answer;
 use harness::until;
-use sandbox::{Bounds, Compiler, LoadError, Options, Plugins, Seam};
+use sandbox::{Bounds, Compiler, Executor, LoadError, Options, Plugins};
 use std::{
     fs,
     path::PathBuf,
@@ -18,7 +18,7 @@ use std::{
 
 async fn loaded(program: PathBuf, bounds: Bounds, wasm: &[u8]) -> Result<(Plugins, String), LoadError> {
     let compiler = Compiler::Child { program, bounds };
-    let plugins = Plugins::empty(Options { compiler, ..Options::new(Seam::Inline) }).unwrap();
+    let plugins = Plugins::empty(Options { compiler, ..Options::new(Executor::Inline) }).unwrap();
     let digest = plugins.load_foreign("it", wasm).await?;
     Ok((plugins, digest))
 }
@@ -38,7 +38,7 @@ fn laborious(functions: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_plugin_that_a_child_compiled_is_the_same_plugin() {
-    let here = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    let here = Plugins::empty(Options::new(Executor::Inline)).unwrap();
     let wasm = guest("");
     let began = Instant::now();
     let digest = here.load("it", &wasm).unwrap();

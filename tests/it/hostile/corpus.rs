@@ -8,7 +8,7 @@ use super::{
 };
 use crate::operator::binary;
 use decide::plan::Answer;
-use sandbox::{Bounds, Compiler, Limits, LoadError, Options, Plugins, Seam};
+use sandbox::{Bounds, Compiler, Executor, Limits, LoadError, Options, Plugins};
 use serde_json::json;
 use std::error::Error;
 
@@ -240,7 +240,7 @@ pub(super) fn told(error: &LoadError) -> String {
 /// Plugins with less fuel than usual, compiled like this.
 pub(super) fn empty(compiler: Compiler) -> Plugins {
     let limits = Limits { fuel: 20_000_000, ..Limits::default() };
-    Plugins::empty(Options { limits, compiler, ..Options::new(Seam::Inline) }).unwrap()
+    Plugins::empty(Options { limits, compiler, ..Options::new(Executor::Inline) }).unwrap()
 }
 
 /// A whole pass over a job of the plugin `handmade`.

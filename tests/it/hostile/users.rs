@@ -8,7 +8,7 @@ use decide::{
     snapshot::Job,
 };
 use sandbox::PluginLimits;
-use sandbox::{Limits, NoPlan, Plugins, Position, Seam, Settings};
+use sandbox::{Executor, Limits, NoPlan, Plugins, Position, Settings};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -303,7 +303,7 @@ fn whatever_stands_in_a_job_is_never_the_plugins_fault() {
 
 #[test]
 fn a_users_rejection_is_remembered_and_asked_for_once() {
-    let plugins = hostile_alone(Seam::Inline, Limits::default());
+    let plugins = hostile_alone(Executor::Inline, Limits::default());
     let bad = job_of(&plugins, "hostile", json!({ "plan": "many replicas" }));
     let first = plan(&plugins, &bad);
     assert!(matches!(&first, Err(NoPlan::Rejected(Rejection::TooMuch(_)))), "{first:?}");

@@ -13,7 +13,7 @@ use decide::{
     testkit,
 };
 use futures::executor::block_on;
-use sandbox::{Asked, Options, Plugins, Seam, source};
+use sandbox::{Asked, Executor, Options, Plugins, source};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -39,7 +39,7 @@ fn file(name: &str, content: impl AsRef<[u8]>) -> String {
 
 /// A pass over a job of the hostile plugin, with a running pod or without any.
 fn hostile_pass(name: &str, running: bool) -> Pass {
-    let plugins = Plugins::empty(Options::new(Seam::Inline)).unwrap();
+    let plugins = Plugins::empty(Options::new(Executor::Inline)).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
     let mut snapshot = job_of(&plugins, "hostile", json!({}));
     let job = Arc::make_mut(&mut snapshot.job);

@@ -1,24 +1,24 @@
-//! What another plugin changes, by job and field, over all passes of a recording.
+//! The differences that another plugin makes, by job and field, over all passes of a recording.
 
 use decide::difference::{Danger, Difference};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 use troupe::record::passes::Pass;
 
-/// What changes over a recording.
+/// The differences over a recording.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Changes {
-    /// Passes that were compared.
+    /// The number of compared passes.
     passes: usize,
-    /// Those of them that differ.
+    /// The number of passes that differ.
     differing: usize,
-    /// What changes, by job.
+    /// The differences by job.
     jobs: Vec<Job>,
     #[serde(skip)]
     places: BTreeMap<(String, String), usize>,
 }
 
-/// What changes of one job.
+/// The differences of one job.
 #[derive(Debug, Serialize)]
 struct Job {
     kind: String,
@@ -30,17 +30,17 @@ struct Job {
     passes: usize,
 }
 
-/// A difference as it was first found.
+/// A difference as first found.
 #[derive(Debug, Serialize)]
 struct Changed {
     #[serde(flatten)]
     difference: Difference,
-    /// In how many passes this field differs.
+    /// The number of passes in which this field differs.
     passes: usize,
 }
 
 impl Changes {
-    /// Counts a pass and what differs in it.
+    /// Counts a pass and adds its differences.
     pub(super) fn note(&mut self, pass: &Pass, differences: Vec<Difference>) {
         self.passes += 1;
         let job = &pass.snapshot.job;
@@ -60,12 +60,12 @@ impl Changes {
         self.jobs[place].note(differences);
     }
 
-    /// No pass differs.
+    /// Whether no pass differs.
     pub(super) fn is_empty(&self) -> bool {
         self.differing == 0
     }
 
-    /// Some difference would touch what lives.
+    /// Whether some difference is dangerous to live objects.
     pub(super) fn is_dangerous(&self) -> bool {
         let mut all = self.jobs.iter().flat_map(|job| &job.differences);
         all.any(|changed| changed.difference.danger == Danger::Dangerous)

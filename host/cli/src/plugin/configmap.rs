@@ -7,7 +7,7 @@ use sandbox::source;
 use std::{collections::BTreeMap, process::ExitCode};
 use troupe::out;
 
-/// The API server refuses larger objects; what is not the component takes some of it.
+/// The largest component for a ConfigMap: the API server's limit less some room for the rest of the object.
 pub(super) const ROOM: usize = (1 << 20) - 4096;
 
 pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
@@ -35,7 +35,7 @@ pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
             ..ObjectMeta::default()
         },
         binary_data: Some(BTreeMap::from([(key.to_owned(), ByteString(bytes))])),
-        // One whose name is given is there to be changed.
+        // A ConfigMap whose name is given stays mutable.
         immutable: args.name.is_none().then_some(true),
         ..ConfigMap::default()
     };

@@ -1,4 +1,4 @@
-//! `troupe plugin diff`: what a new version of a plugin would change for the jobs of a recording.
+//! `troupe plugin diff`: the differences that a new version of a plugin would make for the jobs of a recording.
 
 use super::{
     changes::Changes,

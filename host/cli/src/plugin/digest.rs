@@ -1,4 +1,4 @@
-//! `troupe plugin rollback` and `troupe plugin approve`: which digest of a Plugin serves.
+//! `troupe plugin rollback` and `troupe plugin approve`: change which digest of a Plugin serves.
 
 use crate::serve;
 use anyhow::{Context, bail};
@@ -15,7 +15,7 @@ use troupe::{
     plugin_resource::{CandidateState, Plugin, PluginStatus},
 };
 
-/// Pins the Plugin to the digest that served before.
+/// Pins the Plugin to its previous digest.
 pub(super) fn rollback(name: &str) -> anyhow::Result<ExitCode> {
     change(name, |status| {
         let Some(previous) = status.previous.clone().filter(|previous| status.digest.as_ref() != Some(previous)) else {
@@ -29,7 +29,7 @@ pub(super) fn rollback(name: &str) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Names the candidate in `spec.upgrade.approve`.
+/// Sets `spec.upgrade.approve` to the candidate's digest.
 pub(super) fn approve(name: &str) -> anyhow::Result<ExitCode> {
     change(name, |status| {
         let may = [CandidateState::Waiting, CandidateState::Stopped];

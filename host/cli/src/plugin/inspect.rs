@@ -1,4 +1,4 @@
-//! `troupe plugin inspect`: what a component's file says of itself and what it would take to run it.
+//! `troupe plugin inspect`: the description of a component, and what the host needs to run it.
 
 use super::{configmap::ROOM, recording::candidate};
 use crate::{args::InspectArgs, input};
@@ -12,25 +12,25 @@ use serde::Serialize;
 use std::{fmt, process::ExitCode};
 use troupe::{out, record::replay::Candidate};
 
-/// All there is to know of a component without a cluster.
+/// The facts about a component that need no cluster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Facts {
     name: String,
     version: String,
     digest: String,
-    /// The version of the contract that it was built against.
+    /// The version of the contract that the component was built against.
     contract: Option<String>,
-    /// In bytes.
+    /// The size in bytes.
     size: usize,
-    /// With zstd, in bytes.
+    /// The size in bytes after compression with zstd.
     compressed: usize,
-    /// It fits into a ConfigMap, compressed if it has to be.
+    /// Whether the component fits into a ConfigMap, compressed if necessary.
     fits_config_map: bool,
     kinds: Vec<JobKind>,
     children: Vec<ChildKind>,
     asks_for: Grants,
-    /// The names of its settings.
+    /// The names of the plugin's settings.
     settings: Vec<String>,
     event_source: String,
     imports: Vec<String>,

@@ -1,4 +1,4 @@
-//! `troupe plugin`: for those who write plugins and those who run them.
+//! `troupe plugin`: commands for authors and users of plugins.
 
 mod changes;
 mod configmap;

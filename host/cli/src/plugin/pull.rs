@@ -1,4 +1,4 @@
-//! `troupe plugin pull`: a component from a registry, as the host would fetch it.
+//! `troupe plugin pull`: fetches a component from a registry, as the host would.
 
 use super::registry::{credentials, run};
 use crate::args::PullArgs;

@@ -1,18 +1,18 @@
-//! `troupe plugin push`: a component's file into a registry.
+//! `troupe plugin push`: pushes a component's file to a registry.
 
 use super::registry::{credentials, run};
 use crate::args::PushArgs;
 use anyhow::{Context, bail};
 use registry::{self, PushOptions};
-use sandbox::{Options, Plugins, Seam};
+use sandbox::{Executor, Options, Plugins};
 use std::process::ExitCode;
 use troupe::out;
 
 pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display().to_string();
     let wasm = std::fs::read(&args.file).with_context(|| format!("{file} cannot be read"))?;
-    // What no host would serve is not published.
-    let plugins = Plugins::empty(Options::new(Seam::Inline))?;
+    // Refuse to publish a component that no host would serve.
+    let plugins = Plugins::empty(Options::new(Executor::Inline))?;
     let digest =
         plugins.load(&file, &wasm).with_context(|| format!("{file} is no plugin that the host would serve"))?;
     let frameworks = plugins.frameworks();

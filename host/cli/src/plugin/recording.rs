@@ -1,4 +1,4 @@
-//! What the commands that replay start from: a component's file and a recording that concerns it.
+//! The input of commands that replay: a component's file, and the passes of a recording that its plugin serves.
 
 use crate::input;
 use anyhow::{Context, ensure};
@@ -8,7 +8,7 @@ use troupe::record::{
     replay::{self, Candidate},
 };
 
-/// The plugin in a file, loaded as the host does.
+/// Loads the plugin in a file as the host does.
 pub(crate) fn candidate(file: &Path) -> anyhow::Result<Candidate> {
     let wasm = input::component(file)?;
     let label = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -20,7 +20,7 @@ pub(crate) fn candidate(file: &Path) -> anyhow::Result<Candidate> {
     })
 }
 
-/// The passes of a recording whose jobs are of kinds that the plugin serves, and how many others there are.
+/// Returns the recorded passes of jobs whose kinds the plugin serves, and the number of other passes.
 pub(super) fn passes(file: &Path, plugin: &Candidate) -> anyhow::Result<(Vec<Pass>, usize)> {
     let text = input::text(file)?;
     let name = file.display();

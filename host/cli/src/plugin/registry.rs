@@ -1,11 +1,11 @@
-//! What `troupe plugin push` and `pull` have in common: credentials, and something to run on.
+//! The parts that `troupe plugin push` and `pull` share: credentials and a runtime.
 
 use crate::args::RegistryArgs;
 use anyhow::Context;
 use registry::DockerConfig;
 use std::{future::Future, io::ErrorKind, path::PathBuf};
 
-/// The credentials that the flag names, else those of `docker login`, else none.
+/// Returns the credentials in the file that the flag names, else those of `docker login`, else none.
 pub(super) fn credentials(args: &RegistryArgs) -> anyhow::Result<DockerConfig> {
     let Some(file) = args.docker_config.clone().or_else(of_docker) else { return Ok(DockerConfig::default()) };
     match std::fs::read(&file) {
@@ -17,7 +17,7 @@ pub(super) fn credentials(args: &RegistryArgs) -> anyhow::Result<DockerConfig> {
     }
 }
 
-/// What the work comes to.
+/// Runs the future on a runtime of its own and returns its output.
 pub(super) fn run<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.context("failed to start the runtime")?.block_on(work))

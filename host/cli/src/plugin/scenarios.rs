@@ -1,11 +1,11 @@
-//! `troupe plugin test --scenarios`: a folder of scenarios, replayed with this plugin and no other.
+//! `troupe plugin test --scenarios`: replays a folder of scenarios with this plugin and no other.
 
 use anyhow::ensure;
 use lab::scenario::{self, Outcome, Shorthand};
 use std::path::Path;
 use troupe::{out, record::replay::Candidate};
 
-/// Prints how each scenario goes. Returns whether all go as they say, or do now that they are rewritten.
+/// Prints the outcome of each scenario. Returns whether every scenario has the expected outcome, or was rewritten.
 pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyhow::Result<bool> {
     let files = scenario::files(folder)?;
     ensure!(

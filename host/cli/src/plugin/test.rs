@@ -1,5 +1,5 @@
-//! `troupe plugin test`: recorded passes asked of a plugin again, and scenarios replayed with it. Its answers should be
-//! those of the recording, and what happens what the scenarios say.
+//! `troupe plugin test`: asks a plugin recorded passes again, and replays scenarios with it. The answers have to be the
+//! recorded ones, and the outcomes those in the scenarios.
 
 use super::{
     changes::Changes,
@@ -25,7 +25,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints in what its answers differ from the recorded ones. Returns whether in nothing.
+/// Prints how the plugin's answers differ from the recorded ones. Returns whether there is no difference.
 fn answers_as_recorded(plugin: &mut Candidate, file: &Path) -> anyhow::Result<bool> {
     let (recorded, others) = passes(file, plugin)?;
     let mut changes = Changes::default();

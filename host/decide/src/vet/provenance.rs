@@ -278,7 +278,7 @@ fn id(api_version: &str, kind: &str) -> String {
 
 /// Returns whether this is the host's own annotation, which nobody else may set.
 fn is_hosts(used: &Use) -> bool {
-    used.need == Need::Mark && used.word.as_str() == ownership::MADE_BY
+    used.need == Need::Mark && used.word.as_str() == ownership::PLUGIN_DIGEST_ANNOTATION
 }
 
 /// Returns what would allow the use.

@@ -11,7 +11,7 @@ use crate::{
 use serde_json::Value;
 
 /// Maximum number of replicas of one job: names and memory are finite.
-const MOST_REPLICAS: u64 = 10_000;
+const MAX_REPLICAS: u64 = 10_000;
 
 /// Maximum number of objects beside the pods of one job.
 const MOST_OBJECTS: u64 = 30_000;
@@ -52,7 +52,7 @@ pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), Rejection> {
         Body::Fixed(body, _) => Some((object.key.as_str(), count(body, "replicas"))),
         Body::Bound => None,
     });
-    at_most("replicas", roles.chain(bodies), grants.max_replicas, "maxReplicas", MOST_REPLICAS)?;
+    at_most("replicas", roles.chain(bodies), grants.max_replicas, "maxReplicas", MAX_REPLICAS)?;
     let objects = plan.objects.iter().map(|object| (object.key.as_str(), objects(plan, object)));
     let objects = objects.chain(plan.secrets.iter().map(|secret| (secret.key.as_str(), 1)));
     at_most("objects", objects, grants.max_objects, "maxObjects", MOST_OBJECTS)?;

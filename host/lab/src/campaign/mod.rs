@@ -25,7 +25,7 @@ use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use outages::Outage;
-use sandbox::{LoadError, Plugins, Seam};
+use sandbox::{Executor, LoadError, Plugins};
 use serde_json::json;
 use sim::{Faults, Kind, Sim};
 use std::{
@@ -84,7 +84,7 @@ pub struct Run {
 /// # Errors
 /// When one does not load.
 pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
-    Ok(Arc::new(Plugins::builtin(Seam::Inline)?.compiled_once()))
+    Ok(Arc::new(Plugins::builtin(Executor::Inline)?.compiled_once()))
 }
 
 /// The kinds of job that these plugins serve, for a simulator.

@@ -1,4 +1,4 @@
-//! Manifests of jobs: read, and what is wrong with one said by file, place and what would be right.
+//! Reads manifests of jobs. An error names the file, the place and the correction.
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use troupe::observe::layout::Served;
 
-/// The jobs in a file, each with the kind that serves it.
+/// Returns the jobs in a file. Fails if no plugin serves the kind of one.
 pub(super) fn read(path: &Path, served: &[Served]) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     parse(&path.display().to_string(), &text, served)
 }
 
-/// The jobs in a text; `file` is what it is called in errors.
+/// Returns the jobs in a text; errors refer to it as `file`.
 pub(super) fn parse(file: &str, text: &str, served: &[Served]) -> anyhow::Result<Vec<Value>> {
     let mut jobs = Vec::new();
     for (number, document) in serde_norway::Deserializer::from_str(text).enumerate() {

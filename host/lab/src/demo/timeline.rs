@@ -1,4 +1,4 @@
-//! What happens on the embedded cluster, as lines that a person can follow.
+//! The events on the embedded cluster as lines for a person to read.
 
 use serde_json::Value;
 use sim::Write;
@@ -10,13 +10,13 @@ use std::{
 };
 use troupe::out;
 
-/// The actor that the host writes as.
+/// The actor name of the host.
 pub(super) const HOST: &str = "troupe";
 
-/// The actor that submits.
+/// The actor name of the user who submits jobs.
 pub(super) const USER: &str = "user";
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone)]
 pub(super) struct Happening {
     at: Duration,
@@ -24,7 +24,7 @@ pub(super) struct Happening {
     what: String,
 }
 
-/// Lines in the order of what happened; those of a moment with the same label in one.
+/// Prints events in their order. Events of one moment with the same label share a line.
 pub(super) struct Timeline {
     happenings: Receiver<Happening>,
     sender: Sender<Happening>,
@@ -33,7 +33,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline of everything that is written on this cluster from now on.
+    /// Returns a timeline of all writes to this cluster from now on.
     pub(super) fn of(sim: &sim::Sim, kinds: &[String]) -> Self {
         let (sender, happenings) = channel();
         let start = sim.now();
@@ -41,26 +41,26 @@ impl Timeline {
         sim.on_write(move |write, _| {
             if let Some((label, what)) = tell(write, &jobs) {
                 let at = Duration::try_from(write.at.duration_since(start)).unwrap_or_default();
-                // The printer may have gone already.
+                // The receiver may be dropped already.
                 let _ = told.send(Happening { at, label, what });
             }
         });
         Self { happenings, sender, start, colours: std::io::stdout().is_terminal() }
     }
 
-    /// Something that is no write.
+    /// Adds an event that is not a write.
     pub(super) fn note(&self, now: jiff::Timestamp, label: &'static str, what: String) {
         let at = Duration::try_from(now.duration_since(self.start)).unwrap_or_default();
         let _ = self.sender.send(Happening { at, label, what });
     }
 
-    /// Prints what has happened since the last call.
+    /// Prints the events since the last call.
     pub(super) fn print(&self) {
         let mut line: Option<(Happening, Vec<String>)> = None;
         for next in self.happenings.try_iter() {
             match &mut line {
                 Some((first, more)) if first.label == next.label => {
-                    // A pod that has ended goes in two writes, one deletion.
+                    // The deletion of an ended pod takes two writes; show it once.
                     if more.last().unwrap_or(&first.what) != &next.what {
                         more.push(next.what);
                     }
@@ -132,7 +132,7 @@ fn pod(write: &Write, name: &str) -> Option<(&'static str, String)> {
     (before["status"]["phase"] != *phase).then(|| ("pod", format!("{name} {}", phase.as_str().unwrap_or_default())))
 }
 
-/// What a status says in one word.
+/// Returns the step in a status, or "-".
 pub(super) fn phase(status: &Value) -> &str {
     decide::status::step(status).unwrap_or("-")
 }

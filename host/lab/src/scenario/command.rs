@@ -9,14 +9,15 @@
 //! | `delete job`, `delete job foreground`, `recreate job` | a user deletes it; deletes and submits it again |
 //! | `reconcile` | one pass of the host |
 //! | `settle` | passes until one writes nothing; folded statuses are waited for |
-//! | `pods <pattern> <state> ...` | what befalls pods, see [`pods::befall`]; names may leave out the job's |
+//! | `pods <pattern> <state> ...` | what happens to pods, see [`pods::befall`]; names may omit the job's |
 //! | `spawn <pod> from job/<name>` | the Job controller makes a pod |
 //! | `child kind/name gone`, `child kind/name <path> json` | somebody removes or changes an object |
-//! | `foreign kind/name`, `foreign kind/name gone` | a stranger makes or removes an object |
-//! | `refuse <pattern> because <text>`, `admit` | an admission refuses creates such as `pod/*-1`; admits all again |
+//! | `foreign kind/name`, `foreign kind/name gone` | another user makes or removes an object |
+//! | `refuse <pattern> because <text>`, `admit` | an admission webhook refuses creates such as `pod/*-1`; admits all
+//! again |
 //! | `crd prunes`, `crd keeps` | the job's CRD drops `status.troupe`; keeps it again |
 //! | `plugin traps`, `plugin recovers` | calls of the plugin have no fuel and trap; it answers again |
-//! | `host stops`, `host starts` | the host's process ends, so that nobody watches; it starts anew |
+//! | `host stops`, `host starts` | the host's process ends, so that nothing is watched; it starts anew |
 //! | `wait 1500ms` | time passes |
 //! | `show ...` | prints, see [`show::show`] |
 
@@ -28,12 +29,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use std::time::Duration;
 
-/// The command is followed by a manifest.
+/// Whether a manifest follows the command.
 pub(super) fn takes_manifest(command: &str) -> bool {
     command.trim() == "job"
 }
 
-/// Runs a command until everything has happened that takes no time, and returns the lines it prints.
+/// Runs a command until no more happens without time passing, and returns the lines that it prints.
 pub(super) async fn run(
     world: &mut World,
     shorthand: &Shorthand,
@@ -107,7 +108,7 @@ fn befall(world: &World, pattern: &str, story: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Job controller makes a pod of the Job's template.
+/// Creates a pod from the Job's template, as the Job controller does.
 fn spawn(world: &World, pod: &str, job: &str) -> anyhow::Result<()> {
     let job = world.object(job)?;
     let mut made = job["spec"]["template"].clone();
@@ -122,7 +123,7 @@ fn spawn(world: &World, pod: &str, job: &str) -> anyhow::Result<()> {
     world.make(made)
 }
 
-/// An object of nobody, of which there is no more than there has to be.
+/// Creates a minimal object without an owner.
 fn foreign(world: &World, name: &str) -> anyhow::Result<()> {
     let (kind, name) = world.named(name)?;
     let pod = json!({ "restartPolicy": "Never", "containers": [{ "name": "main", "image": "image" }] });

@@ -1,9 +1,9 @@
-//! Two texts compared line by line, for a person to read.
+//! A line-by-line diff of two texts for a person to read.
 
-/// Lines around a difference that are shown with it.
+/// The number of context lines around a difference.
 const AROUND: usize = 3;
 
-/// What changes from `old` to `new`: `-` the file, `+` what happened, each with the lines around it.
+/// Returns the diff from `old` to `new` with context lines: `-` for the file, `+` for what happened.
 #[must_use]
 pub fn lines(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -26,7 +26,7 @@ pub fn lines(old: &str, new: &str) -> String {
     text
 }
 
-/// Both texts in one: every line with ' ', '-' or '+', along a longest common subsequence.
+/// Returns the lines of both texts in one list, each with ' ', '-' or '+', along a longest common subsequence.
 fn merged<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(char, &'a str)> {
     let common = common(old, new);
     let (mut i, mut j) = (0, 0);
@@ -46,7 +46,7 @@ fn merged<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(char, &'a str)> {
     merged
 }
 
-/// How many lines `old[i..]` and `new[j..]` have in common, for each i and j.
+/// Returns the number of lines that `old[i..]` and `new[j..]` have in common, for each i and j.
 fn common(old: &[&str], new: &[&str]) -> Vec<Vec<usize>> {
     let mut common = vec![vec![0; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {

@@ -1,4 +1,4 @@
-//! The host of a scenario: the real one, on the simulator. Its watches run by themselves; its loop is turned by hand.
+//! The host of a scenario: the real host on the simulator. Its watches run by themselves; the scenario runs each pass.
 
 use crate::campaign;
 use jiff::Timestamp;
@@ -15,43 +15,43 @@ use troupe::{
     job_key::JobKey,
 };
 
-/// Who writes as the host.
+/// The actor name of the host.
 pub(super) const ACTOR: &str = campaign::HOST;
 
-/// Where its keys come from.
+/// The seed for the host's keys.
 const SEED: [u8; 32] = [7; 32];
 
-/// One life of a host; nothing is left of it when it is dropped.
+/// One run of a host's process; dropping it leaves nothing behind.
 pub(super) struct Host {
     context: Arc<Context>,
     _watches: Vec<AbortOnDrop>,
 }
 
 impl Host {
-    /// A host as its process starts. Its watches list everything that there is.
+    /// Starts a host as a new process. Its watches list all objects.
     pub(super) fn start(sim: &Sim, plugins: Arc<Plugins>) -> Self {
         let options = Options::alone(Clock::starting_at(sim.now()), SEED);
         let operator = Operator::new(sim.client(ACTOR), plugins, options);
         Self { context: operator.context(), _watches: operator.watches() }
     }
 
-    /// All that it watches is listed.
+    /// Whether everything that the host watches is listed.
     pub(super) fn is_ready(&self) -> bool {
         self.context.is_ready()
     }
 
-    /// One pass.
+    /// Runs one pass.
     pub(super) async fn look(&self, key: &JobKey) -> Looked {
         self.context.look(key).await
     }
 
-    /// Returns when it is this time by its clock.
+    /// Returns when the host's clock reaches this time.
     pub(super) async fn wait_until(&self, at: Timestamp) {
         tokio::time::sleep_until(self.context.clock().instant(at)).await;
     }
 }
 
-/// Every request of the host so far but those of its watches, in the order of their effects.
+/// Returns every request of the host so far except those of its watches, in the order of their effects.
 pub(super) fn requests(sim: &Sim) -> Vec<RequestRecord> {
     let mut requests = sim.requests_of(ACTOR);
     requests.retain(|request| !["list", "watch"].contains(&request.verb.as_str()));

@@ -1,12 +1,12 @@
-//! Jobs as scenarios write them: a line for the usual, a manifest for the rest.
+//! Jobs as scenarios write them: a line for the common case, a manifest for the rest.
 
 use super::{shorthand::Roles, words};
 use anyhow::{Context, bail};
 use decide::plan::JobKind;
 use serde_json::{Value, json};
 
-/// `[namespace/]name field=value ...` as a manifest. A role with a number is the role with a template of one
-/// container; other fields are set in the spec, where a role's name at the front stands for the role's place.
+/// Returns the manifest of `[namespace/]name field=value ...`. A role with a number becomes the role with a template of
+/// one container. Other fields are set in the spec; a role's name at the front is replaced by the role's path.
 pub(super) fn line(roles: &Roles, kind: &JobKind, name: &str, fields: &[&str]) -> anyhow::Result<Value> {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     let mut spec = json!({});
@@ -32,7 +32,7 @@ pub(super) fn line(roles: &Roles, kind: &JobKind, name: &str, fields: &[&str]) -
     }))
 }
 
-/// A manifest in YAML.
+/// Parses a YAML manifest.
 pub(super) fn yaml(text: &str) -> anyhow::Result<Value> {
     let mut job: Value = serde_norway::from_str(text).context("the manifest")?;
     if words::at(&job, "metadata.name").is_none() {

@@ -1,4 +1,5 @@
-//! Scenarios: what should happen, as text, done by the real host with real plugins on a simulated cluster, in virtual time.
+//! Scenarios: expected behaviour as text, replayed by the real host with real plugins on a simulated cluster in virtual
+//! time.
 //!
 //! A file is replayed line by line:
 //!
@@ -10,8 +11,8 @@
 //! waiting: pod addresses (0 of 3)
 //! ```
 //!
-//! Lines that begin with `>` are commands (`command.rs` lists them), the lines after one are what it prints. What the
-//! roles in the line of a job stand for is said by the folder, in `shorthand.json`.
+//! Lines that begin with `>` are commands (`command.rs` lists them). The lines after a command are its output. The file
+//! `shorthand.json` in the folder defines the paths of the roles in the line of a job.
 
 mod command;
 pub mod diff;
@@ -36,23 +37,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What came of a scenario's file.
+/// The outcome of replaying a scenario's file.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It goes as it says.
+    /// The output is as in the file.
     AsItSays,
-    /// It went otherwise, and the file says now what happens.
+    /// The output differs, and the file was rewritten with the new output.
     Rewritten,
-    /// It goes otherwise: the difference, line by line.
+    /// The output differs: the difference, line by line.
     Otherwise(String),
-    /// It cannot be replayed, and why.
+    /// The scenario cannot be replayed, and the reason.
     Stuck(anyhow::Error),
 }
 
-/// The scenarios of a folder: `*.txt` in it and in the folders in it, in order.
+/// Returns the scenarios of a folder in order: `*.txt` in it and in its direct subfolders.
 ///
 /// # Errors
-/// Which folder cannot be read.
+/// The folder that cannot be read.
 pub fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = entries(folder)?;
     for inner in files.iter().filter(|path| path.is_dir()).cloned().collect::<Vec<_>>() {
@@ -69,7 +70,8 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     entries.map(|entry| entry.map(|entry| entry.path()).with_context(unreadable)).collect()
 }
 
-/// Replays the scenario in a file. `update` lets the file say what happens now: read the difference before it is kept.
+/// Replays the scenario in a file. With `update`, rewrites the file with the new output: review the diff before you
+/// keep it.
 #[must_use]
 pub fn check(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) -> Outcome {
     outcome(file, plugins, shorthand, update).unwrap_or_else(Outcome::Stuck)
@@ -78,7 +80,7 @@ pub fn check(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool
 fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) -> anyhow::Result<Outcome> {
     let says = fs::read_to_string(file).context("the file cannot be read")?;
     let goes = replay(&says, plugins.fork(), shorthand)?;
-    // How lines end is the affair of editors.
+    // Ignore differences in line endings.
     if says.lines().eq(goes.lines()) {
         return Ok(Outcome::AsItSays);
     }
@@ -89,10 +91,11 @@ fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) 
     Ok(Outcome::Rewritten)
 }
 
-/// A scenario's text with what its commands print now. The plugins are its own: it may change their settings.
+/// Returns a scenario's text with the new output of its commands. Takes the plugins, since it may change their
+/// settings.
 ///
 /// # Errors
-/// Which command cannot be run, and why.
+/// The command that cannot be run, and the reason.
 pub fn replay(text: &str, plugins: Plugins, shorthand: &Shorthand) -> anyhow::Result<String> {
     let replayed = async { script::replay(text, world::World::new(plugins).await?, shorthand).await };
     campaign::in_virtual_time(replayed).context("no runtime")?

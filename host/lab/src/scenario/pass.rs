@@ -1,4 +1,4 @@
-//! One pass of the real loop over the job of a scenario, and its words: what was asked of the API server, what came of it.
+//! One pass of the real loop over the job of a scenario, in words: the requests to the API server and their outcomes.
 
 use super::{
     host,
@@ -14,26 +14,26 @@ use serde_json::Value;
 use sim::RequestRecord;
 use troupe::control::reconcile::{Looked, Passed};
 
-/// Longer lines of actions are broken.
+/// The maximum width of a line of actions; longer lines are broken.
 const WIDTH: usize = 110;
 
-/// A settling world needs fewer passes than this.
+/// The maximum number of passes of `settle`.
 const MOST_PASSES: usize = 20;
 
-/// Nothing happened.
+/// Printed if nothing happened.
 const SETTLED: &str = "settled";
 
-/// What a pass came to.
+/// The outcome of a pass.
 pub(super) struct Pass {
     /// What happened, in words.
     pub(super) lines: Vec<String>,
-    /// Nothing was written, and nothing is left to be looked at at once.
+    /// Whether nothing was written and no other pass is due at once.
     quiet: bool,
-    /// The status waits for this time.
+    /// When the deferred status is due.
     later: Option<Timestamp>,
 }
 
-/// One pass.
+/// Runs one pass.
 pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     let quiet = |line: &str| Pass { lines: vec![line.to_owned()], quiet: true, later: None };
     let (before, version) = (host::requests(&world.sim).len(), world.sim.version());
@@ -61,7 +61,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     Ok(Pass { lines, quiet: !wrote && !again, later })
 }
 
-/// Passes until one does nothing; a status that was put off is waited for. What is waited for is said once.
+/// Runs passes until one does nothing, and waits for deferred statuses. Prints what the job waits for only once.
 pub(super) async fn settle(world: &World) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for _ in 0..MOST_PASSES {
@@ -83,14 +83,14 @@ pub(super) async fn settle(world: &World) -> anyhow::Result<Vec<String>> {
     anyhow::bail!("it does not settle:\n{}", lines.join("\n"))
 }
 
-/// The line says what the last of its kind said.
+/// Whether the line repeats the last line of its kind.
 fn said(lines: &[String], line: &String) -> bool {
     ["waiting: ", "again in "]
         .iter()
         .any(|kind| line.starts_with(kind) && lines.iter().rfind(|before| before.starts_with(kind)) == Some(line))
 }
 
-/// What the host asked for beside the job's status and events, in its own words.
+/// Returns the requests of the host, in words, except those for the job's status and events.
 fn actions(world: &World, passed: &Passed, asked: &[RequestRecord]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for request in asked {
@@ -102,7 +102,7 @@ fn actions(world: &World, passed: &Passed, asked: &[RequestRecord]) -> Vec<Strin
         let mut actions = passed.decision.actions.iter().filter(of_request);
         let words = match actions.find(|action| verb(action) == (&request.verb, &request.subresource)) {
             Some(action) => action.to_string(),
-            // A name that is there already is looked at, to see whose it is.
+            // A read after a name conflict only finds out whose object has the name.
             None if request.verb == "get" => continue,
             None => format!("{} {}", request.verb, object(&kind, &request.name)),
         };
@@ -113,7 +113,7 @@ fn actions(world: &World, passed: &Passed, asked: &[RequestRecord]) -> Vec<Strin
     wrapped(&said)
 }
 
-/// Verb and subresource of the request that an action is.
+/// Returns the verb and the subresource of the action's request.
 fn verb(action: &Action) -> (&str, &str) {
     match action.write() {
         Write::Create(_) | Write::CreateSecret { .. } => ("create", ""),
@@ -142,7 +142,7 @@ fn wrapped(said: &[String]) -> Vec<String> {
     lines
 }
 
-/// When the status is written that was put off.
+/// Returns when the deferred status will be written.
 fn later(passed: &Passed) -> Option<Timestamp> {
     match passed.said {
         Some(said) if !said.all => match said.wake {
@@ -153,7 +153,7 @@ fn later(passed: &Passed) -> Option<Timestamp> {
     }
 }
 
-/// What was written to the status, or is to be.
+/// Returns what was written to the status, or will be.
 fn status(world: &World, passed: &Passed, asked: &[RequestRecord], later: Option<Timestamp>) -> Option<String> {
     let Passed { snapshot, decision, .. } = passed;
     let headline = headline(&decision.report);
@@ -184,7 +184,7 @@ fn headline(report: &Report) -> String {
     }
 }
 
-/// The events that were told after this version, in order.
+/// Returns the events published after this version, in order.
 pub(super) fn events(world: &World, after: u64) -> Vec<Value> {
     let version = |event: &Value| text(event, "/metadata/resourceVersion").parse().unwrap_or(0);
     let mut events = world.sim.list("v1", "Event", "");
@@ -193,7 +193,7 @@ pub(super) fn events(world: &World, after: u64) -> Vec<Value> {
     events
 }
 
-/// An event in a line.
+/// Returns an event as one line.
 pub(super) fn told(event: &Value) -> String {
     ["/type", "/reason", "/message"].map(|pointer| text(event, pointer)).join(" ")
 }

@@ -1,4 +1,4 @@
-//! What kubelets and nodes do to pods, one word per deviation.
+//! Changes to pods by kubelets and nodes, one word per deviation.
 
 use super::{words, world::text};
 use anyhow::{Context, bail};
@@ -6,18 +6,18 @@ use decide::time::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Lists of containers in the spec, and of what is said of them in the status.
+/// The lists of containers in the spec, and those of their statuses.
 const SECTIONS: [(&str, &str); 2] = [("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")];
 
-/// What the words of `> pods` come to for one pod.
+/// Whether a pod still exists after the words of `> pods`.
 pub(super) enum Fate {
     Stays,
     Goes,
 }
 
-/// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
-/// `waiting <reason>`,
-/// `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`, `gone`.
+/// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`, `waiting
+/// <reason>`, `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`,
+/// `gone`.
 pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
     let mut story = story.iter().copied().peekable();
     while let Some(word) = story.next() {
@@ -52,7 +52,7 @@ pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp)
     Ok(Fate::Stays)
 }
 
-/// The address of the pod at this place among those that are meant, which follow each other.
+/// Returns the address of the pod at this place among the selected ones: addresses are consecutive from `first`.
 fn counted_up(first: &str, place: u8) -> String {
     match first.rsplit_once('.') {
         Some((net, host)) => format!("{net}.{}", host.parse::<u8>().unwrap_or(0).saturating_add(place)),
@@ -66,7 +66,7 @@ fn address(pod: &mut Value, ip: &str) {
     pod["status"]["podIPs"] = json!([{ "ip": ip }]);
 }
 
-/// Its containers are still to be started, if nothing has befallen them.
+/// Sets the containers to not started yet, unless they have statuses.
 fn created(pod: &mut Value) {
     for (section, statuses) in SECTIONS {
         let names = names(pod, section);
@@ -76,7 +76,7 @@ fn created(pod: &mut Value) {
     }
 }
 
-/// A pod that runs is on a node and has an address, if only one that tells it from others.
+/// Puts a pod on a node and gives it an address that is unique among the pods.
 fn bind(pod: &mut Value) {
     pod["spec"]["nodeName"] = json!("node");
     if pod.pointer("/status/podIP").is_none() {
@@ -85,7 +85,7 @@ fn bind(pod: &mut Value) {
     }
 }
 
-/// Its containers have not started, for this reason.
+/// Sets the containers to waiting for this reason.
 fn held_up(pod: &mut Value, reason: &str) {
     bind(pod);
     let state = json!({ "waiting": { "reason": reason } });

@@ -1,9 +1,9 @@
-//! A scenario's text: which lines are commands, which belong to them, which are what they printed.
+//! Parses a scenario's text into commands, their manifests and their output.
 
 use super::{Shorthand, command, world::World};
 use anyhow::Context;
 
-/// The text with what the commands print now. Comments, blank lines and commands stay as they are.
+/// Returns the text with the new output of the commands. Comments, blank lines and commands are unchanged.
 pub(super) async fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> anyhow::Result<String> {
     let mut replayed = String::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -33,7 +33,7 @@ fn push(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// The line is neither a command nor a comment nor blank.
+/// Whether the line is output: neither a command nor a comment nor blank.
 fn is_printed(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('>') && !line.starts_with('#')
 }

@@ -1,4 +1,4 @@
-//! What was sent where objects were made, to be told from what the API server added.
+//! Objects as they were sent in creates, to separate them from what the API server added.
 
 use serde_json::{Map, Value};
 use sim::Sim;
@@ -10,14 +10,14 @@ use std::{
     },
 };
 
-/// By uid: what was sent, and what the API server made of it.
+/// By uid: the object as sent, and as the API server stored it.
 type Made = BTreeMap<String, (Value, Arc<Value>)>;
 
-/// What is remembered of a cluster's objects, from when this was made.
+/// The objects created in a cluster since this was made.
 #[derive(Default)]
 pub(super) struct Sent {
     made: Arc<Mutex<Made>>,
-    /// How many objects lists and watches have shown.
+    /// The number of objects that lists and watches have delivered.
     shown: Arc<AtomicU64>,
 }
 
@@ -37,18 +37,19 @@ impl Sent {
         sent
     }
 
-    /// How many objects lists and watches have shown.
+    /// Returns the number of objects that lists and watches have delivered.
     pub(super) fn shown(&self) -> u64 {
         self.shown.load(Ordering::Relaxed)
     }
 
-    /// The object without what the API server added when it was made and nobody has changed since. Its uid stays.
+    /// Returns the object without the fields that the API server added on create and nobody has changed since. Keeps
+    /// the uid.
     pub(super) fn as_written(&self, object: &Value) -> Value {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((sent, made)) = made.get(&uid(object)) else { return object.clone() };
         let mut written = without(object, made, sent);
         written["metadata"]["uid"] = object["metadata"]["uid"].clone();
-        // What is sent as text is stored as bytes.
+        // The API server stores `stringData` as base64 in `data`.
         if sent.get("stringData").is_some() {
             written["data"] = object["data"].clone();
         }
@@ -60,7 +61,7 @@ fn uid(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The value `now` without what is in `made` and not in `sent`, as far as it is still the same.
+/// Returns `now` without what is in `made` but not in `sent`, as far as it is unchanged.
 fn without(now: &Value, made: &Value, sent: &Value) -> Value {
     match (now, made, sent) {
         (Value::Object(now), Value::Object(made), Value::Object(sent)) => {

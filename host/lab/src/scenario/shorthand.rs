@@ -1,33 +1,33 @@
-//! What a folder of scenarios says of the jobs that a line submits: where the roles stand that it names.
+//! Definitions for a folder of scenarios: the paths of the roles that the line of a job can name.
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path};
 
-/// The file in the folder that says it.
+/// The name of the definition file in the folder.
 const FILE: &str = "shorthand.json";
 
-/// What `worker=2` in a line stands for, by plugin: `{"example": {"roles": {"worker": "path.in.spec"}, "always": []}}`.
+/// The meaning of `worker=2` in a line, by plugin: `{"example": {"roles": {"worker": "path.in.spec"}, "always": []}}`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Shorthand(BTreeMap<String, Roles>);
 
-/// The roles of one plugin's jobs that a line can name.
+/// The roles that the line of a job can name, for one plugin.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Roles {
-    /// Where each stands in the spec, as a path with dots.
+    /// The path of each role in the spec, with dots.
     #[serde(default)]
     roles: BTreeMap<String, String>,
-    /// Those that a job has even if its line does not name them.
+    /// The roles that a job has even if its line does not name them.
     #[serde(default)]
     pub(super) always: Vec<String>,
 }
 
 impl Shorthand {
-    /// What `shorthand.json` in the folder says, or else the one in the folder above; without either no role is known.
+    /// Reads `shorthand.json` in the folder, or else in its parent; if neither exists, no role is known.
     ///
     /// # Errors
-    /// Which file is wrong, and where.
+    /// The file that is wrong, and the place of the error.
     pub fn of_folder(folder: &Path) -> anyhow::Result<Self> {
         for folder in [folder.to_owned(), folder.join("..")] {
             let file = folder.join(FILE);
@@ -51,19 +51,19 @@ impl Shorthand {
         Ok(read)
     }
 
-    /// The roles of a plugin's jobs.
+    /// Returns the roles of a plugin's jobs.
     pub(super) fn of(&self, plugin: &str) -> Roles {
         self.0.get(plugin).cloned().unwrap_or_default()
     }
 }
 
 impl Roles {
-    /// The field is a role.
+    /// Whether the field is a role.
     pub(super) fn has(&self, field: &str) -> bool {
         self.roles.contains_key(field)
     }
 
-    /// Where the field stands in the spec: a role's name at the front stands for the role's place.
+    /// Returns the path of the field in the spec; a role's name at the front is replaced by the role's path.
     pub(super) fn place(&self, field: &str) -> String {
         let (first, rest) = field.split_once('.').unwrap_or((field, ""));
         match (self.roles.get(first), rest) {

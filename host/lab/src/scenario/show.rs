@@ -1,4 +1,4 @@
-//! What `> show` prints.
+//! The output of `> show`.
 
 use super::{
     pass, words,
@@ -6,10 +6,10 @@ use super::{
 };
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use decide::{ownership::MADE_BY, status::of_framework, waiting::object};
+use decide::{ownership::PLUGIN_DIGEST_ANNOTATION, status::of_framework, waiting::object};
 use serde_json::{Map, Value, json};
 
-/// What fits in so many characters is printed in one line.
+/// The maximum number of characters of a value that is printed in one line.
 const INLINE: usize = 100;
 
 /// - `show objects [pattern]`: every object, and how its pod is
@@ -70,18 +70,18 @@ fn status(world: &World) -> Value {
     world.job().and_then(|job| job.get("status").cloned()).unwrap_or_default()
 }
 
-/// The digest is left out: it changes with every change of a plugin.
+/// Returns the ledger without the digest, which changes with every change of a plugin.
 fn ledger(world: &World) -> Value {
     let mut ledger = status(world).get("troupe").cloned().unwrap_or_default();
     ledger.as_object_mut().map(|fields| fields.remove("digest"));
     ledger
 }
 
-/// Without what changes with every build of a plugin, and without secrets.
+/// Returns the object without what changes with every build of a plugin, and without secret values.
 fn without_identity(mut there: Value) -> Value {
     if let Some(metadata) = there["metadata"].as_object_mut() {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove(MADE_BY);
+            annotations.remove(PLUGIN_DIGEST_ANNOTATION);
         }
         metadata.retain(|field, value| field != "annotations" || value != &json!({}));
         metadata.retain(|field, _| !["resourceVersion", "creationTimestamp"].contains(&field.as_str()));
@@ -93,7 +93,7 @@ fn without_identity(mut there: Value) -> Value {
     there
 }
 
-/// What kind of secret it is.
+/// Returns the kind of a secret value.
 fn secret(value: &Value) -> String {
     let bytes = BASE64_STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -105,7 +105,7 @@ fn parts(whole: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     parts_of(whole, whole, sections)
 }
 
-/// What somebody wrote, and the status as it is stored.
+/// Returns the parts of an object: of the whole as written, of the status as stored.
 fn parts_of(whole: &Value, stored: &Value, sections: &[&str]) -> anyhow::Result<Vec<String>> {
     if sections.is_empty() {
         return Ok(printed(whole));
@@ -133,7 +133,7 @@ fn named(name: &str, value: Option<&Value>) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value.cloned().unwrap_or_else(|| "absent".into()))]))
 }
 
-/// The environment of a container, the first one without a name.
+/// Returns the environment of the named container, or of the first one if the name is empty.
 fn env(whole: &Value, name: &str) -> Vec<String> {
     let spec = [whole.pointer("/spec/template/spec"), whole.get("spec")].into_iter().flatten().next();
     let containers = spec.and_then(|spec| spec["containers"].as_array()).into_iter().flatten();
@@ -158,7 +158,7 @@ fn variable(variable: &Value) -> String {
     }
 }
 
-/// A value as short YAML: what fits stands in one line, text of several lines as it is.
+/// Formats a value as short YAML: a short value in one line, text of several lines as a block.
 fn printed(value: &Value) -> Vec<String> {
     match value {
         Value::Object(fields) => fields.iter().flat_map(|(name, value)| field(&format!("{name}:"), value)).collect(),
@@ -185,7 +185,7 @@ fn field(name: &str, value: &Value) -> Vec<String> {
     [name.to_owned()].into_iter().chain(rest).collect()
 }
 
-/// In one line, with quotes only around text that would read as something else.
+/// Formats a value in one line, with quotes only around text that would parse as something else.
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),

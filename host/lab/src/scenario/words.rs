@@ -1,9 +1,9 @@
-//! The small language of commands: words, values, paths, patterns.
+//! The syntax of commands: words, values, paths, patterns.
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-/// The words of a line. White space within quotes, brackets and braces does not divide.
+/// Splits a line into words. White space within quotes, brackets and braces does not separate words.
 pub(super) fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut depth, mut quoted) = (0_u32, false);
@@ -23,12 +23,12 @@ pub(super) fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// JSON where it is JSON, else text.
+/// Parses the word as JSON, or returns it as text.
 pub(super) fn value(word: &str) -> Value {
     serde_json::from_str(word).unwrap_or_else(|_| json!(word))
 }
 
-/// Text, with or without quotes.
+/// Returns the text with quotes removed.
 pub(super) fn text(word: &str) -> String {
     match value(word) {
         Value::String(text) => text,
@@ -36,7 +36,7 @@ pub(super) fn text(word: &str) -> String {
     }
 }
 
-/// The value at a path with dots; a number is a place in a list.
+/// Returns the value at a path with dots; a number is a place in a list.
 pub(super) fn at<'a>(whole: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(whole, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -44,7 +44,7 @@ pub(super) fn at<'a>(whole: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// Sets the value at a path with dots, making objects on the way; null removes.
+/// Sets the value at a path with dots and makes missing objects; null removes the value.
 pub(super) fn set(whole: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {
     let (parent, last) = path.rsplit_once('.').unwrap_or(("", path));
     let mut place = whole;
@@ -78,7 +78,7 @@ fn enter<'a>(value: &'a mut Value, step: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// The pattern, in which `*` stands for any text, is the whole name.
+/// Whether the name matches the pattern, in which `*` is any text.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

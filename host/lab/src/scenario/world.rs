@@ -1,4 +1,4 @@
-//! The world of a scenario: a simulated cluster in which nothing happens by itself, the host on it, and one job.
+//! The world of a scenario: a simulated cluster in which nothing happens by itself, its host, and one job.
 
 use super::{host::Host, sent::Sent, words};
 use crate::campaign;
@@ -10,28 +10,28 @@ use sim::{ApiError, Kind, Life, Matching, Refusal, Running, Sim, Uids};
 use std::{sync::Arc, time::Duration};
 use troupe::{api::resource::Resource, job_key::JobKey};
 
-/// So often in a row nothing may happen before nothing will: an event passes through fewer tasks on its way.
+/// How many consecutive idle turns count as rest: an event passes through fewer tasks on its way.
 const HOPS: u32 = 32;
 
-/// What takes more turns than this never comes to rest.
+/// The maximum number of turns to come to rest; more means that the world never does.
 const MOST_TURNS: u32 = 100_000;
 
-/// Why what a scenario says cannot happen.
+/// The error if the API server refuses what a scenario does.
 const REFUSED: &str = "the API server refuses it";
 
 /// The job of a scenario.
 pub(super) struct Submitted {
     kind: JobKind,
     pub(super) key: JobKey,
-    /// As it was submitted, to be submitted again.
+    /// The manifest as submitted, for submitting it again.
     manifest: Value,
 }
 
-/// Everything a scenario can change.
+/// All that a scenario can change.
 pub(super) struct World {
     pub(super) sim: Sim,
     pub(super) plugins: Arc<Plugins>,
-    /// What was sent where objects were made.
+    /// The objects as they were sent in creates.
     pub(super) sent: Sent,
     host: Option<Host>,
     job: Option<Submitted>,
@@ -40,7 +40,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A cluster that serves what the plugins need, and a host that has listed it.
+    /// Returns a cluster that serves the kinds of the plugins, and a host that has listed it.
     pub(super) async fn new(plugins: Plugins) -> anyhow::Result<Self> {
         let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options { kinds, life: Life::still(), uids: Uids::Counted, ..sim::Options::default() });
@@ -53,12 +53,12 @@ impl World {
         Ok(world)
     }
 
-    /// The host's process starts anew.
+    /// Starts a new process of the host.
     pub(super) fn start_host(&mut self) {
         self.host = Some(Host::start(&self.sim, Arc::clone(&self.plugins)));
     }
 
-    /// The host's process ends; nobody watches.
+    /// Ends the host's process; nothing is watched any more.
     pub(super) fn stop_host(&mut self) {
         self.host = None;
     }
@@ -67,7 +67,8 @@ impl World {
         self.host.as_ref().context("there is no host")
     }
 
-    /// Returns when everything has happened that takes no time: garbage is collected, and the host has seen all.
+    /// Returns when no more happens without time passing: garbage is collected, and the host has received all watch
+    /// events.
     pub(super) async fn come_to_rest(&self) -> anyhow::Result<()> {
         let so_far = || (self.sim.log_hash(), self.sent.shown());
         let (mut seen, mut quiet) = (so_far(), 0);
@@ -83,12 +84,12 @@ impl World {
         anyhow::bail!("the world does not come to rest")
     }
 
-    /// Time passes.
+    /// Lets time pass.
     pub(super) async fn wait(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// A user submits a job.
+    /// Submits a job as a user.
     pub(super) fn submit(&mut self, manifest: Value) -> anyhow::Result<()> {
         let kind = (text(&manifest, "/apiVersion"), text(&manifest, "/kind"));
         let frameworks = self.plugins.frameworks();
@@ -105,7 +106,7 @@ impl World {
         Ok(())
     }
 
-    /// A user deletes the job and submits it again.
+    /// Deletes the job and submits it again, as a user.
     pub(super) fn recreate(&mut self) -> anyhow::Result<()> {
         let manifest = self.submitted()?.manifest.clone();
         self.delete_job("Background")?;
@@ -113,24 +114,24 @@ impl World {
         self.submit(manifest)
     }
 
-    /// A user deletes the job; in the foreground it stays until its objects are gone.
+    /// Deletes the job as a user. With foreground propagation it stays until its dependents are gone.
     pub(super) fn delete_job(&self, propagation: &str) -> anyhow::Result<()> {
         let job = self.job().context("there is no job")?;
         self.delete(&job, &json!({ "propagationPolicy": propagation }))
     }
 
-    /// The job, if there is one.
+    /// Returns the job if it exists.
     pub(super) fn job(&self) -> Option<Value> {
         let Submitted { kind, key, .. } = self.job.as_ref()?;
         self.sim.get(&kind.api_version(), &kind.kind, &key.namespace, &key.name)
     }
 
-    /// The job that was submitted last; it may be gone.
+    /// Returns the job that was submitted last; it may be gone.
     pub(super) fn submitted(&self) -> anyhow::Result<&Submitted> {
         self.job.as_ref().context("there is no job")
     }
 
-    /// Everything that a job may have, and what strangers have of these kinds, by kind and name.
+    /// Returns all objects of the kinds that a job may have, those of others included, by kind and name.
     pub(super) fn objects(&self) -> Vec<Value> {
         let kinds = self.kinds();
         let mut objects: Vec<Value> =
@@ -139,14 +140,14 @@ impl World {
         objects
     }
 
-    /// The object called `kind/name`.
+    /// Returns the object with the name `kind/name`.
     pub(super) fn object(&self, called: &str) -> anyhow::Result<Value> {
         let (kind, name) = self.named(called)?;
         let is = |object: &Value| text(object, "/kind") == kind.kind && text(object, "/metadata/name") == name;
         self.objects().into_iter().find(is).with_context(|| format!("there is no {called}"))
     }
 
-    /// The kind and the name in `kind/name`.
+    /// Splits `kind/name` into a known kind and a name.
     pub(super) fn named<'a>(&self, called: &'a str) -> anyhow::Result<(Resource, &'a str)> {
         let (kind, name) = called.split_once('/').with_context(|| format!("{called} is no kind/name"))?;
         let known = self.kinds().into_iter().find(|known| known.kind.eq_ignore_ascii_case(kind));
@@ -165,23 +166,23 @@ impl World {
         kinds
     }
 
-    /// The namespace of the job, also of one that is gone.
+    /// Returns the namespace of the job, even if the job is gone.
     pub(super) fn namespace(&self) -> String {
         self.job.as_ref().map_or_else(|| "default".to_owned(), |job| job.key.namespace.clone())
     }
 
-    /// Somebody makes an object.
+    /// Creates an object as a user.
     pub(super) fn make(&self, object: Value) -> anyhow::Result<()> {
         self.sim.try_create(object).map(drop).context(REFUSED)
     }
 
-    /// Somebody deletes an object.
+    /// Deletes an object as a user.
     pub(super) fn delete(&self, object: &Value, options: &Value) -> anyhow::Result<()> {
         let [api_version, kind, namespace, name] = address(object);
         self.sim.delete_with(&api_version, &kind, &namespace, &name, options).context(REFUSED)
     }
 
-    /// Somebody sets a part of an object.
+    /// Sets a field of an object as a user.
     pub(super) fn set(&self, object: &Value, path: &str, value: Value) -> anyhow::Result<()> {
         let mut wanted = object.clone();
         words::set(&mut wanted, path, value)?;
@@ -197,13 +198,13 @@ impl World {
         patched.map(drop).context(REFUSED)
     }
 
-    /// A controller with every right changes an object.
+    /// Changes an object as a controller with every right.
     pub(super) fn alter(&self, object: &Value, change: impl FnOnce(&mut Value)) -> anyhow::Result<()> {
         let [api_version, kind, namespace, name] = address(object);
         self.sim.alter(&api_version, &kind, &namespace, &name, change).context(REFUSED)
     }
 
-    /// An admission refuses creates of what is called so, in which `*` is any text.
+    /// Refuses creates that match the pattern, as an admission webhook does; `*` is any text.
     pub(super) fn refuse(&mut self, pattern: &str, why: &str) -> anyhow::Result<()> {
         let (kind, name) = self.named(pattern)?;
         let error = ApiError::new(403, "Forbidden", why);
@@ -211,19 +212,19 @@ impl World {
         Ok(())
     }
 
-    /// Admits all again.
+    /// Lifts all refusals.
     pub(super) fn admit(&mut self) {
         self.refusals.drain(..).for_each(|refusal| self.sim.lift(refusal));
     }
 
-    /// The CRDs of jobs drop `status.troupe`, or keep it.
+    /// Makes the CRDs of jobs drop `status.troupe`, or keep it.
     pub(super) fn prune(&self, prunes: bool) {
         for kind in campaign::kinds(&self.plugins) {
             self.sim.serve(if prunes { kind.pruning("troupe") } else { kind });
         }
     }
 
-    /// Calls of plugins have no fuel, so that each of them traps; or have what they need.
+    /// Removes the fuel of all plugins, so that each call traps, or restores it.
     pub(super) fn starve(&self, starves: bool) {
         let fuel = PluginLimits { fuel: Some(1), ..PluginLimits::default() };
         let settings = Settings { limits: starves.then_some(fuel), ..Settings::default() };
@@ -231,19 +232,19 @@ impl World {
     }
 }
 
-/// The kinds of the children of all jobs.
+/// Returns the kinds of the children of all jobs.
 fn children(plugins: &Plugins) -> Vec<Kind> {
     let frameworks = plugins.frameworks();
     let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
 }
 
-/// API version, kind, namespace and name.
+/// Returns API version, kind, namespace and name.
 fn address(object: &Value) -> [String; 4] {
     ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer))
 }
 
-/// The text at a JSON pointer, or "".
+/// Returns the text at a JSON pointer, or "".
 pub(super) fn text(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -5,8 +5,8 @@ use super::super::{
     breaker::Case,
     call::{Asked, HEAVY, NoPlan},
     convert::{Exports, JobInput},
+    executor::Share,
     limits::Limits,
-    seam::Share,
 };
 use decide::{
     Snapshot,

@@ -5,8 +5,8 @@ use super::{
         call::internal,
         compile::reload,
         determinism::{check_same, on_another_thread},
+        executor::Seat,
         load_error::LoadError,
-        seam::Seat,
     },
     Loaded, Plugins,
 };

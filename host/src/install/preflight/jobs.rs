@@ -1,4 +1,4 @@
-//! Which jobs would be taken over, and as what: told by a pass over each that writes nothing.
+//! Which jobs Troupe would take over, and how: found by a dry-run pass over each job.
 
 use super::Finding;
 use crate::record::passes::Pass;
@@ -10,32 +10,32 @@ use decide::{
 };
 use std::collections::BTreeMap;
 
-/// So many jobs are named where each is told about.
+/// The maximum number of jobs named in one finding.
 const NAMED: usize = 10;
 
-/// So many writes are told of each.
+/// The maximum number of writes reported per job.
 const WRITES: usize = 3;
 
-/// What Troupe would do about a job.
+/// What Troupe would do with a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Begin it: nobody has.
+    /// Start it: no operator has.
     New,
-    /// Take it over as it is.
+    /// Take it over without a write.
     AsItIs,
     /// Take it over and write at once.
     Changed,
     /// Keep it suspended.
     Suspended,
-    /// Leave it alone: it is over.
+    /// Leave it alone: it has finished.
     Finished,
     /// Leave it alone: it is being deleted.
     Leaving,
-    /// Leave it alone: it has another manager.
+    /// Leave it alone: another manager owns it.
     Another,
-    /// Tell what is wrong with it, and no more. Pods of it run.
+    /// Only report what is wrong with it. It has running pods.
     RefusedRunning,
-    /// Tell what is wrong with it, and no more.
+    /// Only report what is wrong with it.
     Refused,
 }
 
@@ -48,18 +48,18 @@ pub struct JobFacts {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// What Troupe would do about it.
+    /// What Troupe would do with it.
     pub standing: Standing,
-    /// Its step, as users of the framework know it; "" if it has none.
+    /// Its step as users of the framework know it; "" if it has none.
     pub phase: String,
-    /// What would be written at once, or what is wrong.
+    /// The writes that would happen at once, or what is wrong.
     pub told: Vec<String>,
 }
 
 impl JobFacts {
     pub(super) fn of(pass: &Pass) -> Self {
         let Pass { snapshot, answer, decision, .. } = pass;
-        // Secrets are not watched: that there is one already is found by trying to make it.
+        // Secrets are not watched: only an attempt to create one shows whether it exists.
         let writes = decision.actions.iter().filter(|action| !matches!(action.write(), Write::CreateSecret { .. }));
         let writes: Vec<_> = writes.map(Action::to_string).collect();
         let (phase, outcome) = match answer {
@@ -96,7 +96,7 @@ impl JobFacts {
     }
 }
 
-/// No operator has begun the job.
+/// Whether no operator has started the job.
 fn is_untouched(snapshot: &Snapshot) -> bool {
     let status = &snapshot.job.status;
     snapshot.pods.is_empty() && snapshot.children.is_empty() && status.as_object().is_none_or(serde_json::Map::is_empty)

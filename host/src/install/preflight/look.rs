@@ -1,5 +1,4 @@
-//! Reads the cluster for `troupe preflight`. Nothing is written; an access review is a question that has the form of a
-//! create.
+//! Reads the cluster for `troupe preflight`. It changes nothing: an access review is a query in the form of a create.
 
 use super::{Answered, Definition, Facts, JobFacts, Read, Right, rights};
 use crate::{
@@ -21,25 +20,25 @@ use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// Objects a list brings at a time.
+/// The page size of lists.
 const PAGE: u32 = 500;
 
-/// Access reviews under way at once.
+/// The maximum number of concurrent access reviews.
 const REVIEWS: usize = 16;
 
-/// What is not listed after this long is told as such.
+/// The deadline for the first lists; kinds not listed by then are reported.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is looked at.
+/// What to check.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Only jobs in this namespace; None is all.
+    /// Check only jobs in this namespace; None for all.
     pub namespace: Option<String>,
-    /// Namespace and name of the service account whose rights are asked for; None is whoever asks.
+    /// Namespace and name of the service account whose rights are checked; None for the current user.
     pub service_account: Option<(String, String)>,
 }
 
-/// The facts, as the API server and the plugins tell them.
+/// Collects the facts from the API server and the plugins.
 pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Facts {
     let frameworks = plugins.frameworks();
     let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
@@ -96,7 +95,7 @@ async fn list(client: &Client, resource: &Resource, field_selector: Option<Strin
     }
 }
 
-/// The definitions of these kinds, each called by its name and asked for in this version.
+/// Returns the definitions of these kinds, given by name and version.
 async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definition> {
     let resource = Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
     let mut definitions = vec![];
@@ -116,7 +115,7 @@ async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definit
     definitions
 }
 
-/// The jobs as the host would see them, and the kinds of object that were not listed.
+/// Returns the jobs as the host would see them, and the kinds that could not be listed.
 async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec<JobFacts>, Vec<String>) {
     let namespace = options.namespace.clone();
     let options = operator::Options { namespace, ..operator::Options::alone(Clock::system(), [0; 32]) };

@@ -1,6 +1,6 @@
-//! `troupe preflight`: whether anything stands in the way of serving this cluster's jobs, and what to do about it.
+//! `troupe preflight`: reports what prevents Troupe from serving the cluster's jobs, and what to do about it.
 //!
-//! `look` reads the cluster, and only reads. All else is pure: each file makes findings of one part of the facts.
+//! `look` reads the cluster. All else is pure: each file turns one part of the facts into findings.
 
 mod jobs;
 mod look;
@@ -19,17 +19,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 use troupe_plugin::original::Original;
 
-/// What was read, or why it could not be.
+/// What was read, or why it could not be read.
 pub type Read<T> = Result<T, String>;
 
-/// Everything that the findings depend on.
+/// All input of the findings.
 #[derive(Debug)]
 pub struct Facts {
-    /// The instant.
+    /// The current time.
     pub now: Timestamp,
-    /// What tells the operators that Troupe replaces.
+    /// How to recognise the operators that Troupe replaces.
     pub originals: Vec<Original>,
-    /// Leases that are called like one of theirs.
+    /// The Leases whose names are those of original operators.
     pub leases: Read<Vec<Value>>,
     /// All Deployments.
     pub deployments: Read<Vec<Value>>,
@@ -37,15 +37,15 @@ pub struct Facts {
     pub definitions: Vec<Definition>,
     /// The jobs, by kind, namespace and name.
     pub jobs: Vec<JobFacts>,
-    /// Kinds of object whose objects are not known.
+    /// The kinds that could not be listed.
     pub unlisted: Vec<String>,
-    /// Whose rights were asked for, in words.
+    /// The user whose rights were checked, in words.
     pub who: String,
     /// The rights that the host needs.
     pub rights: Vec<Answered>,
 }
 
-/// What there is to say about the facts.
+/// Returns the findings about the facts.
 #[must_use]
 pub fn report(facts: &Facts) -> Report {
     let Facts { now, originals, leases, deployments, definitions, jobs, unlisted, who, rights } = facts;

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use troupe_plugin::original::Original;
 
-/// What a Lease that says nothing of its duration has, as Kubernetes' own.
+/// The duration of a Lease that sets none, as of Kubernetes' own Leases.
 const USUAL_SECONDS: i64 = 15;
 
 pub(super) fn findings(
@@ -61,7 +61,7 @@ fn of_lease(now: Timestamp, originals: &[Original], lease: &Value) -> Option<Fin
     let (holder, renewed) = (text("holderIdentity")?, text("renewTime")?.parse::<Timestamp>().ok()?);
     let seconds = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_i64).unwrap_or(USUAL_SECONDS);
     let age = now.duration_since(renewed);
-    // Twice, since the holder's clock and this one may differ.
+    // Twice the duration, since the holder's clock and this one may differ.
     (age <= SignedDuration::from_secs(2 * seconds)).then(|| {
         let ago = age.as_secs().max(0);
         Finding::in_the_way(
@@ -71,7 +71,7 @@ fn of_lease(now: Timestamp, originals: &[Original], lease: &Value) -> Option<Fin
     })
 }
 
-/// By what the Deployment is told to be the original's.
+/// Returns the property that identifies the Deployment as the original's: its name, for example.
 fn told_by(original: &Original, deployment: &Value) -> Option<&'static str> {
     if original.deployments.contains(&place(deployment).1) {
         return Some("name");
@@ -92,13 +92,13 @@ fn told_by(original: &Original, deployment: &Value) -> Option<&'static str> {
 fn without_tag(image: &str) -> &str {
     let image = image.split_once('@').map_or(image, |(image, _)| image);
     match image.rsplit_once(':') {
-        // A colon before the last slash is a registry's port.
+        // A colon before the last slash begins a port.
         Some((name, tag)) if !tag.contains('/') => name,
         _ => image,
     }
 }
 
-/// `scheduling` of `-scheduling=volcano` and of `--scheduling`.
+/// Returns the name of a flag: `scheduling` for `-scheduling=volcano` and for `--scheduling`.
 fn flag(word: &str) -> Option<&str> {
     let name = word.strip_prefix('-')?;
     let name = name.strip_prefix('-').unwrap_or(name);

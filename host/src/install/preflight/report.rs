@@ -1,4 +1,4 @@
-//! Findings, and how a person reads them.
+//! Findings, and their text for people.
 
 use serde::Serialize;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::fmt;
 pub enum Weight {
     /// As it should be.
     Fine,
-    /// Good to know.
+    /// Useful to know.
     Note,
-    /// Troupe must not be started before this has changed.
+    /// Must be fixed before Troupe starts.
     InTheWay,
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -28,10 +28,10 @@ pub struct Finding {
     pub to_do: Option<String>,
 }
 
-/// Findings about one thing.
+/// Findings about one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// What they are about.
+    /// The subject.
     pub about: &'static str,
     /// The findings.
     pub findings: Vec<Finding>,
@@ -40,7 +40,7 @@ pub struct Section {
 /// All findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// By what they are about.
+    /// The findings by subject.
     pub sections: Vec<Section>,
 }
 
@@ -69,7 +69,7 @@ impl Section {
 }
 
 impl Report {
-    /// Nothing stands in the way.
+    /// Whether no finding must be fixed.
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.in_the_way() == 0
@@ -92,7 +92,7 @@ impl fmt::Display for Report {
                     Weight::InTheWay => "STOP",
                 };
                 writeln!(f, "  {word:<4}  {what}")?;
-                // What is to be done about several findings in a row is told once.
+                // Print the remedy of several findings in a row once.
                 let of_next = findings.get(place + 1).and_then(|next| next.to_do.as_ref());
                 if let Some(to_do) = to_do.as_ref().filter(|to_do| Some(*to_do) != of_next) {
                     writeln!(f, "        {to_do}")?;

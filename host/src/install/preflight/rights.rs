@@ -1,23 +1,23 @@
-//! Whether the host may do what it does.
+//! Whether the host has the rights that it needs.
 
 use super::{Finding, Read, Weight};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rights that are given to the host; a test keeps them to those that it uses.
+/// The rights given to the host; a test limits them to those that it uses.
 const ROLE: &str = include_str!("../../../../deploy/rbac.yaml");
 
-/// Definitions are written by `--install-crds` alone.
+/// The API group of CustomResourceDefinitions, which only `--install-crds` writes.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
-/// The group of Plugin resources, which are the cluster's as well.
+/// The API group of Plugin resources, which are cluster-scoped as well.
 const PLUGINS: &str = "troupe.dev";
 
-/// The group of leases, which only hosts that take turns have.
+/// The API group of Leases, which only `--leader-elect` needs.
 const LEASES: &str = "coordination.k8s.io";
 
-/// How the rights are given.
+/// How to grant the rights.
 const GIVE: &str = "kubectl apply -f deploy/rbac.yaml, and run Troupe as the service account in it";
 
 /// One verb on one kind of object.
@@ -27,33 +27,33 @@ pub struct Right {
     pub group: String,
     /// Plural.
     pub resource: String,
-    /// Part of the object, or "".
+    /// Subresource, or "".
     pub subresource: String,
     /// Verb.
     pub verb: String,
-    /// The one namespace in which it is needed; None is where the jobs are.
+    /// The only namespace in which the right is needed; None for the namespaces of the jobs.
     pub namespace: Option<String>,
-    /// Jobs are served without it.
+    /// Whether jobs are served without the right.
     pub optional: bool,
 }
 
-/// Whether a right is given.
+/// The answer to an access review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The right.
     pub right: Right,
-    /// Whether it is given.
+    /// Whether the right is granted.
     pub given: Read<bool>,
 }
 
 impl Right {
-    /// The kind is one of the cluster, not of its namespaces.
+    /// Whether the kind is cluster-scoped.
     #[must_use]
     pub fn is_of_cluster(&self) -> bool {
         [DEFINITIONS, PLUGINS].contains(&self.group.as_str())
     }
 
-    /// `pods`, `deployments.apps` or `jobs.batch/status`.
+    /// The resource in the form `pods`, `deployments.apps` or `jobs.batch/status`.
     fn of(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         let slash = if self.subresource.is_empty() { "" } else { "/" };
@@ -61,7 +61,7 @@ impl Right {
     }
 }
 
-/// Every right that the host uses. `optional` are groups and plurals of what jobs can do without.
+/// Returns every right that the host uses. `optional` holds groups and plurals of kinds that jobs can do without.
 pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
     let documents = serde_norway::Deserializer::from_str(ROLE).filter_map(|it| Value::deserialize(it).ok());
     let roles: Vec<_> = documents.filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role").collect();
@@ -84,7 +84,7 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
                 namespace: namespace.map(ToOwned::to_owned),
                 optional: is_optional,
             };
-            // Several plugins need the same.
+            // Several plugins may need the same right.
             if !rights.contains(&right) {
                 rights.push(right);
             }
@@ -93,7 +93,7 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
     rights
 }
 
-/// Group, resource and verb, each with each.
+/// Returns every combination of group, resource and verb in a rule.
 fn combinations(rule: &Value) -> Vec<(&str, &str, &str)> {
     let texts = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
     let pairs = texts("apiGroups").flat_map(|group| texts("resources").map(move |resource| (group, resource)));

@@ -1,20 +1,20 @@
-//! Whether the definition of a kind of job keeps all that Troupe writes and reads. The API server drops a field that the
-//! schema does not know, and says nothing.
+//! Whether the CRD of a kind of job keeps all fields that Troupe writes and reads. The API server drops a field that
+//! the schema does not know without an error.
 
 use super::{Finding, Read};
 use serde_json::Value;
 
-/// How the definitions that Troupe comes with are applied.
+/// How to apply Troupe's CRDs.
 const APPLY: &str = "troupe crds | kubectl apply -f -";
 
-/// A kind's definition as Troupe comes with it, and as the cluster has it.
+/// The definition of a kind in Troupe and in the cluster.
 #[derive(Debug)]
 pub struct Definition {
-    /// The CustomResourceDefinition that Troupe comes with.
+    /// Troupe's CustomResourceDefinition.
     pub wanted: Value,
-    /// The version that Troupe asks for.
+    /// The version that Troupe uses.
     pub version: String,
-    /// The one that is there, if there is one.
+    /// The cluster's definition, if there is one.
     pub there: Read<Option<Value>>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn finding(definition: &Definition) -> Finding {
     Finding::in_the_way(format!("{name} {version} is too old, it drops {}", dropped.join(", ")), APPLY)
 }
 
-/// Versions in which the cluster may hold objects and that Troupe's definition lacks: it could not be applied.
+/// Returns the stored versions that Troupe's definition lacks: the API server would refuse to apply it.
 fn versions_not_in<'a>(wanted: &Value, there: &'a Value) -> Vec<&'a str> {
     let stored = there.pointer("/status/storedVersions").and_then(Value::as_array);
     let stored = stored.into_iter().flatten().filter_map(Value::as_str);
@@ -74,7 +74,7 @@ fn schema(version: &Value) -> &Value {
     version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
 }
 
-/// Adds the fields that `ours` keeps and `theirs` drops: of each branch the topmost.
+/// Adds the fields that `ours` keeps and `theirs` drops; of each branch only the topmost.
 fn compare(ours: &Value, theirs: &Value, path: &str, dropped: &mut Vec<String>) {
     if keeps_unknown(theirs) {
         return;
@@ -103,7 +103,7 @@ fn compare(ours: &Value, theirs: &Value, path: &str, dropped: &mut Vec<String>) 
     }
 }
 
-/// `true` stands for the schema of anything.
+/// Whether the schema keeps unknown fields; `true` is the schema of any value.
 fn keeps_unknown(schema: &Value) -> bool {
     *schema == true || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
@@ -151,7 +151,7 @@ mod tests {
         finding(&Definition { wanted: ours(), version: "v1".into(), there })
     }
 
-    /// Ours after a change.
+    /// Returns the finding for our definition after a change.
     fn changed(change: impl FnOnce(&mut Value)) -> Finding {
         let mut there = ours();
         change(&mut there);

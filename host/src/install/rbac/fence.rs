@@ -1,4 +1,4 @@
-//! The parameters of the admission policy in `deploy/fence.yaml`: what no plugin is granted is denied there once more.
+//! The parameters of the admission policy in `deploy/fence.yaml`, which denies what no plugin is granted.
 
 use super::{NAMESPACE, Plugin};
 use crate::install::crds;
@@ -6,7 +6,7 @@ use decide::{grants::Grants, plan::JobKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The ConfigMap that the policy reads. Lists have one word a line.
+/// Returns the ConfigMap that the policy reads. Lists have one word per line.
 pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
     let all = plugins.iter().fold(users.clone(), |all, plugin| all.with(&plugin.grants));
     let kinds = || plugins.iter().flat_map(|plugin| &plugin.descriptor.kinds);

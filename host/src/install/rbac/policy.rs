@@ -1,24 +1,25 @@
-//! The admission policies that are about every kind of job: `deploy/ledger.yaml` and `deploy/authors.yaml`.
+//! The admission policies for every kind of job: `deploy/ledger.yaml` and `deploy/authors.yaml`.
 
 use super::{Plugin, check};
 use decide::plan::JobKind;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What a policy's text has before it is about any kind of job.
+/// The placeholder for the rules in a policy's template.
 const NO_RULES: &str = "resourceRules: []\n";
 
-/// Which of them.
+/// An admission policy for jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Policy {
-    /// Nobody but the host writes what it remembers of a job (`deploy/ledger.yaml`).
+    /// Only the host writes a job's ledger (`deploy/ledger.yaml`).
     Ledger,
-    /// Whoever makes a job must be allowed to create pods (`deploy/authors.yaml`).
+    /// The author of a job must be allowed to create pods (`deploy/authors.yaml`).
     Authors,
 }
 
 impl Policy {
-    /// The policy and its binding as the file in `deploy/` has them, for every kind of job that one of these plugins serves.
+    /// Returns the policy and its binding as in the file in `deploy/`, for every kind of job that one of these plugins
+    /// serves.
     ///
     /// # Errors
     /// As [`documents`](super::documents).
@@ -37,7 +38,7 @@ impl Policy {
         ))
     }
 
-    /// Which requests it is asked about.
+    /// Returns the resource rule for a kind of job.
     fn rule(self, kind: &JobKind) -> String {
         let (jobs, status) = (kind.plural.clone(), format!("{}/status", kind.plural));
         let resources = match self {

@@ -251,8 +251,8 @@ fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
     let snapshot = shown.snapshot();
     assert_eq!(pods(&snapshot), ["hamlet-0"], "how the other would have ended nobody knows");
     assert_eq!((snapshot.pods[0].phase, snapshot.pods[0].terminating), (PodPhase::Succeeded, true));
-    let count = shown.0.count_departed(&key("hamlet"));
-    assert!(shown.0.forget_departed(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
+    let count = shown.0.count_tombstones(&key("hamlet"));
+    assert!(shown.0.forget_tombstones(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
 }
 
 #[test]

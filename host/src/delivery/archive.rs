@@ -51,7 +51,7 @@ const RELEASED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why bytes cannot be kept or brought back.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum KeptError {
+pub(super) enum ArchiveError {
     /// There are none.
     #[error("the host has not kept {0}")]
     NotKept(String),
@@ -89,7 +89,7 @@ pub(super) enum KeptError {
     },
 }
 
-impl KeptError {
+impl ArchiveError {
     /// The API server may answer otherwise the next time.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Api { .. })
@@ -105,11 +105,11 @@ enum Part {
 }
 
 /// The metadata of the ConfigMaps, as a watch has shown it.
-pub(super) type Shelf = reflector::Store<PartialObjectMeta<ConfigMap>>;
+pub(super) type ArchiveStore = reflector::Store<PartialObjectMeta<ConfigMap>>;
 
 /// The ConfigMaps of one namespace.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct Archive {
     namespace: String,
     maps: Api<ConfigMap>,
     /// Whence a large component is pulled again.
@@ -118,7 +118,7 @@ pub(super) struct Kept {
     largest: usize,
 }
 
-impl Kept {
+impl Archive {
     pub(super) fn new(sources: &Sources, namespace: &str, largest: usize) -> Self {
         let maps = Api::namespaced(sources.client.clone(), namespace);
         Self { namespace: namespace.to_owned(), maps, sources: sources.clone(), largest }
@@ -136,7 +136,7 @@ impl Kept {
         wasm: &[u8],
         artifact: Option<&OciSource>,
         mark: Option<&Mark>,
-    ) -> Result<(), KeptError> {
+    ) -> Result<(), ArchiveError> {
         if self.mark(digest, mark).await? {
             return Ok(());
         }
@@ -147,7 +147,8 @@ impl Kept {
         }
         let whole = wasm.to_vec();
         let compressed = tokio::task::spawn_blocking(move || source::compress(&whole, Ratio::Quick)).await;
-        let bytes = compressed.map_err(std::io::Error::other).and_then(|bytes| bytes).map_err(KeptError::Compress)?;
+        let bytes =
+            compressed.map_err(std::io::Error::other).and_then(|bytes| bytes).map_err(ArchiveError::Compress)?;
         let chunks = bytes.chunks(CHUNK);
         let count = chunks.len();
         for (number, chunk) in chunks.enumerate().rev() {
@@ -164,7 +165,7 @@ impl Kept {
         number: usize,
         count: usize,
         content: ConfigMap,
-    ) -> Result<(), KeptError> {
+    ) -> Result<(), ArchiveError> {
         let name = name(digest, number);
         let own =
             [(DIGEST_ANNOTATION.to_owned(), digest.to_owned()), (CHUNKS_ANNOTATION.to_owned(), count.to_string())];
@@ -182,7 +183,7 @@ impl Kept {
         match self.maps.create(&PostParams::default(), &map).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            Err(source) => Err(KeptError::Api { attempt: "create", name, source }),
+            Err(source) => Err(ArchiveError::Api { attempt: "create", name, source }),
         }
     }
 
@@ -190,11 +191,11 @@ impl Kept {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn mark(&self, digest: &str, mark: Option<&Mark>) -> Result<bool, KeptError> {
+    pub(super) async fn mark(&self, digest: &str, mark: Option<&Mark>) -> Result<bool, ArchiveError> {
         let name = name(digest, 0);
         let failed = |attempt: &'static str| {
             let name = name.clone();
-            move |source| KeptError::Api { attempt, name, source }
+            move |source| ArchiveError::Api { attempt, name, source }
         };
         let found = self.maps.get_metadata_opt(&name).await.map_err(failed("get"))?;
         let annotations = found.and_then(|map| map.metadata.annotations).unwrap_or_default();
@@ -214,15 +215,15 @@ impl Kept {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn read_mark(&self, digest: &str) -> Result<Option<Mark>, KeptError> {
+    pub(super) async fn read_mark(&self, digest: &str) -> Result<Option<Mark>, ArchiveError> {
         let name = name(digest, 0);
         let found = self.maps.get_metadata_opt(&name).await;
-        let found = found.map_err(|source| KeptError::Api { attempt: "get", name, source })?;
+        let found = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })?;
         Ok(found.and_then(|map| Mark::read(map.metadata.annotations.as_ref()?)))
     }
 
     /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.
-    pub(super) fn marked(store: &Shelf) -> BTreeMap<String, Mark> {
+    pub(super) fn marked(store: &ArchiveStore) -> BTreeMap<String, Mark> {
         let marked = |map: Arc<PartialObjectMeta<ConfigMap>>| {
             let annotations = map.metadata.annotations.as_ref()?;
             let digest = annotations.get(DIGEST_ANNOTATION)?;
@@ -233,7 +234,7 @@ impl Kept {
     }
 
     /// A store of what is kept, which is filled as the stream is read; an item of that for each time that it is another.
-    pub(super) fn watched(&self) -> (Shelf, impl Stream<Item = ()> + Send + use<>) {
+    pub(super) fn watched(&self) -> (ArchiveStore, impl Stream<Item = ()> + Send + use<>) {
         let (store, writer) = reflector::store();
         let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.sources.client.clone(), &self.namespace);
         let config = watching().labels(&format!("{}={}", LABEL.0, LABEL.1));
@@ -253,12 +254,12 @@ impl Kept {
     ///
     /// # Errors
     /// They are not there, not whole, or others.
-    pub(super) async fn bring(&self, digest: &str) -> Result<Vec<u8>, KeptError> {
-        let damaged = || KeptError::Damaged(short(digest).to_owned());
+    pub(super) async fn load(&self, digest: &str) -> Result<Vec<u8>, ArchiveError> {
+        let damaged = || ArchiveError::Damaged(short(digest).to_owned());
         let (mut bytes, count) = match self.part(digest, 0).await? {
             Some(Part::Chunk(bytes, count)) => (bytes, count),
             Some(Part::Artifact(artifact)) => return self.pull(digest, artifact).await,
-            None => return Err(KeptError::NotKept(short(digest).to_owned())),
+            None => return Err(ArchiveError::NotKept(short(digest).to_owned())),
         };
         for number in 1..count.min(self.sources.limit / CHUNK + 1) {
             let Some(Part::Chunk(more, _)) = self.part(digest, number).await? else { return Err(damaged()) };
@@ -268,14 +269,14 @@ impl Kept {
         if source::digest(&wasm) == digest { Ok(wasm) } else { Err(damaged()) }
     }
 
-    async fn part(&self, digest: &str, number: usize) -> Result<Option<Part>, KeptError> {
+    async fn part(&self, digest: &str, number: usize) -> Result<Option<Part>, ArchiveError> {
         let name = name(digest, number);
         let found = self.maps.get_opt(&name).await;
-        let Some(map) = found.map_err(|source| KeptError::Api { attempt: "get", name, source })? else {
+        let Some(map) = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })? else {
             return Ok(None);
         };
         if let Some(text) = map.data.as_ref().and_then(|data| data.get(ARTIFACT_KEY)) {
-            let artifact = serde_json::from_str(text).map_err(|_| KeptError::Damaged(short(digest).to_owned()))?;
+            let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(short(digest).to_owned()))?;
             return Ok(Some(Part::Artifact(artifact)));
         }
         let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key).cloned();
@@ -287,13 +288,13 @@ impl Kept {
     /// The bytes with this digest from the registry that they stayed with. No signature is asked for: it held when they were
     /// accepted, and what has the same SHA-256 is the same. So neither a key that was changed since, nor one that is gone
     /// with its Plugin, stands in the way of a job that runs.
-    async fn pull(&self, digest: &str, artifact: OciSource) -> Result<Vec<u8>, KeptError> {
+    async fn pull(&self, digest: &str, artifact: OciSource) -> Result<Vec<u8>, ArchiveError> {
         let short = short(digest).to_owned();
         match self.sources.registry(&artifact, None).await {
             // The bytes have the digest that the pull says they have.
             Ok(fetched) if fetched.digest == digest => Ok(fetched.wasm),
-            Ok(_) => Err(KeptError::Another { digest: short, reference: artifact.reference }),
-            Err(source) => Err(KeptError::Pull { digest: short, source: Box::new(source) }),
+            Ok(_) => Err(ArchiveError::Another { digest: short, reference: artifact.reference }),
+            Err(source) => Err(ArchiveError::Pull { digest: short, source: Box::new(source) }),
         }
     }
 
@@ -301,12 +302,12 @@ impl Kept {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn sweep(&self, needed: &BTreeSet<String>, now: Timestamp) -> Result<(), KeptError> {
+    pub(super) async fn sweep(&self, needed: &BTreeSet<String>, now: Timestamp) -> Result<(), ArchiveError> {
         let list = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let all = self.maps.list_metadata(&list).await;
         let failed = |attempt: &'static str, name: &str| {
             let name = name.to_owned();
-            move |source| KeptError::Api { attempt, name, source }
+            move |source| ArchiveError::Api { attempt, name, source }
         };
         for map in all.map_err(failed("list", ""))?.items {
             let name = map.metadata.name.clone().unwrap_or_default();

@@ -112,20 +112,20 @@ impl Stage {
     }
 
     /// What a host has that has just started.
-    fn kept(&self) -> Kept {
-        Kept::new(&self.sources, NAMESPACE, FEW)
+    fn archive(&self) -> Archive {
+        Archive::new(&self.sources, NAMESPACE, FEW)
     }
 
     /// The component under the tag is kept.
     async fn keep(&self) -> Fetched {
         let fetched = self.sources.fetch("plays", &self.spec).await.unwrap();
-        self.kept().keep(&fetched.digest, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
+        self.archive().keep(&fetched.digest, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
         fetched
     }
 
     async fn maps(&self) -> Vec<ConfigMap> {
         let kept = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-        self.kept().maps.list(&kept).await.unwrap().items
+        self.archive().maps.list(&kept).await.unwrap().items
     }
 }
 
@@ -145,7 +145,7 @@ async fn many_bytes_of_a_registry_stay_there_and_a_host_that_starts_later_pulls_
 
     // Whatever becomes of the tag.
     stage.repository.push(&component(2));
-    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), component(1));
+    assert_eq!(stage.archive().load(&fetched.digest).await.unwrap(), component(1));
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn other_bytes_than_those_that_were_accepted_do_not_come_back_and_it_is_sa
     let stage = Stage::new().await;
     stage.repository.push(&component(1));
     let fetched = stage.keep().await;
-    let why = async |digest: &str| chain(&stage.kept().bring(digest).await.unwrap_err());
+    let why = async |digest: &str| chain(&stage.archive().load(digest).await.unwrap_err());
 
     stage.repository.put(&format!("blobs/sha256:{}", fetched.digest), &component(2));
     let changed = why(&fetched.digest).await;
@@ -176,9 +176,9 @@ async fn a_reference_to_another_component_is_not_followed() {
     stage.repository.push(&component(1));
     let fetched = stage.sources.fetch("plays", &stage.spec).await.unwrap();
     let other = source::digest(b"other");
-    stage.kept().keep(&other, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
-    let error = stage.kept().bring(&other).await.unwrap_err();
-    assert!(matches!(error, KeptError::Another { .. }), "{error}");
+    stage.archive().keep(&other, &fetched.wasm, fetched.artifact.as_ref(), None).await.unwrap();
+    let error = stage.archive().load(&other).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::Another { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -188,13 +188,13 @@ async fn few_bytes_and_those_of_no_registry_are_kept_themselves() {
     stage.repository.push(&few);
     let fetched = stage.keep().await;
     let digest = source::digest(&many);
-    stage.kept().keep(&digest, &many, None, None).await.unwrap();
+    stage.archive().keep(&digest, &many, None, None).await.unwrap();
 
     let maps = stage.maps().await;
     assert!(maps.len() == 2 && maps.iter().all(|map| map.data.is_none()), "{maps:#?}");
     stage.repository.lose_everything();
-    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), few);
-    assert_eq!(stage.kept().bring(&digest).await.unwrap(), many);
+    assert_eq!(stage.archive().load(&fetched.digest).await.unwrap(), few);
+    assert_eq!(stage.archive().load(&digest).await.unwrap(), many);
 }
 
 #[tokio::test]
@@ -204,13 +204,13 @@ async fn what_names_a_registry_is_released_as_bytes_are() {
     let fetched = stage.keep().await;
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let (used, unused) = (BTreeSet::from([fetched.digest.clone()]), BTreeSet::new());
-    stage.kept().sweep(&used, now).await.unwrap();
-    stage.kept().sweep(&unused, now).await.unwrap();
-    assert_eq!(stage.kept().bring(&fetched.digest).await.unwrap(), component(1));
-    stage.kept().sweep(&unused, now + RELEASED_AFTER).await.unwrap();
+    stage.archive().sweep(&used, now).await.unwrap();
+    stage.archive().sweep(&unused, now).await.unwrap();
+    assert_eq!(stage.archive().load(&fetched.digest).await.unwrap(), component(1));
+    stage.archive().sweep(&unused, now + RELEASED_AFTER).await.unwrap();
     assert!(stage.maps().await.is_empty());
-    let error = stage.kept().bring(&fetched.digest).await.unwrap_err();
-    assert!(matches!(error, KeptError::NotKept(_)), "{error}");
+    let error = stage.archive().load(&fetched.digest).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::NotKept(_)), "{error}");
 }
 
 fn map(annotations: &[(&str, &str)]) -> PartialObjectMeta<ConfigMap> {

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 /// Where plugin calls run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seam {
+pub enum Executor {
     /// On the caller's own thread, limited by fuel only: the same result on every run. For the simulator and for tests.
     Inline,
     /// On blocking threads, limited by fuel, by the clock and in number. For production.
@@ -20,15 +20,15 @@ pub enum Seam {
     },
 }
 
-impl Seam {
-    /// Returns a seam that runs as many calls at once as there are cores.
+impl Executor {
+    /// Returns a executor that runs as many calls at once as there are cores.
     #[must_use]
     pub fn blocking() -> Self {
         Self::Blocking { at_once: std::thread::available_parallelism().map_or(2, usize::from) }
     }
 }
 
-/// A [`Seam`] with its permits.
+/// A [`Executor`] with its permits.
 #[derive(Debug, Clone)]
 pub(super) enum Seat {
     Inline,
@@ -51,10 +51,10 @@ pub(super) struct Share(Turns);
 type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
 
 impl Seat {
-    pub(super) fn new(seam: Seam) -> Self {
-        match seam {
-            Seam::Inline => Self::Inline,
-            Seam::Blocking { at_once } => {
+    pub(super) fn new(executor: Executor) -> Self {
+        match executor {
+            Executor::Inline => Self::Inline,
+            Executor::Blocking { at_once } => {
                 let all = at_once.clamp(1, SLOTS - 1);
                 let (seats, beside) = (Arc::new(Semaphore::new(all)), Arc::new(Semaphore::new(1)));
                 Self::Blocking { seats, all, shares: Shares::default(), beside }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_plugin_that_holds_all_of_its_permits_leaves_one_for_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let seat = Seat::new(Seam::Blocking { at_once: 3 });
+        let seat = Seat::new(Executor::Blocking { at_once: 3 });
         let (greedy, modest) = (seat.share("greedy", None), seat.share("modest", None));
         let (started, starts) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn a_share_has_at_least_one_permit_and_at_most_all() {
-        let permits = |at_once, own| free(&Seat::new(Seam::Blocking { at_once }).share("p", own));
+        let permits = |at_once, own| free(&Seat::new(Executor::Blocking { at_once }).share("p", own));
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 
     #[test]
     fn a_call_that_no_live_job_waits_for_takes_no_permit_of_a_share() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let seat = Seat::new(Seam::Blocking { at_once: 1 });
+        let seat = Seat::new(Executor::Blocking { at_once: 1 });
         let share = seat.share("p", None);
         let (end, ends) = mpsc::channel::<()>();
         let (beside, own) = (seat.beside(), share.clone());
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn all_digests_of_a_plugin_have_one_share() {
-        let seat = Seat::new(Seam::Blocking { at_once: 8 });
+        let seat = Seat::new(Executor::Blocking { at_once: 8 });
         let held = seat.share("p", None).0.wait(Rank::Rest, "a").now_or_never().unwrap();
         assert_eq!((free(&seat.share("p", None)), free(&seat.share("other", None))), (6, 7));
         drop(held);
