@@ -40,6 +40,10 @@
 //!   from the spec.
 //! - With `ttl-deletes-mpijob` the time to live also applies to the MPIJob itself; the original deletes only the
 //!   launcher's Job. The time counts from `completionTime`, even if the time to live is edited after the end.
+//! - The Service is created once: an edit of `runLauncherAsWorker` in a running job does not change its selector. The
+//!   original rewrites it.
+//! - A resumed launcher also gets the `affinity` that the job has by then; the original copies the node selector,
+//!   tolerations and scheduling gates only.
 //!
 //! Gangs:
 //!
@@ -54,6 +58,7 @@
 //! - The condition `Waiting` reports a name that another object has, or a refused pod. The host creates the other
 //!   objects, and the job continues as soon as it can.
 //! - A job whose host lists are too large for one ConfigMap is refused with a message.
+//! - A job with more than 10,000 workers is refused with a message.
 //! - Events are emitted once per step, not once per pass. A name that another object has emits `ErrResourceExists`, and
 //!   a refused create emits `MPIJobFailed`, both with the host's message.
 //! - A deleted Secret with keys is not recreated, since running workers hold the old keys. Pods that are still to be

@@ -59,6 +59,7 @@
 //! - `refs` in the status are in order of index and have no resource version, so that they change only with the pods. A
 //!   role with more than 1,000 pods lists the first 1,000, since an object may have at most 1.5 MiB. The counters
 //!   include all pods.
+//! - Finalizers in a pod template are not copied to the pods; the original copies them.
 //! - A PodGroup that is no longer admitted blocks only the creation of pods, not the rest of the job.
 //!
 //! The init container requests 10Mi of memory instead of 10 thousandths of a byte, and it counts the names up instead
