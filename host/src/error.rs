@@ -1,6 +1,6 @@
 //! Errors as a line of text.
 
-/// An error with its causes, each said once.
+/// Returns an error with its causes, each message once.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -14,7 +14,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What the client has to say, in one line: kube adds the whole status of a refusal to its message.
+/// Returns the client's error in one line: kube adds the whole status of a refusal to its message.
 pub(crate) fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{}: {}", status.reason, status.message),

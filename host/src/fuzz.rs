@@ -1,5 +1,5 @@
-//! What fuzzers call: the places where the host reads what others wrote. Each takes any bytes, returns nothing, and panics
-//! where a promise does not hold. `tests/fuzz` has the fuzzers and their corpus.
+//! Fuzz targets: the places where the host reads what others wrote. Each takes any bytes, returns nothing, and panics
+//! if a guarantee does not hold. `tests/fuzz` has the fuzzers and their corpus.
 
 use crate::{
     api::resource::Resource,
@@ -29,9 +29,9 @@ use std::sync::{Arc, LazyLock};
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of the folder of its corpus.
+    /// The name of the target and of the folder of its corpus.
     pub name: &'static str,
-    /// Takes any bytes.
+    /// Runs the target on any bytes.
     pub run: fn(&[u8]),
 }
 
@@ -47,13 +47,13 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "wasi", run: wasi },
 ];
 
-/// Bytes that a component or an artifact may have here.
+/// Size limit of a component or an artifact here, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
 static PLUGINS: LazyLock<Plugins> =
     LazyLock::new(|| Plugins::builtin(Executor::Inline).expect("the built-in plugins load"));
 
-/// A job's manifest is planned, judged and decided, or is its user's error: it never counts against its plugin.
+/// A job's manifest is planned, judged and decided, or is its user's error; it never counts against its plugin.
 pub fn manifest(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some((kind, digest)) = kind_of(text) else { return };
@@ -71,7 +71,7 @@ pub fn manifest(bytes: &[u8]) {
     drop(decide(&snapshot, &answer));
 }
 
-/// Whatever plan a plugin has, it is refused, or the host can make of it what it asks for.
+/// Any plan of a plugin is refused, or can be judged and decided.
 pub fn plan(bytes: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
     let (descriptor, digest) = PLUGINS.frameworks().swap_remove(0);
@@ -89,7 +89,7 @@ pub fn plan(bytes: &[u8]) {
     }
 }
 
-/// Edits of a template are made, or are refused with a reason.
+/// Edits of a template are applied, or are refused with a reason.
 pub fn template(bytes: &[u8]) {
     #[derive(Deserialize)]
     struct Edits {
@@ -108,7 +108,7 @@ pub fn template(bytes: &[u8]) {
     }
 }
 
-/// A line of a watch is read, whatever object it shows, and what is kept of a job can be read again.
+/// A line of a watch is decoded, whatever object it shows, and the kept part of a job can be decoded again.
 pub fn watch(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(object) = watch::object_of_line(text) else { return };
@@ -128,7 +128,7 @@ pub fn watch(bytes: &[u8]) {
     }
 }
 
-/// A recording is read or is none; what was decided on can be decided on again.
+/// A recording is read or refused; a pass of it can be decided again.
 pub fn recording(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for pass in replay::read(text).unwrap_or_default() {
@@ -147,18 +147,18 @@ pub fn artifact(bytes: &[u8]) {
     drop(source::decompress(bytes, MOST_BYTES));
 }
 
-/// Any bytes are a plugin or are refused.
+/// Any bytes are loaded as a plugin or refused.
 pub fn component(bytes: &[u8]) {
     let plugins = Plugins::empty(Options::new(Executor::Inline)).expect("an engine");
     drop(plugins.load("fuzz", bytes));
 }
 
-/// Whatever a plugin calls of the host, in whatever order and with whatever arguments, is answered or traps.
+/// Any calls of a plugin to the host, in any order and with any arguments, are answered or trap.
 pub fn wasi(bytes: &[u8]) {
     sandbox::calls_of_stubs(bytes);
 }
 
-/// The kind of job that the text says it is, with the digest that plans it.
+/// Returns the kind of job that the text names, and the digest that plans it.
 fn kind_of(text: &str) -> Option<(JobKind, String)> {
     #[derive(Deserialize)]
     struct Said {

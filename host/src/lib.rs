@@ -1,8 +1,8 @@
-//! Troupe's host: it owns the reconcile loop and all API I/O; what a job of a framework becomes is said by plugins.
+//! Troupe's host: it owns the reconcile loop and all API I/O; plugins define what a job of a framework becomes.
 //!
 //! Start reading at [`control::reconcile`], then `ARCHITECTURE.md` beside this package.
 #![deny(unsafe_code)]
-// A closed pipe would be a panic: `out` prints.
+// `println!` panics if the pipe is closed; `out` prints instead.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod admin;

@@ -1,4 +1,4 @@
-//! What a command prints, and what becomes of the process when nobody reads it.
+//! Output of commands, and the end of the process if nobody reads it.
 
 use std::{
     fmt::Display,
@@ -6,17 +6,17 @@ use std::{
     process::exit,
 };
 
-/// How a shell tells of a program that SIGPIPE ended.
+/// The exit code that a shell reports for a program that SIGPIPE ended.
 const CLOSED: i32 = 128 + 13;
 
 /// Prints a line to standard output.
 ///
-/// The process ends here if it cannot be written: without a word when nobody reads any more, as in `troupe sim | head`.
+/// Ends the process if the line cannot be written; without a message if the pipe is closed, as in `troupe sim | head`.
 pub fn line(line: impl Display) {
     text(format_args!("{line}\n"));
 }
 
-/// Prints to standard output what has its line breaks already. Ends the process as [`line()`] does.
+/// Prints a text, which has its line breaks already, to standard output. Ends the process as [`line()`] does.
 pub fn text(text: impl Display) {
     let mut output = io::stdout().lock();
     match write!(output, "{text}").and_then(|()| output.flush()) {
@@ -29,7 +29,7 @@ pub fn text(text: impl Display) {
     }
 }
 
-/// Prints a line to standard error, where one that nobody reads changes nothing.
+/// Prints a line to standard error; ignores a failed write.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -47,7 +47,7 @@ fn changed(bytes: &[u8], random: &mut ChaCha20Rng) -> Vec<u8> {
 /// The component that passes on what the host offers to plugins.
 #[test]
 fn the_component_that_calls_the_stubs_is_what_its_text_says() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/src/plugin/wasi");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/sandbox/src/fuzz");
     let wasm = wat::parse_file(format!("{folder}/stubs.wat")).unwrap();
     let path = format!("{folder}/stubs.wasm");
     if std::env::var_os("UPDATE_EXPECT").is_some() {

@@ -70,8 +70,8 @@ pub struct RbacArgs {
     /// The host's namespace, where the ConfigMap of a Plugin is unless the Plugin names another.
     #[arg(long, default_value = "troupe-system", requires = "cluster")]
     pub plugin_namespace: String,
-    /// What users' pods may use beyond the plugins' grants: YAML as in `spec.grants` of a Plugin (`capabilities:
-    /// [IPC_LOCK]`).
+    /// What users' pods may use beyond the plugins' grants: YAML as in `spec.grants` of a Plugin
+    /// (`capabilities: [IPC_LOCK]`).
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// Print this admission policy for the same plugins instead of the rights.

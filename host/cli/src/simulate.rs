@@ -1,4 +1,4 @@
-//! `troupe sim`: jobs under seeded faults.
+//! `troupe sim`: runs jobs under seeded faults.
 
 use crate::args::SimArgs;
 use lab::campaign;

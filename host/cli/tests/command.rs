@@ -42,7 +42,7 @@ fn closed() -> io::PipeWriter {
 
 #[test]
 fn a_command_whose_output_nobody_reads_ends_without_a_word() {
-    let paddle = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/examples/paddlejob.yaml");
+    let paddle = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/paddlejob.yaml");
     let commands: [&[&str]; 5] =
         [&["crds"], &["rbac"], &["sim", "--seeds", "1"], &["sim", "--seeds", "1", "--trace"], &["demo", paddle]];
     for arguments in commands {

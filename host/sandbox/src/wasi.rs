@@ -4,8 +4,6 @@
 //! goes to the log, clocks stand still, random numbers follow from the job. What is on the list but has no stub traps when
 //! it is called; what is off the list is refused when the component is loaded.
 
-pub(super) mod fuzz;
-
 use super::{
     guest::{Guest, charge},
     load_error::LoadError,
@@ -51,7 +49,7 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Fuel for a call of a stub, beyond the guest's own instructions.
-const COST: u64 = 2_000;
+pub(super) const COST: u64 = 2_000;
 
 /// The most that a stream takes, and random bytes are given, at once.
 const CHUNK: u64 = 4096;
@@ -60,7 +58,7 @@ type Store<'a> = StoreContextMut<'a, Guest>;
 type Stub = fn(Store<'_>, &[Val]) -> wasmtime::Result<Option<Val>>;
 
 /// What a component may call, by interface and function.
-const STUBS: &[(&str, &str, Stub)] = &[
+pub(super) const STUBS: &[(&str, &str, Stub)] = &[
     (LOG, "write", logging::write),
     ("wasi:cli/environment", "get-environment", |_, _| Ok(Some(Val::List(vec![])))),
     ("wasi:cli/environment", "get-arguments", |_, _| Ok(Some(Val::List(vec![])))),

@@ -14,7 +14,7 @@ use crate::store::{Place, annotation, deleting, has_finalizer, name, namespace, 
 use crate::world::{parse, stamp};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The first back-off after a failed pod, and the longest, in seconds.
+/// The first and the maximum back-off after a failed pod, in seconds.
 const BACK_OFF: (i64, i64) = (10, 600);
 
 /// One sync of a Job.
@@ -215,7 +215,7 @@ impl<'a> Sync<'a> {
         (created, Vec::new())
     }
 
-    /// Removes the chosen active pods from the count and returns them; newest first, unready before ready.
+    /// Removes the chosen active pods from the count and returns them: unready first, then by name in descending order.
     fn doom(&mut self, mut chosen: impl FnMut(&Value) -> bool) -> Vec<Arc<Value>> {
         let mut active: Vec<Arc<Value>> =
             self.pods.iter().map(|(_, pod)| pod.clone()).filter(|pod| !is_terminal(pod) && !deleting(pod)).collect();

@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Removes the finalizer of a pod whose Job is gone.
+    /// Removes the finalizer of a pod that no Job will count.
     fn release_orphan(&mut self, place: &Place) {
         if self.store.get(place).is_some_and(|pod| has_finalizer(pod, FINALIZER)) {
             self.release(place, FINALIZER);

@@ -1,4 +1,4 @@
-//! Label selectors as kube-apiserver's parser reads them, its errors included.
+//! Label selectors, parsed as by kube-apiserver, with its error messages.
 
 use crate::names::{label_value, qualified};
 use crate::selector::Demand;
@@ -26,7 +26,7 @@ impl Token {
 
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
-/// What a selector demands, or why it is refused.
+/// Returns the demands of a selector, or why it is refused.
 pub(crate) fn parse(text: &str) -> Result<Vec<Demand>, String> {
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut demands = Vec::new();
@@ -126,7 +126,7 @@ impl Parser {
         Ok(demand)
     }
 
-    /// The value after an operator; none is the empty one.
+    /// Returns the value after an operator; a missing value is empty.
     fn value(&mut self) -> Result<String, String> {
         if self.peek() == Token::End || self.peek().is(",") {
             return Ok(String::new());
@@ -137,7 +137,7 @@ impl Parser {
         }
     }
 
-    /// The values in parentheses; one that is left out is the empty one.
+    /// Returns the values in parentheses; an omitted value is empty.
     fn values(&mut self) -> Result<Vec<String>, String> {
         let open = self.next();
         if !open.is("(") {

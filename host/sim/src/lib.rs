@@ -1,7 +1,7 @@
-//! A Kubernetes API in memory: a real `kube::Client` on top, pods, Jobs and garbage collection behind, under one seed.
+//! A Kubernetes API in memory for a real `kube::Client`, with pods, Jobs and garbage collection, run from one seed.
 //!
-//! Requests go through a tower service instead of a socket, so the code under test is the code that runs in production.
-//! Time is tokio's: virtual in a paused runtime, where the same seed gives the same [`Sim::log_hash`], and real otherwise.
+//! Requests go through a tower service instead of a socket, so tests run production code. Time is tokio's: in a paused
+//! runtime it is virtual and the same seed gives the same [`Sim::log_hash`]; otherwise it is real.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -71,34 +71,34 @@ use kubelet::LifeState;
 use store::Store;
 use world::World;
 
-/// What a simulation begins with.
+/// The options of a simulation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Decides every uid, generated name, jitter and fault.
+    /// The seed of every uid, generated name, jitter and fault.
     pub seed: u64,
     /// Kinds served besides the built-in ones. A CustomResourceDefinition created later adds its kind as well.
     pub kinds: Vec<Kind>,
-    /// What goes wrong.
+    /// The fault plan.
     pub faults: Faults,
-    /// How pods live.
+    /// The script by which pods run.
     pub life: Life,
-    /// The time at which the simulation begins; 2026-01-01T00:00:00Z unless told otherwise, so that runs repeat.
-    /// A live demonstration passes the current time.
+    /// The start time; 2026-01-01T00:00:00Z by default, so that runs repeat. A live demonstration passes the current
+    /// time.
     pub base: Timestamp,
-    /// How many changes watches can be resumed over before they are refused with 410.
+    /// The number of changes in the history; watches that resume from before are refused with 410.
     pub window: usize,
-    /// What uids look like.
+    /// The form of uids.
     pub uids: Uids,
 }
 
-/// What uids look like.
+/// The form of uids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Uids {
-    /// As the API server makes them, from the seed.
+    /// Random, as the API server makes them, from the seed.
     #[default]
     Random,
-    /// `uid-1`, `uid-2` and so on for what lives in a namespace and is no Event, in the order in which it was created: for
-    /// texts that people read and compare. Everything else has one from the seed.
+    /// `uid-1`, `uid-2` and so on for namespaced objects except Events, in order of creation, for texts that people
+    /// read and compare. All other objects get random uids from the seed.
     Counted,
 }
 
@@ -116,13 +116,13 @@ impl Default for Options {
     }
 }
 
-/// A simulated cluster; clones are the same cluster.
+/// A simulated cluster; clones share it.
 #[derive(Clone)]
 pub struct Sim {
     world: Arc<Mutex<World>>,
 }
 
-/// Keeps scheduler, kubelets, Job controller and garbage collector at work until it is dropped.
+/// Runs scheduler, kubelets, Job controller and garbage collector until it is dropped.
 #[must_use = "the controllers stop when this is dropped"]
 pub struct Running(tokio::task::JoinHandle<()>);
 
@@ -132,12 +132,12 @@ impl Drop for Running {
     }
 }
 
-/// A refusal under way; [`Sim::lift`] ends it.
+/// A refusal in effect; [`Sim::lift`] ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal(u64);
 
 impl Sim {
-    /// A cluster with the usual namespaces and nothing else. Call it in the runtime whose time it shall live by.
+    /// Creates a cluster with the usual namespaces only. Call it in the runtime whose time it uses.
     pub fn new(options: Options) -> Self {
         let mut store = Store::default();
         store.window = options.window;
@@ -153,20 +153,20 @@ impl Sim {
         sim
     }
 
-    /// Starts scheduler, kubelets, Job controller and garbage collector; call it in a runtime.
+    /// Starts scheduler, kubelets, Job controller and garbage collector. Call it in a runtime.
     pub fn start(&self) -> Running {
         self.world().relist();
         Running(tokio::spawn(controllers::run(self.clone())))
     }
 
-    /// A client whose requests are recorded under this name. Faults spare the actor `user`.
+    /// Returns a client whose requests are recorded under this name. The actor `user` is exempt from faults.
     ///
-    /// One call is one process: after a crash, the clients it had get no answers, and new ones do.
+    /// One call is one process: after a crash, its clients get no responses, and new clients do.
     pub fn client(&self, actor: &str) -> kube::Client {
         self.client_through(actor, &tower::layer::util::Identity::new())
     }
 
-    /// The same with a layer next to the server.
+    /// Returns such a client with a layer next to the server.
     pub fn client_through<L, B>(&self, actor: &str, layer: &L) -> kube::Client
     where
         L: tower::Layer<Server>,
@@ -181,52 +181,52 @@ impl Sim {
         kube::Client::new(layer.layer(server), "default")
     }
 
-    /// Every request so far, in the order of their effects.
+    /// Returns every request so far, in the order of their effects.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.world().requests.clone()
     }
 
-    /// The requests of one actor so far.
+    /// Returns the requests of one actor so far.
     pub fn requests_of(&self, actor: &str) -> Vec<RequestRecord> {
         self.world().requests.iter().filter(|request| request.actor == actor).cloned().collect()
     }
 
-    /// A hash over every request, its response code, and every change of a stored object, in order.
+    /// Returns a hash over every request, its response code, and every change of a stored object, in order.
     pub fn log_hash(&self) -> u64 {
         self.world().hash.0
     }
 
-    /// The time of the simulated cluster.
+    /// Returns the time of the simulated cluster.
     pub fn now(&self) -> Timestamp {
         self.world().now()
     }
 
-    /// How long the simulation has run.
+    /// Returns how long the simulation has run.
     pub fn elapsed(&self) -> Duration {
         self.world().elapsed()
     }
 
-    /// The resource version of the last change.
+    /// Returns the resource version of the last change.
     pub fn version(&self) -> u64 {
         self.world().store.version
     }
 
-    /// Has `hook` called in the middle of every successful write by anybody, with the state after it.
+    /// Registers a hook that is called during every successful write, with the state after it.
     ///
-    /// The hook must not call the `Sim`, which is locked meanwhile; the [`View`] shows what it holds. A panic in it ends
-    /// whatever wrote, which may be a controller, so a check had better collect what it finds.
+    /// The hook must not call the `Sim`, which is locked; the [`View`] shows its objects. A panic in the hook ends the
+    /// writer, which may be a controller, so a check should collect its findings instead.
     pub fn on_write(&self, hook: impl FnMut(&Write, &View<'_>) + Send + 'static) {
         self.world().hooks.push(Box::new(hook));
     }
 
-    /// Has `hook` called for every object that a list or a watch has shown a client, in the state that it was shown in.
+    /// Registers a hook that is called with every object that a list or a watch delivers, in the delivered state.
     ///
-    /// The hook must not call the `Sim`, which is locked meanwhile.
+    /// The hook must not call the `Sim`, which is locked.
     pub fn on_delivery(&self, hook: impl FnMut(&Delivery<'_>) + Send + 'static) {
         self.world().delivery_hooks.push(Box::new(hook));
     }
 
-    /// Looks at the stored objects as a hook of [`Sim::on_write`] does.
+    /// Gives read access to the stored objects, as a hook of [`Sim::on_write`] has it.
     pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         look(&View { store: &self.world().store })
     }

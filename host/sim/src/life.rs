@@ -1,4 +1,4 @@
-//! The script by which pods live.
+//! The script by which pods run.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::store::{annotation, text};
 
-/// The script by which pods live. Delays are the same for every pod unless its annotations or a rule say otherwise:
+/// The script by which pods run. Delays are the same for every pod unless its annotations or a rule set others:
 ///
 /// | annotation of the pod, or key of a rule | meaning |
 /// |---|---|
 /// | `troupe.dev/run-for` | how long its containers run: `300ms`, `2s`, `5m`, or `forever`: until deleted |
 /// | `troupe.dev/exit-code` | how they exit; a list such as `1,1,0` gives one per attempt, the last for all later ones |
-/// | `troupe.dev/schedule-after` | how long it waits for a node; `forever`: it fits nowhere |
-/// | `troupe.dev/start-after` | how long its image takes |
+/// | `troupe.dev/schedule-after` | how long it waits for a node; `forever`: it fits on no node |
+/// | `troupe.dev/start-after` | how long pulling its image takes |
 /// | `troupe.dev/finish-after` | what its containers wait for before they exit: `2 a-worker-* Running` are two pods of such names that run or have succeeded, `Succeeded` that have succeeded |
 /// | `troupe.dev/terminate-after` | how long it takes to stop; `forever`: its node is lost |
 ///
@@ -21,33 +21,33 @@ use crate::store::{annotation, text};
 /// same name. A pod whose first container's `command[0]` ends in `sshd` runs until it is deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Life {
-    /// From creation to binding.
+    /// The delay from creation to binding.
     pub schedule: Duration,
-    /// From binding to the pod IP.
+    /// The delay from binding to the pod IP.
     pub sandbox: Duration,
-    /// From the pod IP to the start of the first container.
+    /// The delay from the pod IP to the start of the first container.
     pub pull: Duration,
     /// How long each init container runs.
     pub init: Duration,
-    /// How long the containers run; `None`: until deleted.
+    /// How long the containers run; `None`: until the pod is deleted.
     pub run: Option<Duration>,
-    /// How long they take to stop when deleted, at most the grace period; `None`: they never do.
+    /// How long the containers take to stop after deletion, at most the grace period; `None`: they never stop.
     pub terminate: Option<Duration>,
-    /// After how long the kubelet looks again for a ConfigMap or Secret that did not exist.
+    /// The delay until the kubelet looks again for a missing ConfigMap or Secret.
     pub retry: Duration,
-    /// How long the Job controller takes to look at a change.
+    /// The delay until the Job controller syncs after a change.
     pub control: Duration,
-    /// How long the garbage collector takes to notice.
+    /// The delay until the garbage collector reacts.
     pub collect: Duration,
-    /// Lengthens every delay by up to this fraction, drawn from the seed.
+    /// The maximum fraction by which every delay is lengthened, drawn from the seed.
     pub jitter: f64,
-    /// Scheduler and kubelets leave pods alone, except that terminating ones end.
+    /// Whether scheduler and kubelets leave pods alone; terminating pods still end.
     pub manual: bool,
-    /// The Job controller works.
+    /// Whether the Job controller runs.
     pub jobs: bool,
-    /// How many nodes there are, named `node-1` and on.
+    /// The number of nodes, named `node-1` and on.
     pub nodes: usize,
-    /// (pattern of pod names, in which `*` is any text; key without `troupe.dev/`; value); annotations win.
+    /// (pattern of pod names, in which `*` is any text; key without `troupe.dev/`; value). Annotations take precedence.
     pub rules: Vec<(String, String, String)>,
 }
 
@@ -73,18 +73,19 @@ impl Default for Life {
 }
 
 impl Life {
-    /// Pods are driven by hand, with [`crate::Sim::set_pod_ip`], [`crate::Sim::set_running`] and so on.
+    /// Returns a script in which tests drive pods, with [`crate::Sim::set_pod_ip`], [`crate::Sim::set_running`] and so
+    /// on.
     pub fn manual() -> Self {
         Self { manual: true, ..Self::default() }
     }
 
-    /// Nothing happens by itself but garbage collection, which takes no time: no scheduler, no kubelet that ends a pod, no
-    /// Job controller. What else happens is written by hand.
+    /// Returns a script in which nothing happens by itself but garbage collection, without delay: no scheduler, no
+    /// kubelet that ends a pod, no Job controller. Tests write all other changes.
     pub fn still() -> Self {
         Self { terminate: None, collect: Duration::ZERO, jobs: false, ..Self::manual() }
     }
 
-    /// As fast as possible: every delay is a few milliseconds, pods run for 100 ms.
+    /// Returns the fastest script: every delay is a few milliseconds, pods run for 100 ms.
     pub fn quick() -> Self {
         let short = Duration::from_millis(2);
         Self {
@@ -101,20 +102,20 @@ impl Life {
         }
     }
 
-    /// The same with every delay lengthened by up to this fraction.
+    /// Lengthens every delay by up to this fraction.
     #[must_use]
     pub fn jitter(self, fraction: f64) -> Self {
         Self { jitter: fraction, ..self }
     }
 
-    /// The same with a rule for the pods of these names: `rule("a-worker-*", "exit-code", "1,0")`.
+    /// Adds a rule for pods whose names match the pattern: `rule("a-worker-*", "exit-code", "1,0")`.
     #[must_use]
     pub fn rule(mut self, pods: &str, key: &str, value: &str) -> Self {
         self.rules.push((pods.into(), key.into(), value.into()));
         self
     }
 
-    /// What the script says of one pod under a key.
+    /// Returns the value of a key for one pod, from its annotations or a rule.
     pub(crate) fn says<'a>(&'a self, pod: &'a Value, key: &str) -> Option<&'a str> {
         let name = crate::store::name(pod);
         annotation(pod, &format!("troupe.dev/{key}")).or_else(|| {
@@ -123,7 +124,7 @@ impl Life {
         })
     }
 
-    /// A delay of one pod; `None` is forever.
+    /// Returns a delay of one pod; `None` is forever.
     pub(crate) fn delay(&self, pod: &Value, key: &str, default: Option<Duration>) -> Option<Duration> {
         match self.says(pod, key) {
             Some("forever") => None,
@@ -133,7 +134,7 @@ impl Life {
     }
 }
 
-/// Whether a name is what a pattern says, in which `*` is any text.
+/// Whether a name matches a pattern, in which `*` is any text.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -143,7 +144,7 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Reads `300ms`, `2s`, `1.5s`, `5m`, `1h`.
+/// Parses `300ms`, `2s`, `1.5s`, `5m`, `1h`.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.')?;
     let amount: f64 = text[..digits].parse().ok()?;

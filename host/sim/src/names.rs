@@ -1,9 +1,9 @@
-//! Which names and labels are valid, and the words in which kube-apiserver says they are not.
+//! Validation of names and labels, with the error messages of kube-apiserver.
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// The real server counts characters of names and bytes of labels.
+/// The unit is part of the message: the real server counts characters of names and bytes of labels.
 fn too_long(most: usize, unit: &str) -> String {
     format!("must be no more than {most} {unit}")
 }

@@ -1,18 +1,18 @@
-//! The status a kubelet writes for a pod that got this far.
+//! The status that a kubelet writes for a pod at a given progress.
 
 use serde_json::{Value, json};
 
 use crate::record::Hash;
 use crate::store::{text, uid};
 
-/// How far a pod got.
+/// The progress of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// On its node, waiting for volumes.
+    /// Bound to a node, waiting for volumes.
     Creating,
-    /// It has an address; images are pulled.
+    /// It has an address; its images are being pulled.
     Sandbox,
-    /// A container (an init container, if the index is one) names a ConfigMap or Secret that does not exist.
+    /// A container names a ConfigMap or Secret that does not exist; `init` is its index if it is an init container.
     ConfigError { init: usize, missing: String },
     /// The init container of this index runs.
     Init(usize),
@@ -39,12 +39,12 @@ impl Progress {
     }
 }
 
-/// Sets the condition the scheduler sets.
+/// Sets the condition that the scheduler sets.
 pub(crate) fn scheduled(pod: &mut Value, now: &str) {
     condition(pod, "PodScheduled", true, "", now);
 }
 
-/// Rewrites the status of a pod.
+/// Rewrites the status of a pod for this progress.
 pub(crate) fn paint(pod: &mut Value, progress: &Progress, address: &str, now: &str, restarts: u64) {
     let generation = pod["metadata"]["generation"].clone();
     let status = &mut pod["status"];
@@ -220,7 +220,7 @@ fn container_status(pod: &Value, container: &Value, state: &Value, last: &Value,
     status
 }
 
-/// How the container ended the last time, once it is on the way up again.
+/// Returns how the container ended the last time, once it is starting again.
 fn last_state(progress: &Progress, before: &Value, now: &str) -> Value {
     match progress {
         Progress::Crashed { code, backing_off: true } => terminated(before, *code, now),

@@ -1,10 +1,10 @@
-//! The three kinds of patch: merge, JSON and (by merge keys) strategic.
+//! The kinds of patch: merge, JSON, and strategic by merge keys.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 
-/// RFC 7386.
+/// Applies a merge patch (RFC 7386).
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -25,7 +25,7 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// A merge that joins the lists a job operator meets by their merge keys instead of replacing them.
+/// Applies a strategic merge patch: joins the lists that a job operator patches by their merge keys.
 pub(crate) fn strategic(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -68,7 +68,7 @@ fn merge_key(field: &str) -> Option<&'static str> {
     })
 }
 
-/// Joins a patch's items into a list; the patch's come first unless the list's own order says otherwise.
+/// Joins a patch's items into a list; the patch's items come first unless the list has an order of its own.
 fn join(list: &mut Vec<Value>, items: &[Value], by: &str) {
     let same = |one: &Value, other: &Value| if by.is_empty() { one == other } else { one[by] == other[by] };
     let live = std::mem::take(list);
@@ -92,7 +92,7 @@ fn join(list: &mut Vec<Value>, items: &[Value], by: &str) {
     list.extend(rest.cloned());
 }
 
-/// The type of a JSON value as Go's parser names it.
+/// Returns the type of a JSON value as Go's parser names it.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Object(_) => "object",
@@ -103,7 +103,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// RFC 6902.
+/// Applies a JSON patch (RFC 6902).
 pub(crate) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), ApiError> {
     let Value::Array(operations) = patch else {
         return Err(ApiError::bad_request(format!(
@@ -130,7 +130,7 @@ fn apply(target: &mut Value, operation: &Value) -> Result<(), ()> {
         "remove" => remove(target, path).map(|_| ()),
         "replace" => {
             let value = operation.get("value").cloned().unwrap_or(Value::Null);
-            // kube-apiserver adds a member that is not there.
+            // kube-apiserver adds a missing member.
             if target.pointer(path).is_none() && !parent(target, path)?.0.is_object() {
                 return Err(());
             }

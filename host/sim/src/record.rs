@@ -1,4 +1,4 @@
-//! What is remembered of a run: every request, the hash over everything, and the writes that tests are told of.
+//! The record of a run: every request, the hash over everything, and the writes that hooks get.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::store::{Store, key};
 
-/// One request as the API server saw it.
+/// One request as the API server received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Who asked: the name given to [`crate::Sim::client`].
+    /// The actor: the name given to [`crate::Sim::client`].
     pub actor: String,
     /// `get`, `list`, `watch`, `create`, `patch`, `update`, `delete` or `deletecollection`.
     pub verb: String,
@@ -22,45 +22,45 @@ pub struct RequestRecord {
     pub subresource: String,
     /// The namespace; empty for none.
     pub namespace: String,
-    /// The name; empty for collections, and for creations refused before they had one.
+    /// The name; empty for collections, and for creates refused before they had a name.
     pub name: String,
-    /// The HTTP status answered; 0 when there was no answer (a crash).
+    /// The HTTP status of the response; 0 without a response (a crash).
     pub code: u16,
-    /// Whether the answer was lost on the way although the request was applied.
+    /// Whether the response was lost although the request was applied.
     pub reply_lost: bool,
-    /// The bytes of its body.
+    /// The size of the request's body in bytes.
     pub bytes: usize,
-    /// The virtual time of the answer.
+    /// The virtual time of the response.
     pub at: Timestamp,
 }
 
 impl RequestRecord {
-    /// Whether it asked for a change.
+    /// Whether it is a write request.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// `create pods`, `patch tales/status`: for counting.
+    /// Returns verb and resource for counting: `create pods`, `patch tales/status`.
     pub fn what(&self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)
     }
 }
 
-/// A state of an object that a list or a watch has shown to a client.
+/// A state of an object that a list or a watch delivered to a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     /// The client's name.
     pub actor: &'a str,
     /// The kind.
     pub kind: &'a str,
-    /// The object; its metadata alone if that was asked for in a list.
+    /// The object; only its metadata if a list asked for that.
     pub object: &'a Value,
     /// The virtual time.
     pub at: Timestamp,
 }
 
-/// One change of a stored object, whoever made it.
+/// One change of a stored object by any actor.
 #[derive(Debug, Clone)]
 pub struct Write {
     /// A client's name, or `kubelet`, `scheduler`, `job-controller`, `garbage-collector`, `test`, ...
@@ -75,9 +75,9 @@ pub struct Write {
     pub name: String,
     /// The object before; `None` when it was created.
     pub before: Option<Arc<Value>>,
-    /// The object after; `None` when it is gone.
+    /// The object after; `None` when it was removed.
     pub after: Option<Arc<Value>>,
-    /// The object as it was sent, if this is its creation: without what the API server added.
+    /// The object as sent, if the write creates it: without the fields that the API server added.
     pub sent: Option<Value>,
     /// The resource version of the change.
     pub version: u64,
@@ -86,30 +86,30 @@ pub struct Write {
 }
 
 impl Write {
-    /// Whether it created the object.
+    /// Whether the write created the object.
     pub fn created(&self) -> bool {
         self.before.is_none()
     }
 
-    /// Whether it removed the object.
+    /// Whether the write removed the object.
     pub fn removed(&self) -> bool {
         self.after.is_none()
     }
 }
 
-/// The stored objects at the instant of a [`Write`], after it.
+/// The stored objects right after a [`Write`].
 pub struct View<'a> {
     pub(crate) store: &'a Store,
 }
 
 impl View<'_> {
-    /// One object; an empty namespace for cluster-scoped kinds.
+    /// Returns one object; the namespace is empty for cluster-scoped kinds.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<&Value> {
         let kind = self.store.kind_of(api_version, kind)?;
         Some(self.store.tables.get(&kind.table())?.objects.get(&key(namespace, name))?)
     }
 
-    /// The objects of a kind in a namespace, or (with an empty one) everywhere.
+    /// Returns the objects of a kind in a namespace, or in all namespaces if it is empty.
     pub fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Vec<&Value> {
         let Some(kind) = self.store.kind_of(api_version, kind) else {
             return Vec::new();
@@ -117,18 +117,18 @@ impl View<'_> {
         self.store.list(&kind.table(), namespace).map(|object| &**object).collect()
     }
 
-    /// One object by uid.
+    /// Returns one object by uid.
     pub fn by_uid(&self, uid: &str) -> Option<&Value> {
         self.store.find_uid(uid).map(|(_, object)| &**object)
     }
 
-    /// The objects that name this uid as an owner.
+    /// Returns the objects that name this uid as an owner.
     pub fn owned_by(&self, uid: &str) -> Vec<&Value> {
         self.store.owned(uid).iter().filter_map(|place| self.store.get(place)).map(|object| &**object).collect()
     }
 }
 
-/// FNV-1a, 64 bits: a hash that is the same on every platform and in every release.
+/// FNV-1a, 64 bits: a hash that is stable across platforms and releases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hash(pub(crate) u64);
 
@@ -152,7 +152,7 @@ impl Hash {
     }
 
     pub(crate) fn object(&mut self, object: &Value) {
-        // Writing into a hash cannot fail, and every `Value` is valid JSON.
+        // A write to a hash cannot fail, and every `Value` is valid JSON.
         let _ = serde_json::to_writer(&mut *self, object);
     }
 }

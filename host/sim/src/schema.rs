@@ -1,5 +1,5 @@
-//! Fields of built-in kinds that the API server does not know: it leaves them out and warns, or refuses the object, as the
-//! request says.
+//! Fields of built-in kinds that the API server does not know: it drops them with a warning, or refuses the object, as
+//! the request's `fieldValidation` says.
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::asked::Asked;
 use crate::error::ApiError;
 use crate::store::Kind;
 
-/// What is warned of when the object is created.
+/// Returns the warnings for a create.
 pub(crate) fn warnings(kind: &Kind, asked: &Asked, object: &Value) -> Vec<String> {
     if asked.verb != "create" || !matches!(asked.param("fieldValidation"), "" | "Warn") {
         return vec![];
@@ -18,7 +18,7 @@ pub(crate) fn warnings(kind: &Kind, asked: &Asked, object: &Value) -> Vec<String
     unknown_fields(kind, object)
 }
 
-/// Refuses unknown fields where the request asks for that.
+/// Refuses unknown fields if the request is strict.
 pub(crate) fn check(kind: &Kind, asked: &Asked, object: &Value) -> Result<(), ApiError> {
     if asked.param("fieldValidation") != "Strict" {
         return Ok(());
@@ -42,20 +42,20 @@ fn unknown_fields(kind: &Kind, object: &Value) -> Vec<String> {
     }
 }
 
-/// Fields that a type does not read.
+/// Returns the fields that the type does not read.
 fn ignored<T: DeserializeOwned>(object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let read: Result<T, _> = serde_ignored::deserialize(object, |path| {
         found.push(format!("unknown field {:?}", written(&path)));
     });
-    // What does not read at all is refused or let through elsewhere.
+    // Objects that do not deserialize are handled elsewhere.
     if read.is_err() {
         found.clear();
     }
     found
 }
 
-/// `spec.containers[0].imagee`.
+/// Returns the path in the form `spec.containers[0].imagee`.
 fn written(path: &Path<'_>) -> String {
     match path {
         Path::Root => String::new(),

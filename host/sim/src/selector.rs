@@ -18,7 +18,7 @@ pub(crate) enum Demand {
     Below(String, i64),
 }
 
-/// What a list, a watch or a deletecollection selects.
+/// The selector of a list, a watch or a deletecollection.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Selector {
     labels: Vec<Demand>,
@@ -26,7 +26,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Parses both query parameters; refuses field labels the kind does not support.
+    /// Parses both query parameters; refuses field labels that the kind does not support.
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let labels = labels::parse(labels).map_err(ApiError::bad_request)?;
         let parsed = parse(fields);
@@ -54,7 +54,7 @@ impl Selector {
         Ok(Self { labels, fields: parsed })
     }
 
-    /// A selector over labels only, for the simulator's own controllers.
+    /// Whether the selector selects everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -97,7 +97,7 @@ fn number(text: Option<&str>) -> Option<i64> {
     text?.parse().ok()
 }
 
-/// Field selectors know equality only; what has no operator is told apart as an existence.
+/// Parses a field selector, which supports only equality. A term without an operator becomes an existence demand.
 fn parse(text: &str) -> Vec<Demand> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts

@@ -1,4 +1,4 @@
-//! Verbs on resources, and their answers encoded as kube-apiserver encodes them.
+//! Verbs on resources, and their responses as kube-apiserver encodes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::verbs::{Edit, Target};
 use crate::watch::WatchPlan;
 use crate::world::World;
 
-/// What the server says: a JSON body with its code, or a watch.
+/// A response: a JSON body with its code, or a watch.
 pub(crate) enum Reply {
     Json(u16, Value),
-    /// What was made, and what is warned of.
+    /// The created object and the warnings.
     Created(Value, Vec<String>),
     Text(u16, &'static str),
     Watch(WatchPlan),
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// The objects as they were, for reads at resourceVersion 0 that a fault answers from the past.
+    /// Returns the objects in an earlier state if a fault makes a read at resourceVersion 0 stale.
     fn past(&self, kind: &Kind, asked: &Asked, fate: &Fate) -> Option<BTreeMap<String, Arc<Value>>> {
         if fate.stale_by == 0 || asked.param("resourceVersion") != "0" {
             return None;
@@ -183,7 +183,7 @@ impl World {
             let more = chosen.len() - limit;
             chosen.truncate(limit);
             let last = chosen.last().map(|object| place(object));
-            // Whether one of those to come is selected is not known yet.
+            // It is not known whether a later page has selected objects.
             if let (Some(last), true) = (&last, last < end) {
                 metadata["continue"] = json!(format!("{version}.{last}"));
                 if selector.is_empty() {
@@ -208,7 +208,7 @@ impl World {
         } else {
             (format!("{}List", kind.kind), kind.api_version())
         };
-        // Go writes a list that nothing was put into as null.
+        // Go encodes a list that was never filled as null.
         let items = if partial && items.is_empty() { Value::Null } else { json!(items) };
         Reply::Json(200, json!({ "kind": list, "apiVersion": api_version, "metadata": metadata, "items": items }))
     }
@@ -249,7 +249,7 @@ impl World {
         Ok(self.page(&target.kind, asked, &Selector::default(), chosen, version, 0, &None))
     }
 
-    /// The subresources that are not `status`.
+    /// Serves the subresources other than `status`.
     fn special(&mut self, target: &Target, asked: &Asked) -> Result<Reply, ApiError> {
         let missing = || ApiError::not_found(&target.kind, &target.name);
         match (target.kind.kind.as_str(), asked.subresource.as_str(), asked.verb) {
@@ -292,7 +292,7 @@ impl World {
     }
 }
 
-/// A resource that does not exist: the aggregated API words it in JSON, the handler of custom resources does not.
+/// Returns the error for a resource that does not exist: JSON for built-in groups, plain text for custom resources.
 fn unknown(asked: &Asked) -> Result<Reply, ApiError> {
     if !Kind::new(&format!("{}/v1", asked.group), "", "", true, true).builtin() {
         return Ok(NOT_FOUND);
@@ -363,7 +363,7 @@ fn edit(kind: &Kind, asked: &Asked) -> Result<Edit, ApiError> {
     }
 }
 
-/// An object as a client sees it: all of it, or its metadata alone.
+/// Returns an object as a client sees it: in full, or only its metadata.
 pub(crate) fn shown(object: &Value, metadata_only: bool) -> Value {
     if !metadata_only {
         return object.clone();

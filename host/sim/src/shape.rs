@@ -1,4 +1,4 @@
-//! The shape every stored object has: its kind, its namespace, tidy metadata, a generation that counts.
+//! The shape of every stored object: its kind, namespace, metadata without empty values, and generation.
 
 use serde_json::{Map, Value, json};
 
@@ -72,7 +72,7 @@ pub(crate) fn same_namespace(target: &Target, object: &mut Value) -> Result<(), 
     Ok(())
 }
 
-/// Drops what encodes as nothing: nulls and empty maps and lists in the metadata.
+/// Removes what encodes as nothing: nulls, and empty maps and lists in the metadata.
 pub(crate) fn tidy(object: &mut Value) {
     if let Value::Object(metadata) = &mut object["metadata"] {
         metadata.retain(|_, value| match value {
@@ -88,7 +88,7 @@ pub(crate) fn tidy(object: &mut Value) {
     }
     let event = object["kind"] == "Event";
     if let Value::Object(fields) = object {
-        // Only events show the times they lack.
+        // Only events show null times.
         fields.retain(|_, value| event || !value.is_null());
         fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     }

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 pub(crate) use crate::kind::Kind;
 
-/// The address of one object in the store: its table, and its key as in etcd (`namespace/name` or `name`).
+/// The address of an object in the store: its table, and its key as in etcd (`namespace/name` or `name`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) table: String,
     pub(crate) key: String,
 }
 
-/// What happened to an object.
+/// The type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -22,7 +22,7 @@ pub(crate) enum Change {
     Deleted,
 }
 
-/// One change, as watches see it; `object` of a deletion carries the version of the deletion.
+/// One change as watches see it; the `object` of a deletion carries the resource version of the deletion.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) version: u64,
@@ -39,16 +39,16 @@ pub(crate) struct Table {
     pub(crate) objects: BTreeMap<String, Arc<Value>>,
 }
 
-/// The stored state; no rule of the API lives here.
+/// The stored state, without any API rules.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) tables: BTreeMap<String, Table>,
     by_uid: BTreeMap<String, Place>,
     by_owner: BTreeMap<String, BTreeSet<Place>>,
     history: VecDeque<Arc<Event>>,
-    /// The version of the last change.
+    /// The resource version of the last change.
     pub(crate) version: u64,
-    /// Changes up to this version are forgotten.
+    /// The history after this resource version is kept.
     pub(crate) compacted: u64,
     pub(crate) window: usize,
 }
@@ -70,7 +70,7 @@ impl Store {
         self.tables.get(table).map(|table| table.kind.clone())
     }
 
-    /// The kind named by apiVersion and kind, as in an owner reference.
+    /// Returns the kind with this apiVersion and kind, as in an owner reference.
     pub(crate) fn kind_of(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         self.tables.values().map(|table| &table.kind).find(|have| have.group == group && have.kind == kind).cloned()
@@ -85,12 +85,12 @@ impl Store {
         Some((place, self.get(place)?))
     }
 
-    /// Everything that names `uid` in its owner references.
+    /// Returns the places of the objects that name `uid` in their owner references.
     pub(crate) fn owned(&self, uid: &str) -> Vec<Place> {
         self.by_owner.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// The objects of a table, of one namespace or (with an empty one) all, in etcd's order.
+    /// Returns the objects of a table in etcd's order, in one namespace or in all if it is empty.
     pub(crate) fn list<'a>(&'a self, table: &str, namespace: &str) -> impl Iterator<Item = &'a Arc<Value>> + use<'a> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let from = prefix.clone();
@@ -102,7 +102,7 @@ impl Store {
             .map(|(_, object)| object)
     }
 
-    /// The objects of a table as they were at `version`; nothing if that is forgotten.
+    /// Returns the objects of a table as they were at `version`; None if that is compacted.
     pub(crate) fn list_at(&self, table: &str, version: u64) -> Option<BTreeMap<String, Arc<Value>>> {
         if version < self.compacted {
             return None;
@@ -120,7 +120,7 @@ impl Store {
         Some(objects)
     }
 
-    /// The changes of a table after `version`; nothing if some of them are forgotten.
+    /// Returns the changes of a table after `version`; None if some of them are compacted.
     pub(crate) fn since(&self, table: &str, version: u64) -> Option<Vec<Arc<Event>>> {
         if version < self.compacted {
             return None;
@@ -135,13 +135,13 @@ impl Store {
         )
     }
 
-    /// Forgets all changes so far, so that older watches and continue tokens are refused with 410.
+    /// Compacts all changes so far, so that older watches and continue tokens are refused with 410.
     pub(crate) fn compact(&mut self) {
         self.history.clear();
         self.compacted = self.version;
     }
 
-    /// Stores (or with `None` removes) an object under the next version, and returns the change.
+    /// Stores the object, or removes it with `None`, under the next resource version; returns the change.
     pub(crate) fn write(&mut self, place: Place, after: Option<Value>) -> Arc<Event> {
         self.version += 1;
         let before = self.get(&place).cloned();
@@ -235,7 +235,7 @@ pub(crate) fn owners(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The owner reference with `controller: true`.
+/// Returns the owner reference with `controller: true`.
 pub(crate) fn controller(object: &Value) -> Option<&Value> {
     owners(object).iter().find(|owner| owner["controller"] == true)
 }

@@ -1,4 +1,4 @@
-//! The faults a test aims itself: crashes, freezes, refusals.
+//! The faults that a test aims itself: crashes, freezes, refusals.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,14 +8,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::{ApiError, Crash, Faults, Matching, Refusal, Sim, When};
 
 impl Sim {
-    /// Tells of every crash by the fault plan, [`Sim::crash_at`] or [`Sim::crash`].
+    /// Returns a receiver of every crash by the fault plan, [`Sim::crash_at`] or [`Sim::crash`].
     ///
-    /// The request of a crashed process gets no answer, ever: whoever runs it drops its tasks and starts it anew.
+    /// The request of a crashed process never gets a response: its runner must drop its tasks and start it again.
     pub fn crashes(&self) -> UnboundedReceiver<Crash> {
         self.world().faults.listen()
     }
 
-    /// Has the actor's n-th request from now on (1 is the next) be its last.
+    /// Crashes the actor at its n-th request from now on (1 is the next).
     pub fn crash_at(&self, actor: &str, request: u64, when: When) {
         self.world().aim(actor, request, when);
     }
@@ -26,7 +26,7 @@ impl Sim {
         self.world().kill(&crash);
     }
 
-    /// How many requests the actor has begun, so that a test can crash it at each.
+    /// Returns the number of requests that the actor has started, so that a test can crash it at each.
     pub fn asked(&self, actor: &str) -> u64 {
         self.world().asked(actor)
     }
@@ -37,7 +37,7 @@ impl Sim {
         self.world().faults.frozen.insert(actor.to_owned());
     }
 
-    /// Lets what [`Sim::freeze`] held go on.
+    /// Continues what [`Sim::freeze`] holds.
     pub fn thaw(&self, actor: &str) {
         self.world().faults.frozen.remove(actor);
     }
@@ -52,7 +52,7 @@ impl Sim {
         }
     }
 
-    /// Refuses matching requests with this error until it is lifted.
+    /// Refuses matching requests with this error until the refusal is lifted.
     pub fn refuse(&self, matching: Matching, error: ApiError) -> Refusal {
         Refusal(self.world().refuse(matching, error, None))
     }
@@ -67,17 +67,17 @@ impl Sim {
         self.world().faults.lift(refusal.0);
     }
 
-    /// When each thing went wrong so far: what a fault plan only might do does not count.
+    /// Returns the times of each kind of fault that has happened so far.
     pub fn troubles(&self) -> BTreeMap<String, Vec<Timestamp>> {
         self.world().troubles.clone()
     }
 
-    /// Replaces the faults from now on.
+    /// Replaces the fault plan from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.world().faults.faults = faults;
     }
 
-    /// Forgets all past changes: watches that resume before now are refused with 410.
+    /// Compacts all past changes: watches that resume from before are refused with 410.
     pub fn compact(&self) {
         self.world().store.compact();
     }

@@ -1,4 +1,4 @@
-//! Which objects are refused as invalid: names, labels, owners, finalizers, and the specs a job operator writes.
+//! Validation: names, labels, owners, finalizers, and the specs that a job operator writes.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::names::{label_name, label_value, qualified, subdomain};
 use crate::store::{Kind, deleting, finalizers, name, owners, text};
 
-/// The faults of an object about to be created.
+/// Returns the faults of an object that is to be created.
 pub(crate) fn new_object(kind: &Kind, object: &Value) -> Vec<Fault> {
     let mut faults = metadata(kind, object);
     match kind.kind.as_str() {
@@ -20,7 +20,7 @@ pub(crate) fn new_object(kind: &Kind, object: &Value) -> Vec<Fault> {
     faults
 }
 
-/// The faults of an update.
+/// Returns the faults of an update.
 pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
     let faults = metadata(kind, new);
     let mut changed = Vec::new();
@@ -42,8 +42,8 @@ pub(crate) fn update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fault> {
             changed.push(Fault::invalid(format!("metadata.{field}"), after, "field is immutable"));
         }
     }
-    // The real server checks the metadata in general and again for the kind, events excepted, and tells all; with a
-    // change it checks the content as well, and mostly the content on its own.
+    // The real server checks the metadata in general and again for the kind, except of Events, and reports all errors.
+    // On a change it checks the content as well, and often the content on its own.
     let (contents, changes) = match kind.builtin() {
         _ if kind.is("Event") => (2, 1),
         true => (4, 2),
@@ -133,7 +133,7 @@ fn metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
     faults
 }
 
-/// An owner reference with its fields in the order in which the real server writes them.
+/// Formats an owner reference with its fields in the order of the real server.
 fn in_order(owner: &Value) -> String {
     let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let fields: Vec<String> =
@@ -199,7 +199,7 @@ fn mounts(spec: &Value, container: &Value, field: &str, faults: &mut Vec<Fault>)
     }
 }
 
-/// A pod's spec is immutable but for images, tolerations, gates and two durations.
+/// Reports changes of a pod's spec, which is immutable except for images, tolerations, gates and two durations.
 fn pod_update(old: &Value, new: &Value, faults: &mut Vec<Fault>) {
     let fixed = |spec: &Value| {
         let mut spec = spec.clone();

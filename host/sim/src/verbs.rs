@@ -1,4 +1,4 @@
-//! What create, update, patch and delete do to a stored object: the rules of the API server's registry.
+//! Create, update, patch and delete of a stored object: the rules of the API server's registry.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::{Kind, Place, deleting, finalizers, key, name, text, uid};
 use crate::validate;
 use crate::world::World;
 
-/// What a write is about, and who asks.
+/// The target and the actor of a write.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) actor: String,
@@ -30,7 +30,7 @@ impl Target {
         Place { table: self.kind.table(), key: key(&self.namespace, &self.name) }
     }
 
-    /// The simulator's own write to an object.
+    /// Returns the target of the simulator's own write to an object.
     pub(crate) fn own(actor: &str, kind: &Arc<Kind>, object: &Value) -> Self {
         Self {
             actor: actor.to_owned(),
@@ -54,7 +54,7 @@ pub(crate) enum Edit {
 }
 
 impl World {
-    /// Creates an object as a POST does.
+    /// Creates an object as a POST request does.
     pub(crate) fn create(&mut self, target: &Target, mut object: Value) -> Result<Arc<Value>, ApiError> {
         let kind = &target.kind;
         let sent = (!self.hooks.is_empty()).then(|| object.clone());
@@ -119,7 +119,7 @@ impl World {
         Ok(self.commit(&target.actor, place, Some(object)))
     }
 
-    /// Refuses content for a namespace that does not exist or is being deleted.
+    /// Refuses objects in a namespace that does not exist or is being deleted.
     fn open_namespace(&self, target: &Target, object: &Value) -> Result<(), ApiError> {
         let Some(namespaces) = self.store.kind("/namespaces") else {
             return Ok(());
@@ -150,7 +150,7 @@ impl World {
         Err(error)
     }
 
-    /// Updates an object as a PUT or PATCH does; true when that created it.
+    /// Updates an object as a PUT or PATCH request does; returns true if that created it.
     pub(crate) fn update(&mut self, target: &Target, mut edit: Edit) -> Result<(Arc<Value>, bool), ApiError> {
         let (kind, place) = (&target.kind, target.place());
         let put = matches!(edit, Edit::Put(_));
@@ -226,7 +226,7 @@ impl World {
     }
 }
 
-/// Refuses what is another object than the one on the URL.
+/// Refuses an object that does not match the URL.
 fn identify(target: &Target, object: &mut Value) -> Result<(), ApiError> {
     same_kind(&target.kind, object)?;
     same_namespace(target, object)?;
@@ -271,7 +271,7 @@ fn edited(kind: &Kind, old: &Value, edit: Edit) -> Result<Value, ApiError> {
     Ok(new)
 }
 
-/// Restores what a write may not touch, and counts a change of the spec.
+/// Restores fields that a write must not change, and counts a change of the spec.
 fn prepare(target: &Target, old: &Value, new: &mut Value) {
     let kind = &target.kind;
     if !new["metadata"].is_object() {

@@ -1,4 +1,4 @@
-//! Watches: replay, selection, bookmarks, time-outs, and the faults that delay, repeat or end them.
+//! Watches: replay, selection, bookmarks, timeouts, and the faults that delay, repeat or end them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Error, ErrorKind};
@@ -18,15 +18,15 @@ use crate::serve::shown;
 use crate::store::{Change, Event, Kind};
 use crate::world::World;
 
-/// How often a watch that allows bookmarks gets one.
+/// The interval of bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
 
-/// How long before its end a watch gets its last one.
+/// How long before its end a watch gets its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 type Line = Result<Bytes, Error>;
 
-/// What one watch asked for.
+/// The request of one watch.
 #[derive(Debug)]
 pub(crate) struct WatchPlan {
     kind: Arc<Kind>,
@@ -36,7 +36,7 @@ pub(crate) struct WatchPlan {
     bookmarks: bool,
     initial_events: bool,
     timeout: Duration,
-    /// `None`: begin with what is there.
+    /// The resource version to resume from; `None` begins with the current objects.
     from: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl WatchPlan {
             metadata_only,
             bookmarks: param("allowWatchBookmarks") == "true",
             initial_events,
-            // The real server draws between 30 and 60 minutes when it is not told.
+            // The real server draws between 30 and 60 minutes by default.
             timeout: Duration::from_secs(param("timeoutSeconds").parse().unwrap_or(2700)),
             from,
         })
@@ -76,7 +76,7 @@ impl WatchPlan {
             && self.selector.matches(object)
     }
 
-    /// The line this watch gets for a change: a change of the labels may look like a creation or a deletion.
+    /// Returns the line for a change, if any: a change of labels may turn into an addition or a deletion.
     fn line(&self, event: &Event) -> Option<Bytes> {
         let now = event.change != Change::Deleted && self.passes(&event.object);
         let before = event.before.as_ref().is_some_and(|before| self.passes(before));
@@ -106,7 +106,7 @@ impl WatchPlan {
     }
 }
 
-/// `type` comes before `object`, as the real server writes it.
+/// Formats an event: `type` comes before `object`, as in the real server.
 fn line(change: &str, object: &Value) -> Bytes {
     format!("{{\"type\":\"{change}\",\"object\":{object}}}\n").into()
 }
@@ -115,7 +115,7 @@ fn gone(version: u64, oldest: u64) -> Bytes {
     line("ERROR", &ApiError::expired(format!("too old resource version: {version} ({oldest})")).body())
 }
 
-/// Opens a watch: subscribes at once, and has a task feed the body from then on.
+/// Opens a watch: subscribes at once, and spawns a task that feeds the body.
 pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -> UnboundedReceiver<Line> {
     let (lines, body) = unbounded_channel();
     let fate = world.watch_fate(actor);
@@ -153,16 +153,16 @@ pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -
     body
 }
 
-/// A watch under way.
+/// A running watch.
 struct Watch {
     sim: Sim,
     actor: String,
     plan: WatchPlan,
     fate: WatchFate,
     lines: UnboundedSender<Line>,
-    /// The version of the last event that is out.
+    /// The resource version of the last event sent.
     sent: u64,
-    /// Events under way, each with the time it arrives.
+    /// Queued events, each with its arrival time.
     queue: VecDeque<Queued>,
 }
 
@@ -172,7 +172,7 @@ struct Queued {
     fate: EventFate,
 }
 
-/// Whether a watch goes on.
+/// Whether a watch continues.
 enum Then {
     Goes,
     Ends,
@@ -220,7 +220,7 @@ impl Watch {
         }
     }
 
-    /// Queues an event behind those under way; none overtakes another of the same watch.
+    /// Queues an event; no event overtakes another of the same watch.
     fn accept(&mut self, event: Arc<Event>) {
         let fate = self.sim.world().event_fate(&self.actor, &mut self.fate);
         let due = Instant::now() + fate.delay;
@@ -228,7 +228,7 @@ impl Watch {
         self.queue.push_back(Queued { due, event, fate });
     }
 
-    /// Sends what is due.
+    /// Sends the events that are due.
     async fn deliver(&mut self) -> Then {
         while self.queue.front().is_some_and(|queued| queued.due <= Instant::now()) {
             self.sim.thawed(&self.actor).await;

@@ -1,4 +1,4 @@
-//! The one state behind the API server and its controllers: store, clock, seed, watchers, records.
+//! The shared state of the API server and its controllers: store, clock, seed, watchers, records.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::kubelet::LifeState;
 use crate::record::{Delivery, Hash, RequestRecord, View, Write};
 use crate::store::{Change, Event, Kind, Place, Store, name, namespace, text};
 
-/// A callback told of every write.
+/// A callback for every write.
 pub(crate) type Hook = Box<dyn FnMut(&Write, &View<'_>) + Send>;
 
-/// A callback told of every object that a client was shown.
+/// A callback for every object delivered to a client.
 pub(crate) type DeliveryHook = Box<dyn FnMut(&Delivery<'_>) + Send>;
 
-/// Everything there is, behind one lock that is never held across an `.await`.
+/// The whole state, behind one lock that is never held across an `.await`.
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) uids: Uids,
-    /// What is being created, as it was sent: for the hooks.
+    /// The object being created, as it was sent; for the hooks.
     pub(crate) sent: Option<Value>,
     base: Timestamp,
     start: Instant,
@@ -37,9 +37,9 @@ pub(crate) struct World {
     pub(crate) delivery_hooks: Vec<DeliveryHook>,
     watchers: BTreeMap<u64, (String, mpsc::UnboundedSender<Arc<Event>>)>,
     numbers: BTreeMap<&'static str, u64>,
-    /// When each thing went wrong.
+    /// The times of each kind of fault.
     pub(crate) troubles: BTreeMap<String, Vec<Timestamp>>,
-    /// What changed since the controllers last looked, and what woke them.
+    /// The changes since the controllers last ran, and what wakes them.
     pub(crate) changed: VecDeque<Arc<Event>>,
     pub(crate) agenda: BTreeSet<(Instant, u64, Errand)>,
     pub(crate) wake: Arc<Notify>,
@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) life: LifeState,
 }
 
-/// Something a controller wants to look at later.
+/// Something that a controller checks later.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Errand {
     Pod(String),
@@ -95,42 +95,42 @@ impl World {
         self.base.checked_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 
-    /// Now as objects carry it: RFC 3339, whole seconds.
+    /// Returns the current time as in objects: RFC 3339, whole seconds.
     pub(crate) fn stamp(&self) -> String {
         stamp(self.now())
     }
 
-    /// The next number of a sequence, from 1.
+    /// Returns the next number of a sequence, from 1.
     pub(crate) fn number(&mut self, of: &'static str) -> u64 {
         let number = self.numbers.entry(of).or_default();
         *number += 1;
         *number
     }
 
-    /// What [`World::number`] will say.
+    /// Returns the number that [`World::number`] will return next.
     pub(crate) fn next_number(&self, of: &'static str) -> u64 {
         self.numbers.get(of).copied().unwrap_or_default() + 1
     }
 
-    /// Something went wrong, as it was meant to.
+    /// Records a fault.
     pub(crate) fn trouble(&mut self, what: &str) {
         let now = self.now();
         self.troubles.entry(what.to_owned()).or_default().push(now);
     }
 
-    /// The dice of the next item of a concern.
+    /// Returns the dice for the next item of a concern.
     pub(crate) fn dice(&mut self, concern: &'static str) -> Dice {
         let number = self.number(concern);
         Dice::new(self.seed, concern, number)
     }
 
-    /// A list or a watch has shown this state of an object.
+    /// Calls the hooks with an object that a list or a watch delivered.
     pub(crate) fn delivered(&mut self, actor: &str, kind: &str, object: &Value) {
         let delivery = Delivery { actor, kind, object, at: self.now() };
         self.delivery_hooks.iter_mut().for_each(|hook| hook(&delivery));
     }
 
-    /// Stores an object, or removes it with `None`; tells the watchers, the controllers and the hooks.
+    /// Stores an object, or removes it with `None`; notifies the watchers, the controllers and the hooks.
     pub(crate) fn commit(&mut self, actor: &str, place: Place, after: Option<Value>) -> Arc<Value> {
         let event = self.store.write(place, after);
         self.hash.field(actor);
@@ -178,7 +178,7 @@ impl World {
         self.hooks = hooks;
     }
 
-    /// Serves the kind of a new CustomResourceDefinition, and stops serving that of a removed one.
+    /// Serves the kind of a new CustomResourceDefinition; stops serving that of a removed one.
     fn kinds_changed(&mut self, event: &Event) {
         if event.place.table != "apiextensions.k8s.io/customresourcedefinitions" {
             return;
@@ -217,7 +217,7 @@ impl World {
         receiver
     }
 
-    /// Has a controller look at something again.
+    /// Schedules an errand of a controller.
     pub(crate) fn later(&mut self, delay: Duration, errand: Errand) {
         let number = self.number("errand");
         self.agenda.insert((Instant::now() + delay, number, errand));
@@ -234,13 +234,13 @@ impl World {
         self.requests.push(record);
     }
 
-    /// A free address of the service network.
+    /// Returns a free address of the service network.
     pub(crate) fn cluster_ip(&mut self) -> String {
         let number = self.number("cluster ip");
         format!("10.96.{}.{}", number / 250 % 250, number % 250 + 1)
     }
 
-    /// Writes an object as a controller does: no request, no fault, no validation.
+    /// Writes an object as a controller does: no request, no faults, no validation.
     pub(crate) fn alter(&mut self, actor: &str, place: &Place, change: impl FnOnce(&mut Value)) {
         let Some(before) = self.store.get(place).cloned() else {
             return;
@@ -253,17 +253,17 @@ impl World {
     }
 }
 
-/// RFC 3339 in whole seconds, as Kubernetes writes times.
+/// Formats a time as Kubernetes does: RFC 3339 in whole seconds.
 pub(crate) fn stamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Reads a time that Kubernetes wrote.
+/// Parses a time that Kubernetes wrote.
 pub(crate) fn parse(stamp: &Value) -> Option<Timestamp> {
     stamp.as_str()?.parse().ok()
 }
 
-/// The namespaces every cluster starts with.
+/// Returns the namespaces that every cluster starts with.
 pub(crate) fn first_namespaces() -> [Value; 4] {
     ["default", "kube-node-lease", "kube-public", "kube-system"]
         .map(|name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))

@@ -11,23 +11,23 @@ use kube::{
 };
 use std::{io, time::Duration};
 
-/// However long an API server asks to wait, it is asked again after this.
+/// Upper limit of the wait that an API server asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The body of a successful answer, and what the API server warns of.
+/// Returns the body of a successful answer, and the warnings of the API server.
 ///
 /// # Errors
-/// [`kube::Error::Api`] for a refusal; [`retry_after`] says how long it asks to wait.
+/// [`kube::Error::Api`] for a refusal; [`retry_after`] returns how long it asks to wait.
 pub(crate) async fn warned(client: &Client, request: Request<Vec<u8>>) -> Result<(String, Vec<String>), kube::Error> {
     let answer = accepted(client.send(request.map(Body::from)).await?).await?;
     let warnings = warnings::of_headers(answer.headers());
     Ok((read(answer).await?, warnings))
 }
 
-/// The body of a successful answer, unless it has more bytes than these: None then, and the rest of it is not read.
+/// Returns the body of a successful answer, or `None` if it has more than `most` bytes; the rest is not read then.
 ///
 /// # Errors
-/// As [`warned`].
+/// As for [`warned`].
 pub(crate) async fn text_within(
     client: &Client,
     request: Request<Vec<u8>>,
@@ -45,10 +45,10 @@ pub(crate) async fn text_within(
     String::from_utf8(text).map(Some).map_err(kube::Error::FromUtf8)
 }
 
-/// The lines of a successful answer, as they come.
+/// Returns the lines of a successful answer, as they come.
 ///
 /// # Errors
-/// As [`warned`].
+/// As for [`warned`].
 pub(crate) async fn lines(
     client: &Client,
     request: Request<Vec<u8>>,
@@ -59,7 +59,7 @@ pub(crate) async fn lines(
     Ok(body.into_async_read().lines())
 }
 
-/// How long the API server asks to wait before the same is asked again; at most a minute.
+/// Returns how long the API server asks to wait before the next attempt; at most a minute.
 pub(crate) fn retry_after(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
     let seconds = status.details.as_ref()?.retry_after_seconds;
@@ -71,7 +71,7 @@ async fn read(answer: Response<Body>) -> Result<String, kube::Error> {
     String::from_utf8(body.into()).map_err(kube::Error::FromUtf8)
 }
 
-/// The answer, if it is none of failure.
+/// Returns a successful answer, or the refusal as an error.
 async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error> {
     let code = answer.status();
     if !code.is_client_error() && !code.is_server_error() {
@@ -81,8 +81,8 @@ async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error>
     Err(refusal(code.as_u16(), asked, &read(answer).await?))
 }
 
-/// A refusal with the seconds of its header among its details. Priority and fairness refuses with plain text and says
-/// when to come again in the header alone.
+/// Returns the error of a refusal, with the seconds of its header in its details. API Priority and Fairness refuses
+/// with plain text and gives the seconds in the header alone.
 fn refusal(code: u16, seconds: Option<u32>, body: &str) -> kube::Error {
     let plain = || Status::failure(body.trim(), "").with_code(code);
     let mut status = serde_json::from_str::<Status>(body).unwrap_or_else(|_| plain());

@@ -1,4 +1,4 @@
-//! How long to wait after so many failures in a row.
+//! Back-off after failures in a row.
 
 use rand_chacha::{
     ChaCha20Rng,
@@ -9,23 +9,24 @@ use std::{
     time::Duration,
 };
 
-/// Doubled with each failure in a row up to the most.
+/// The wait doubles with each failure in a row, from the first value to the second.
 const LEAST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(15);
 
-/// A source of waits whose jitter comes from a seed.
+/// A back-off whose jitter comes from a seed.
 #[derive(Debug)]
 pub(crate) struct BackOff(Mutex<ChaCha20Rng>);
 
 impl BackOff {
-    /// One of the many of a seed.
+    /// Returns the back-off with this number of a seed: each number has its own jitter.
     pub(crate) fn new(seed: [u8; 32], number: u64) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
         random.set_stream(number);
         Self(Mutex::new(random))
     }
 
-    /// The wait after this many failures in a row: between half of 0.1 s doubled with each, at most 15 s, and the whole.
+    /// Returns the wait after this many failures in a row: 0.1 s doubled with each further failure, at most 15 s, times
+    /// a random factor from one half to one.
     pub(crate) fn after(&self, failures: u32) -> Duration {
         let doubled = LEAST * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
         let jitter = self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u32() % 256;

@@ -1,4 +1,4 @@
-//! A client whose requests are answered within a deadline, as a whole; of a watch it is the first word of the answer.
+//! A client with a deadline for each whole answer; for a watch, the deadline covers only the start of the answer.
 
 use crate::api::DEADLINE;
 use http::{Request, Response};
@@ -6,12 +6,12 @@ use kube::{Client, client::Body};
 use tokio::time::timeout;
 use tower::{BoxError, service_fn};
 
-/// The answer did not come.
+/// The answer did not come in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", DEADLINE.as_secs())]
 struct NoAnswer;
 
-/// This client with a deadline for each request.
+/// Returns this client with a deadline for each request.
 pub(crate) fn with_deadline(client: &Client) -> Client {
     let (namespace, client) = (client.default_namespace().to_owned(), client.clone());
     let service = service_fn(move |request| {
@@ -39,14 +39,14 @@ mod tests {
     use futures::{StreamExt, stream};
     use tokio::time::Instant;
 
-    /// What this client, with a deadline, says to a request, and after how many seconds.
+    /// Returns the answer to a request through this client with a deadline, and the seconds that it took.
     async fn asked(client: Client, query: &str) -> (Result<Response<Body>, kube::Error>, u64) {
         let began = Instant::now();
         let request = Request::get(format!("http://api/api/v1/pods{query}")).body(Body::empty()).unwrap();
         (with_deadline(&client).send(request).await, began.elapsed().as_secs())
     }
 
-    /// An API server that sends some bytes and then nothing more, and no end.
+    /// Returns a client of an API server that sends some bytes, then nothing more, and no end.
     fn endless() -> Client {
         let begun = || stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]).chain(stream::pending());
         let service = service_fn(move |_: Request<Body>| async move {

@@ -7,8 +7,8 @@ pub mod resource;
 
 use std::time::Duration;
 
-/// Who writes, in managed fields.
+/// The field manager of all writes.
 pub const FIELD_MANAGER: &str = "troupe";
 
-/// Every request is answered within this, or counts as lost.
+/// The deadline of every request.
 pub const DEADLINE: Duration = Duration::from_secs(10);

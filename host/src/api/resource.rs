@@ -1,4 +1,4 @@
-//! A kind of object as a URL names it.
+//! A kind of object, as URLs name it.
 
 use decide::plan::{ChildKind, JobKind};
 use kube::core::Request;
@@ -17,20 +17,20 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// From `batch/v1` or `v1`, a kind and its plural.
+    /// Returns the resource with this API version, `batch/v1` or `v1`, this kind and its plural.
     #[must_use]
     pub fn new(api_version: &str, kind: &str, plural: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self { group: group.into(), version: version.into(), kind: kind.into(), plural: plural.into() }
     }
 
-    /// `group/version`, or `version`.
+    /// Returns `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Requests for objects of this kind in one namespace, or in all.
+    /// Returns a builder of requests for objects of this kind in one namespace, or in all.
     #[must_use]
     pub fn requests(&self, namespace: Option<&str>) -> Request {
         let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };

@@ -36,26 +36,26 @@ use std::{
 use tokio::{task::JoinSet, time::Instant};
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
-/// How a host is set up.
+/// Configuration of a host.
 pub struct Options {
-    /// Only jobs in this namespace; None is all.
+    /// The only namespace that is served; `None` serves all.
     pub namespace: Option<String>,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
-    /// Where keys and jitter come from.
+    /// The seed of keys and jitter.
     pub seed: [u8; 32],
-    /// Ports of the nodes that may be given to jobs.
+    /// The host ports that jobs may hold.
     pub host_ports: host_ports::Limits,
     /// What the API server does about unknown fields in what this host creates.
     pub field_validation: FieldValidation,
-    /// Where this host takes turns with others; None serves at once.
+    /// The leader election among several hosts; `None` serves at once.
     pub election: Option<Election>,
-    /// How plugins are delivered by Plugin resources; None serves those that are loaded and no others.
+    /// How Plugin resources deliver plugins; `None` serves only the plugins that are loaded.
     pub delivery: Option<delivery::Options>,
 }
 
 impl Options {
-    /// A host that serves all namespaces, at once and alone, with the usual ports.
+    /// Returns the options of a single host that serves all namespaces at once, with the default host ports.
     #[must_use]
     pub fn alone(clock: Clock, seed: [u8; 32]) -> Self {
         Self {
@@ -80,17 +80,17 @@ pub struct Operator {
     delivery: Option<delivery::Options>,
 }
 
-/// Why a host has stopped to serve.
+/// Why a host has stopped serving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It was asked to.
+    /// It was asked to stop.
     AsAsked,
-    /// The lease may be another's by now.
+    /// Another host may hold the lease now.
     LeaseLost,
 }
 
 impl Operator {
-    /// A host that serves these plugins through this client. Nothing runs yet.
+    /// Returns a host that serves these plugins through this client. Starts nothing.
     #[must_use]
     pub fn new(client: Client, plugins: Arc<Plugins>, options: Options) -> Self {
         let mut layout = Layout::default();
@@ -124,13 +124,13 @@ impl Operator {
         }
     }
 
-    /// What this host works with, for the admin port.
+    /// Returns the state that all passes share, for the admin port.
     #[must_use]
     pub fn context(&self) -> Arc<Context> {
         self.context.clone()
     }
 
-    /// Everything that this host would watch, until the value is dropped.
+    /// Starts all watches of this host; each runs until its value is dropped.
     #[must_use]
     pub fn watches(&self) -> Vec<AbortOnDrop> {
         let mut watches = Vec::new();
@@ -138,7 +138,7 @@ impl Operator {
         watches
     }
 
-    /// Starts the watches that there are beside these.
+    /// Starts the watches that are not running yet.
     fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
         for place in running.len()..self.context.stores.layout().watches().len() {
             let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
@@ -150,7 +150,7 @@ impl Operator {
         }
     }
 
-    /// Delivers plugins until the value is dropped; what is started again learns everything anew.
+    /// Delivers plugins until the value is dropped. A restarted task reads its whole state again.
     fn deliver(&self, started: Delivery) -> AbortOnDrop {
         let (client, context, options) = (with_deadline(&self.client), self.context.clone(), self.delivery.clone());
         let mut started = Some(started);
@@ -176,8 +176,8 @@ impl Operator {
         })
     }
 
-    /// Serves until `shutdown` is done or the lease is lost; then takes no new job, and returns when the passes under way
-    /// have ended. With an election, it serves from when it has the lease.
+    /// Serves until `shutdown` completes or the lease is lost; then starts no new pass, and returns when the running
+    /// passes have ended. With an election, waits for the lease first.
     pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
         let mut election = self.election.take();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -208,7 +208,7 @@ impl Operator {
             let options = self.delivery.clone()?;
             Some(Delivery::start(with_deadline(&self.client), self.context.delivery.clone(), options).await)
         };
-        // No job is planned before it is known which plugins serve.
+        // Plan no job before it is known which plugins serve.
         let delivery = tokio::select! {
             biased;
             () = &mut shutdown => return Ended::AsAsked,
@@ -240,7 +240,7 @@ impl Operator {
 }
 
 impl Context {
-    /// One pass with everything around it: a panic of our own costs one reconcile of one job.
+    /// Runs one pass, and requeues the job by its result. A panic of the host costs one reconcile of one job.
     async fn pass(&self, key: JobKey) {
         let kind = self.stores.layout().kinds().get(key.kind).map(|served| served.kind.kind.clone());
         let span = info_span!("reconcile", kind, namespace = key.namespace, name = key.name);
@@ -270,61 +270,61 @@ impl Context {
         }
     }
 
-    /// Every watch has listed, or waits for its kind to be served; or another host has the lease.
+    /// Returns whether every watch has listed or waits for its kind to be served, or this host waits for the lease.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.stands_by.load(Ordering::Relaxed) || self.stores.have_listed()
     }
 
-    /// How many passes ended in a panic of our own.
+    /// Returns how many passes ended in a panic of the host.
     #[must_use]
     pub fn panics(&self) -> u32 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// How many passes had to be tried again.
+    /// Returns how many passes ended in a reconcile error.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// How often long-lived tasks had to be started again.
+    /// Returns how often long-lived tasks were started again.
     #[must_use]
     pub fn restarts(&self) -> &Restarts {
         &self.delivery.restarts
     }
 
-    /// The last passes of jobs.
+    /// Returns the recent passes of all jobs.
     #[must_use]
     pub fn passes(&self) -> &Passes {
         &self.passes
     }
 
-    /// What the watches have shown.
+    /// Returns the stores.
     #[must_use]
     pub fn stores(&self) -> &Stores {
         &self.stores
     }
 
-    /// Keys of jobs to be looked at.
+    /// Returns the work queue.
     #[must_use]
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// The digest that is tried beside the one that serves this plugin, and how many passes it was shown.
+    /// Returns the candidate digest of this plugin, and how many passes it was shown.
     #[must_use]
     pub fn candidate(&self, plugin: &str) -> Option<(String, u32)> {
         self.delivery.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
     }
 
-    /// What time it is for this host.
+    /// Returns the clock of this host.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The plugins.
+    /// Returns the plugins.
     #[must_use]
     pub fn plugins(&self) -> &Plugins {
         &self.plugins

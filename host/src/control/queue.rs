@@ -1,5 +1,5 @@
-//! Which job is looked at next: each key at most once, one pass of a job at a time, namespaces in turn, and not
-//! before the time that a pass asked for.
+//! The work queue: each key at most once, one pass of a job at a time, namespaces in turn, and not before the time that
+//! a pass asked for.
 
 use crate::job_key::JobKey;
 use fairness::{Amount, Lanes, Shares};
@@ -10,19 +10,19 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// A job is not decided again before this many times the time its last pass took.
+/// A job is not decided again before this many times the duration of its last pass.
 const PACE: u32 = 20;
 
-/// However long a pass took, the next one waits no longer than this.
+/// Upper limit of that wait.
 const LONGEST_PACE: Duration = Duration::from_secs(1);
 
-/// Passes under way at once. Most of them wait for their writes; what is under way of those has a limit of its own.
+/// Passes at once. Most of them wait for their writes, which have a limit of their own.
 pub(crate) const PASSES: usize = 80;
 
-/// Passes under way at once over jobs of one namespace: slow ones leave room for others.
+/// Passes at once over jobs of one namespace: slow passes leave room for other namespaces.
 const PASSES_OF_ONE: usize = 64;
 
-/// Keys of jobs to be looked at.
+/// The work queue of job keys.
 #[derive(Debug, Default)]
 pub struct Queue {
     inner: Mutex<Inner>,
@@ -34,12 +34,12 @@ struct Inner {
     ready: Lanes<JobKey>,
     shares: Shares,
     queued: BTreeSet<JobKey>,
-    /// In a pass, and whether something happened to it meanwhile.
+    /// Keys in a pass, and whether the job has changed meanwhile.
     running: BTreeMap<JobKey, bool>,
-    /// To become ready, each key at one time.
+    /// Keys that become ready at a later time; each key has one time.
     later: BTreeSet<(Instant, JobKey)>,
     later_at: BTreeMap<JobKey, Instant>,
-    /// Not before, from the pace of the last pass or the back-off of a failed one.
+    /// Earliest time of the next pass, from the pace of the last pass or the back-off of a failed one.
     not_before: BTreeMap<JobKey, Instant>,
     failures: BTreeMap<JobKey, u32>,
 }
@@ -47,19 +47,19 @@ struct Inner {
 impl Amount for JobKey {}
 
 impl Queue {
-    /// Something happened to this job.
+    /// Adds a job that may have changed.
     pub fn add(&self, key: JobKey) {
         self.lock().add(key, Instant::now());
         self.changed.notify_one();
     }
 
-    /// Look at this job at that time, if nothing happens to it before.
+    /// Adds a job at this time, unless it becomes ready before.
     pub fn add_at(&self, key: JobKey, at: Instant) {
         self.lock().add_later(key, at);
         self.changed.notify_one();
     }
 
-    /// The next job. It is not handed out again before [`Queue::done`].
+    /// Waits for the next job. The job is not returned again before `done`, `failed` or `gone`.
     pub async fn next(&self) -> JobKey {
         loop {
             let now = Instant::now();
@@ -85,7 +85,7 @@ impl Queue {
         }
     }
 
-    /// A pass that took this long went well.
+    /// Ends a pass that succeeded after this time.
     pub fn done(&self, key: &JobKey, took: Duration) {
         let mut inner = self.lock();
         inner.failures.remove(key);
@@ -95,7 +95,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// A pass failed; the next one comes when `back_off` of the number of failures in a row has passed.
+    /// Ends a failed pass; requeues the job after the `back_off` of its number of failures in a row.
     pub fn failed(&self, key: &JobKey, back_off: impl FnOnce(u32) -> Duration) {
         let mut inner = self.lock();
         let failures = inner.failures.entry(key.clone()).or_insert(0);
@@ -108,7 +108,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// A pass found that the job is gone: nothing is kept of it.
+    /// Ends a pass that found the job gone; keeps nothing of the job.
     pub fn gone(&self, key: &JobKey) {
         let mut inner = self.lock();
         inner.not_before.remove(key);
@@ -119,7 +119,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// How many jobs something is kept of.
+    /// Returns the number of jobs of which the queue keeps anything.
     #[must_use]
     pub fn jobs(&self) -> usize {
         let inner = self.lock();
@@ -127,7 +127,7 @@ impl Queue {
         keys.chain(inner.not_before.keys()).chain(inner.failures.keys()).collect::<BTreeSet<_>>().len()
     }
 
-    /// How many keys are ready.
+    /// Returns the number of ready keys.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.lock().queued.len()

@@ -23,17 +23,17 @@ use decide::{
 use sandbox::{Asked, Plugins};
 use std::{sync::Arc, time::Duration};
 
-/// Why a pass has to be tried again.
+/// A reconcile error: why a job is requeued with back-off.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    /// Some of its writes did not happen.
+    /// Some of the writes failed.
     #[error("{failed} of {all} writes failed, the first: {first}")]
     Writes {
         /// How many failed.
         failed: usize,
-        /// How many there were.
+        /// How many writes the pass had.
         all: usize,
-        /// The first that failed, and why.
+        /// The first write that failed, and why.
         first: String,
         /// How long the API server asks to wait.
         retry_after: Option<Duration>,
@@ -44,7 +44,7 @@ pub enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// How long the API server asks to wait before the job is looked at again.
+    /// Returns how long the API server asks to wait before the next pass over the job.
     pub(crate) fn retry_after(&self) -> Duration {
         let asked = match self {
             Self::Writes { retry_after, .. } => *retry_after,
@@ -54,12 +54,12 @@ impl ReconcileError {
     }
 }
 
-/// Trying again does not help.
+/// Returns whether the failure is permanent.
 fn is_for_good(failure: &Waiting) -> bool {
     matches!(failure, Waiting::NamespaceTerminating { .. })
 }
 
-/// What a pass works with.
+/// The state that all passes share.
 pub struct Context {
     pub(crate) clock: Clock,
     pub(crate) stores: Arc<Stores>,
@@ -70,38 +70,38 @@ pub struct Context {
     pub(crate) passes: Passes,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
     pub(crate) panics: std::sync::atomic::AtomicU32,
-    /// Passes that have to be tried again.
+    /// Passes that ended in a reconcile error.
     pub(crate) failed: std::sync::atomic::AtomicU64,
-    /// What this pass leaves for the delivery of plugins.
+    /// What passes leave for the delivery of plugins.
     pub(crate) delivery: Arc<Handles>,
 }
 
-/// What came of looking at a job.
+/// The result of looking at a job.
 pub enum Looked {
-    /// It is gone.
+    /// The job is gone.
     Gone,
-    /// It is not decided before something changes.
+    /// The job is not decided until something changes.
     NotYet,
-    /// A pass was made over it.
+    /// A pass over the job was made.
     Passed(Box<Passed>),
 }
 
-/// One pass, as it went.
+/// The results of one pass.
 pub struct Passed {
-    /// What was seen.
+    /// The snapshot.
     pub snapshot: Snapshot,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// What came of the writes.
+    /// The results of the writes.
     pub applied: Applied,
-    /// How the status stands; None if it was not come to, or could not be written.
+    /// The state of the status; `None` if the write of the status was skipped or failed.
     pub said: Option<Said>,
-    /// When to look again, or why the pass has to be tried again.
+    /// When to look again, or why the job is requeued.
     pub next: Result<Wake, ReconcileError>,
 }
 
 impl Context {
-    /// One pass over one job: what is decided from one snapshot is written, and nothing is read back. None: it is gone.
+    /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
         match self.look(key).await {
             Looked::Gone => Ok(None),
@@ -110,9 +110,9 @@ impl Context {
         }
     }
 
-    /// The same, with everything that a pass came to.
+    /// Does the same as `reconcile`, and returns all results of the pass.
     pub async fn look(&self, key: &JobKey) -> Looked {
-        // What goes while the pass is under way is not in its snapshot, and so not in what it writes down.
+        // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
@@ -151,7 +151,7 @@ impl Context {
                 retry_after,
             });
         let said = match (&failed, retry_after) {
-            // Asked to wait, it does not write the status either.
+            // If the API server asks to wait, the status is not written either.
             (Some(_), Some(_)) => None,
             _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
         };
@@ -166,10 +166,10 @@ impl Context {
         Looked::Passed(Box::new(Passed { snapshot: *snapshot, decision, applied, said, next }))
     }
 
-    /// When to look again after a pass all of whose writes went well.
+    /// Returns when to look again after a pass whose writes all succeeded.
     fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, said: Option<Said>) -> Wake {
         let Some(said) = said else { return decision.wake };
-        // All that this pass found out is written down, as far as the CRD keeps it.
+        // The status holds all that this pass has found, as far as the CRD keeps it.
         let noted = said.all && !matches!(decision.report, Report::Trouble(_));
         if noted && self.stores.forget_tombstones(key, tombstones) {
             return Wake::At(self.clock.now());
@@ -177,8 +177,8 @@ impl Context {
         said.wake.min(decision.wake)
     }
 
-    /// The pass over the job as it would be now, without its writes and without taking ports: what is seen, what the plugin
-    /// answers, and what is decided. None for a job that is not seen as it is.
+    /// Returns the pass over the job as it is now, without writes and without taking ports: snapshot, answer and
+    /// decision. Returns `None` if the job cannot be observed.
     pub async fn rehearse(&self, key: &JobKey) -> Option<Pass> {
         let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
             Observed::Ready(snapshot) => (snapshot, None),
@@ -194,8 +194,7 @@ impl Context {
         })
     }
 
-    /// Moves a job that an older digest plans to the active one, where the framework's jobs are to move and that touches
-    /// nothing that lives.
+    /// Moves a job from an older digest to the active one, if its route says so and no live pod is affected.
     async fn migrate(&self, key: &JobKey, snapshot: &mut Snapshot) {
         let layout = self.stores.layout();
         let Some(served) = layout.kinds().get(key.kind).filter(|served| served.route.migrate) else { return };
@@ -210,7 +209,7 @@ impl Context {
         }
     }
 
-    /// Asks the plugin about this instant, unless the job is held, and decides.
+    /// Asks the plugin about the snapshot, unless the job is held, and decides.
     async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<RecordedPass>, Decision) {
         if held.is_none() {
             self.migrate(key, snapshot).await;
@@ -222,8 +221,8 @@ impl Context {
         (pass, decision)
     }
 
-    /// What its plugin answers about this instant. Nobody is asked about a job that is held, and what is said is none of its
-    /// plugin's.
+    /// Returns the plugin's answer to the snapshot. For a held job, no plugin is asked: the answer is the reason, and
+    /// the plugin's name is empty.
     async fn answered(
         &self,
         snapshot: &mut Snapshot,

@@ -1,4 +1,4 @@
-//! Long-lived tasks: one that panics or ends is counted, told in the log, and started again with back-off.
+//! Long-lived tasks: a task that panics or ends is counted, logged, and started again with back-off.
 
 use futures::FutureExt;
 use std::{
@@ -13,14 +13,14 @@ use tokio::{
 };
 use tracing::error;
 
-/// Between the end of a task and its next start: doubled with each end in a row up to the most.
+/// Time from the end of a task to its next start: doubled with each end in a row, from the first value to the second.
 const LEAST_BACK_OFF: Duration = Duration::from_secs(1);
 const MOST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// The end of a task that has run for this long is the first in a row.
+/// The end of a task that has run for this long counts as the first in a row.
 const STEADY: Duration = Duration::from_secs(120);
 
-/// Ends a task when dropped.
+/// Aborts a task when dropped.
 pub struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -29,18 +29,18 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// How often each long-lived task had to be started again, by its name.
+/// How often each long-lived task was started again, by its name.
 #[derive(Debug, Default)]
 pub struct Restarts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Restarts {
-    /// Each task that had to be, and how often.
+    /// Returns the name of each task that was started again, and how often.
     #[must_use]
     pub fn read(&self) -> Vec<(&'static str, u64)> {
         self.lock().iter().map(|(task, restarts)| (*task, *restarts)).collect()
     }
 
-    /// A task had to be, once more.
+    /// Counts one more restart of a task.
     pub(crate) fn add(&self, task: &'static str) {
         *self.lock().entry(task).or_insert(0) += 1;
     }
@@ -50,7 +50,7 @@ impl Restarts {
     }
 }
 
-/// Runs what `start` begins until the returned value is dropped. What ends, or panics, is begun again.
+/// Runs the task that `start` returns until the returned value is dropped. Starts it again if it ends or panics.
 pub(crate) fn supervise<F>(
     task: &'static str,
     restarts: &Arc<Restarts>,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use tokio::sync::mpsc;
 
-    /// When a task is started that does this each time.
+    /// Starts a supervised task, which sleeps if `does` returns true and then ends; returns the times of its starts.
     fn starts(does: fn() -> bool) -> (mpsc::UnboundedReceiver<Instant>, Arc<Restarts>, AbortOnDrop) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let restarts = Arc::default();

@@ -154,8 +154,8 @@ fn of_jobs(kind: &JobKind, grants: &Grants) -> [Value; 3] {
     ]
 }
 
-/// Returns the verbs for a kind of child: `get` to read an object that has a child's name, changes only for kinds with
-/// parts that are kept, `delete` only where it is granted or for pods.
+/// Returns the verbs for a kind of child: `get` to read the object on a name conflict, `patch` only for kinds that keep
+/// fields (not for pods), `delete` for pods and where it is granted.
 fn verbs(child: &ChildKind, grants: &Grants) -> Vec<&'static str> {
     let mut verbs = vec!["get", "list", "watch", "create"];
     let is_pod = child.id() == "Pod";

@@ -1,15 +1,15 @@
-//! The digests that this host has accepted, and for which kinds of job. Only what the host itself has written counts: the
-//! marks on the plugins that it keeps in its own namespace, and the statuses of Plugins. What a job says adds nothing.
+//! The digests that this host has accepted, and for which kinds of job. Only what the host itself has written counts:
+//! the marks on plugins in its archive, and the statuses of Plugins. Fields of jobs do not count.
 
 use decide::plan::JobKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a digest that is not loaded.
+/// What the host knows of a digest that is not loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Acceptance {
     /// The host has accepted it for the kind.
     Accepted,
-    /// Nothing says that it ever was.
+    /// Nothing says that the host ever accepted it.
     Never,
     /// The host's namespace has not been listed yet.
     Unknown,
@@ -18,32 +18,33 @@ pub(crate) enum Acceptance {
 /// The digests that this host has accepted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Accepted {
-    /// The kinds (`TaleJob.example.com`) that each digest was accepted for that is kept; None until they were
-    /// listed.
+    /// The digests in the archive, each with the kinds (`TaleJob.example.com`) that it was accepted for. `None` until
+    /// the archive has been listed.
     kept: Option<BTreeMap<String, BTreeSet<String>>>,
     /// Digests that statuses of Plugins name.
     named: BTreeSet<String>,
 }
 
 impl Accepted {
-    /// The status of a Plugin names this digest.
+    /// Records that the status of a Plugin names this digest.
     pub(crate) fn name(&mut self, digest: &str) {
         self.named.insert(digest.to_owned());
     }
 
-    /// These are kept, each with the kinds that it was accepted for. Returns those that were not accepted so far.
+    /// Replaces the digests in the archive, each with the kinds that it was accepted for. Returns the digests that are
+    /// new or whose kinds have changed.
     pub(crate) fn keep(&mut self, kept: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
         let before = self.kept.replace(kept).unwrap_or_default();
         let now = self.kept.iter().flatten().filter(|(digest, kinds)| before.get(*digest) != Some(*kinds));
         now.map(|(digest, _)| digest.clone()).collect()
     }
 
-    /// It was accepted, for whatever kind.
+    /// Returns whether the digest was accepted for any kind.
     pub(crate) fn has(&self, digest: &str) -> bool {
         self.named.contains(digest) || self.kept.as_ref().is_some_and(|kept| kept.contains_key(digest))
     }
 
-    /// What is known of this digest.
+    /// Returns what is known of this digest for this kind. A Plugin's status accepts a digest for every kind.
     pub(crate) fn of(&self, digest: &str, kind: &JobKind) -> Acceptance {
         if self.named.contains(digest) {
             return Acceptance::Accepted;
@@ -56,7 +57,7 @@ impl Accepted {
     }
 }
 
-/// The text may be a digest: 64 hex digits in lower case.
+/// Returns whether the text has the form of a digest: 64 hex digits in lower case.
 #[must_use]
 pub(crate) fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))

@@ -1,35 +1,35 @@
-//! Where a watch goes on after what came of it. Pure.
+//! What a watch does next, from the results of its attempts. Pure.
 
 use std::time::Duration;
 
-/// So many answers in a row that brought nothing make the version doubtful.
+/// After this many answers in a row without an event, the version is given up.
 const DOUBTS: u32 = 8;
 
-/// A connection that lasted this long was none of a row of failures.
+/// A connection that lasted this long ends a row of failures.
 const LASTING: Duration = Duration::from_secs(10);
 
 /// What a watch does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It lists.
+    /// List all objects.
     List,
-    /// It follows what happens after this version.
+    /// Follow the events after this version.
     Follow(u64),
 }
 
-/// What an attempt that failed says of the version to go on from.
+/// What a failed attempt says about the version to continue from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The version is of no use any more.
+    /// The version cannot be used any more.
     Expired,
-    /// Nothing: there was no answer, or one that asks to come again.
+    /// Nothing: there was no answer, or the API server asked to try again later.
     Unanswered,
-    /// There was an answer, and nothing in it.
+    /// There was an answer without an event.
     Barren,
 }
 
-/// The version that a watch has come to, and its failures in a row. What a list finds missing has ended unseen, so it is
-/// listed only when the version is of no use.
+/// The version that a watch has reached, and its failures in a row. A list does not show how missing objects ended, so
+/// a watch lists again only when the version cannot be used.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
     from: Option<u64>,
@@ -38,24 +38,23 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// What comes next.
+    /// Returns the next step.
     pub(crate) fn step(&self) -> Step {
         self.from.map_or(Step::List, Step::Follow)
     }
 
-    /// A list has shown all there is as of this version.
+    /// Records a complete list as of this version.
     pub(crate) fn listed(&mut self, version: u64) {
         self.from = Some(version);
     }
 
-    /// An event or a bookmark has come.
+    /// Records an event or a bookmark, which ends the row of failures.
     pub(crate) fn shown(&mut self, version: u64) {
         self.from = Some(version);
         (self.failures, self.barren) = (0, 0);
     }
 
-    /// A connection has ended that lasted so long. Returns how many attempts failed in a row; none of them is this one if
-    /// it lasted.
+    /// Records that a connection has ended after this time. Returns the number of failures in a row: 0 if it lasted.
     pub(crate) fn ended(&mut self, lasted: Duration) -> u32 {
         if lasted >= LASTING {
             (self.failures, self.barren) = (0, 0);
@@ -64,7 +63,7 @@ impl Course {
         self.failed(Failure::Barren)
     }
 
-    /// An attempt has failed. Returns how many did in a row.
+    /// Records a failed attempt. Returns the number of failures in a row.
     pub(crate) fn failed(&mut self, failure: Failure) -> u32 {
         self.failures += 1;
         self.barren += u32::from(failure == Failure::Barren);

@@ -1,20 +1,20 @@
-//! JSON from the API server as values of bounded depth.
+//! Decoding of JSON from the API server to values of bounded depth.
 //!
-//! serde_json refuses text that is nested deeper than 128 levels. What lies deeper than [`MOST_LEVELS`] is left out here
-//! instead, without recursion, and it is known where.
+//! serde_json refuses text that is nested deeper than 128 levels. This decoder leaves out what is nested deeper than
+//! [`MOST_LEVELS`], without recursion, and returns the path to it.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Maps and lists within each other that are read. Below 128, so that a part of an object can be put into another one
-/// and be read by whoever uses serde_json.
+/// At most this many levels of maps and lists are decoded. Below 128, so that serde_json can still read a part of an
+/// object after it was put into another object.
 pub(crate) const MOST_LEVELS: usize = 100;
 
-/// Steps of a path that are told.
+/// At most this many steps of a path are reported.
 const TOLD: usize = 6;
 
-/// A value, and where something was left out of it.
+/// A decoded value, and where something was left out of it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decoded {
     /// The value, with null in place of what is too deep.
@@ -23,10 +23,10 @@ pub(crate) struct Decoded {
     pub(crate) too_deep: Option<String>,
 }
 
-/// Reads a text of any depth.
+/// Decodes a text of any depth.
 ///
 /// # Errors
-/// If it is no JSON.
+/// If the text is no JSON.
 pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
     let mut cut = None;
     let mut from = serde_json::Deserializer::from_str(text);
@@ -35,29 +35,29 @@ pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
     Ok(Decoded { value, too_deep: cut.map(|steps| path(&steps)) })
 }
 
-/// A value of which is left out what is too deep, for a field.
+/// Decodes a field of any depth; what is too deep becomes null.
 ///
 /// # Errors
-/// If it is no JSON.
+/// If the text is no JSON.
 pub(crate) fn of_any_depth<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
     Level { left: MOST_LEVELS, cut: &mut None }.deserialize(from)
 }
 
-/// From steps that were noted from the innermost to the outermost.
+/// Returns the path from steps that were recorded from the innermost to the outermost.
 fn path(steps: &[String]) -> String {
     let first: Vec<_> = steps.iter().rev().take(TOLD).map(String::as_str).collect();
     first.join(".")
 }
 
-/// Reads one value within so many more levels.
+/// Decodes one value of at most `left` more levels.
 struct Level<'a> {
     left: usize,
-    /// The steps to what was left out first, the innermost one first.
+    /// The steps to the first value that was left out, the innermost step first.
     cut: &'a mut Option<Vec<String>>,
 }
 
 impl Level<'_> {
-    /// Reads what is one level deeper. If that is where something is left out for the first time, notes this step to it.
+    /// Decodes a value one level deeper. Records `step` if the value contains the first thing that is left out.
     fn within<T, E>(
         &mut self,
         read: impl FnOnce(Level<'_>) -> Result<T, E>,
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Level<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         if self.left == 0 {
-            // serde_json passes over ignored values without recursion.
+            // serde_json skips ignored values without recursion.
             while items.next_element::<IgnoredAny>()?.is_some() {}
             self.cut.get_or_insert_default();
             return Ok(Value::Null);

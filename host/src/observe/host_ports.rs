@@ -1,10 +1,11 @@
-//! Ports of the nodes, in blocks that belong to one job while replicas of it exist or are wanted: which may be given.
+//! Host ports, in blocks. A block belongs to one job while the job wants replicas or has live ones.
 //!
-//! What a job was given stands in its ledger, so that it outlives the host, and a ledger is a word of whoever may write the
-//! job's status. So the truth is `Blocks`, what this host gave and believed; a ledger that says otherwise is put right.
-//! Ledgers are believed once, when their kind is listed for the first time: first those of jobs whose pods run on the ports
-//! that they claim, then the older ones within the range and the namespace's quota. A job that loses a claim has no pods on
-//! these ports and is given others; one whose plan asks for none, or for another number, gives up its claim in its first pass.
+//! The block stands in the job's ledger, so that it survives a restart of the host. But everybody who may write the
+//! job's status may change the ledger, so the source of truth is `Blocks`: the blocks that this host has given or
+//! accepted. A ledger that differs is corrected. Ledgers are believed once, when their kind is listed for the first
+//! time: first the ledgers of jobs whose pods run on the claimed ports, then the others by age, within the range and
+//! the quota of the namespace. A job whose claim is refused has no pods on these ports and is given others. A job whose
+//! plan asks for no ports, or for another number, loses its claim in its first pass.
 
 mod blocks;
 mod free;
@@ -12,26 +13,26 @@ mod free;
 pub(crate) use blocks::{Blocks, Claim};
 use std::ops::RangeInclusive;
 
-/// The ports that are given out unless the operator says otherwise.
+/// The default range of host ports.
 pub const USUAL: RangeInclusive<u32> = 35_000..=65_000;
 
-/// The jobs of a namespace may have this part of the ports unless the operator says otherwise,
+/// Divisor of the size of the range: the result is the default quota of a namespace.
 const PART: u32 = 4;
 
-/// but never fewer than one job may ask for.
+/// Lower bound of the default quota of a namespace: the most ports that one job may ask for.
 const LEAST: u32 = 1000;
 
-/// Which ports may be given.
+/// The host ports that jobs may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// These.
+    /// The range.
     pub range: RangeInclusive<u32>,
-    /// So many to the jobs of one namespace at once.
+    /// The quota: how many ports the jobs of one namespace may hold at once.
     pub per_namespace: u32,
 }
 
 impl Limits {
-    /// These ports, and so many or the usual part of them to one namespace.
+    /// Returns limits with this range and this quota, or with the default quota.
     #[must_use]
     pub fn new(range: RangeInclusive<u32>, per_namespace: Option<u32>) -> Self {
         let all = range.end().saturating_sub(*range.start()) + 1;
@@ -45,10 +46,10 @@ impl Default for Limits {
     }
 }
 
-/// A range as it stands on the command line: `35000-65000` or `35000,65000`.
+/// Parses a range of ports on the command line: `35000-65000` or `35000,65000`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Returns a message for the user if the text is no such range.
 pub fn parse(text: &str) -> Result<RangeInclusive<u32>, String> {
     let wrong = || format!("{text:?} is no range of ports such as 35000-65000");
     let (first, last) = text.split_once(['-', ',']).ok_or_else(wrong)?;

@@ -1,5 +1,5 @@
-//! What is served: kinds of job, the digests that plan them, and the watches that this takes. It only grows, so that a
-//! place in it means the same for as long as the host runs.
+//! The layout: kinds of job that are served, the digests that plan them, and the watches that they need. Kinds and
+//! watches are only added, so that a place in their lists keeps its meaning for as long as the host runs.
 
 use crate::{
     api::resource::Resource,
@@ -23,29 +23,29 @@ pub struct Served {
     pub kind: Arc<JobKind>,
     /// The framework, as the active digest describes it.
     pub framework: Arc<Descriptor>,
-    /// Which digest plans a job that has none yet.
+    /// The digests for jobs that have none yet.
     pub route: Route,
 }
 
-/// Which digest plans a job of a framework that has none yet.
+/// The digests for new jobs of a framework.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Route {
-    /// The active one. None: nobody serves new jobs.
+    /// The active digest. `None`: new jobs are not served.
     pub active: Option<String>,
-    /// Another one that serves some of them.
+    /// A candidate that plans some of the new jobs.
     pub canary: Option<(String, Canary)>,
-    /// Jobs of other digests move to the active one where that touches no live pod.
+    /// Whether jobs of other digests move to the active one where that affects no live pod.
     pub migrate: bool,
 }
 
 impl Route {
-    /// All new jobs by this digest.
+    /// Returns the route of all new jobs to this digest.
     #[must_use]
     pub fn to(digest: &str) -> Self {
         Self { active: Some(digest.to_owned()), ..Self::default() }
     }
 
-    /// The digest of a job that has none yet.
+    /// Returns the digest for a new job: the canary's if it selects the job, else the active one.
     #[must_use]
     pub fn of(&self, job: &Job) -> Option<&String> {
         match &self.canary {
@@ -55,42 +55,42 @@ impl Route {
     }
 }
 
-/// The job is one of the canary's: a function of its uid, its labels and the percentage alone.
+/// Returns whether the canary selects the job. Depends only on the canary, and on the job's uid and labels.
 #[must_use]
 pub fn selects(canary: &Canary, job: &Job) -> bool {
     let labelled = canary.match_labels.iter().all(|(name, value)| job.labels.get(name) == Some(value));
     labelled && hundredth(&job.uid) < canary.percent
 }
 
-/// A number below 100 that is the uid's own (FNV-1a).
+/// Returns a number below 100 that depends on the uid alone (FNV-1a).
 fn hundredth(uid: &str) -> u32 {
     let hash = uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash % 100
 }
 
-/// Which digest plans a job.
+/// The digest that plans a job, or why none does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Planner {
-    /// This one.
+    /// This digest.
     Digest(String),
-    /// This one, which is being loaded.
+    /// This digest, which is being loaded.
     Loading(String),
-    /// None, for this reason, although the job belongs to this one; "" where it belongs to none.
+    /// None, for this reason, although the job belongs to this digest; "" if it belongs to none.
     Held(String, Fault),
 }
 
-/// What is known of a digest that may plan jobs of a kind.
+/// What is known of a digest for jobs of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing<'a> {
-    /// It is loaded, and plans them.
+    /// The digest is loaded and plans these jobs.
     Plans,
-    /// It can be loaded, or it is not known yet whether it can.
+    /// The digest can be loaded, or it is not known yet whether it can.
     Absent,
-    /// It was accepted, and its bytes cannot be had: why.
+    /// The bytes of the digest cannot be loaded, for this reason.
     Lost(&'a str),
-    /// Nothing says that it was ever accepted.
+    /// Nothing says that the host ever accepted the digest.
     Stranger,
-    /// It never planned a job of this kind: it is no digest, or serves others.
+    /// The digest never planned a job of this kind: it is no digest, or serves other kinds.
     Nonsense,
 }
 
@@ -100,36 +100,36 @@ impl Planner {
     }
 }
 
-/// What one watch is for.
+/// The purpose of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
     /// Jobs of the kind at this place.
     Jobs(usize),
     /// Pods.
     Pods,
-    /// Other children; these pointers are kept of each.
+    /// Other children. Of each, only the values at these JSON pointers are kept.
     Children(Vec<String>),
 }
 
-/// A watch: which objects, and what for.
+/// A watch: which objects, and for which purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchSpec {
     /// The kind of object.
     pub resource: Resource,
-    /// Only objects with these labels.
+    /// Label selector; `None` selects all objects.
     pub selector: Option<String>,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// Jobs are served also where the API server does not have the kind.
+    /// Whether jobs are served even if the API server does not serve this kind.
     pub optional: bool,
 }
 
-/// A digest that is loaded, as far as watches and snapshots go.
+/// The part of a loaded plugin that watches and snapshots need.
 #[derive(Debug, Clone)]
 struct Revision {
     descriptor: Arc<Descriptor>,
     kinds: Vec<Arc<JobKind>>,
-    /// It may plan jobs; else it is a candidate that is asked and never acts.
+    /// Whether it may plan jobs; else it is a candidate, which is asked and never acts.
     plans: bool,
 }
 
@@ -139,53 +139,54 @@ impl Revision {
     }
 }
 
-/// What is served.
+/// Which kinds are served, by which digests, and which watches that takes.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     kinds: Vec<Served>,
     watches: Vec<WatchSpec>,
     revisions: BTreeMap<String, Revision>,
-    /// Digests whose bytes cannot be had, and why.
+    /// Digests whose bytes cannot be loaded, and why.
     lost: BTreeMap<String, String>,
-    /// Digests that plan no new job before their bytes are kept, and why those are not once it took several attempts.
+    /// Digests that plan no new job until their bytes are archived, and why archiving fails, once it took several
+    /// attempts.
     unkept: BTreeMap<String, Option<String>>,
-    /// What the host has accepted, where it keeps the bytes of each digest that plans a job. Without it a digest that is not
-    /// loaded counts as none.
+    /// The accepted digests, if the host archives the bytes of each digest that plans a job. Without it a digest that
+    /// is not loaded counts as none.
     accepted: Option<Accepted>,
 }
 
 impl Layout {
-    /// The kinds of job that are served, by place.
+    /// Returns the kinds of job that are served, by place.
     #[must_use]
     pub fn kinds(&self) -> &[Served] {
         &self.kinds
     }
 
-    /// The watches that feed the stores, by place.
+    /// Returns the watches that feed the stores, by place.
     #[must_use]
     pub fn watches(&self) -> &[WatchSpec] {
         &self.watches
     }
 
-    /// What a plugin that is loaded says of itself.
+    /// Returns the descriptor of the plugin with this digest, if it is loaded.
     #[must_use]
     pub fn descriptor(&self, digest: &str) -> Option<&Arc<Descriptor>> {
         self.revisions.get(digest).map(|revision| &revision.descriptor)
     }
 
-    /// The framework of a kind as the plugin with this digest describes it, else as the active one does.
+    /// Returns the framework of a kind as the plugin with this digest describes it, else as the active one does.
     pub(crate) fn framework(&self, kind: usize, digest: &str) -> Option<&Arc<Descriptor>> {
         let served = self.kinds.get(kind)?;
         let own = self.revisions.get(digest).filter(|by| by.kind(&served.kind).is_some());
         Some(own.map_or(&served.framework, |by| &by.descriptor))
     }
 
-    /// A plugin that the host has accepted is loaded: it plans jobs that are its, and what it needs is watched.
+    /// Adds an accepted plugin, which is loaded: it may plan its jobs, and what it needs is watched.
     pub fn add(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
         self.watch_for(descriptor, digest, true);
     }
 
-    /// A candidate is loaded, which plans no job: what it needs is watched.
+    /// Adds a candidate, which is loaded: what it needs is watched. It plans jobs only if it was accepted before.
     pub(crate) fn try_out(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
         let plans = self.revisions.get(digest).is_some_and(|known| known.plans);
         self.watch_for(descriptor, digest, plans);
@@ -215,53 +216,53 @@ impl Layout {
         self.revisions.insert(digest.to_owned(), Revision { descriptor: Arc::clone(descriptor), kinds, plans });
     }
 
-    /// The bytes of this digest cannot be had: its jobs are told so, and why.
+    /// Records that the bytes of this digest cannot be loaded, and why: its jobs report that.
     pub fn lose(&mut self, digest: &str, why: &str) {
         self.lost.insert(digest.to_owned(), why.to_owned());
     }
 
-    /// The bytes of this digest cannot be had.
+    /// Returns whether the bytes of this digest cannot be loaded.
     pub(crate) fn is_lost(&self, digest: &str) -> bool {
         self.lost.contains_key(digest)
     }
 
-    /// The host keeps the bytes of each digest that plans a job.
+    /// Records that the host archives the bytes of each digest that plans a job.
     pub(crate) fn keep_bytes(&mut self) {
         self.accepted.get_or_insert_default();
     }
 
-    /// What the host has accepted, to be changed; None where it keeps no bytes.
+    /// Returns the accepted digests, so that the caller can change them; `None` if the host archives no bytes.
     pub(crate) fn accepted(&mut self) -> Option<&mut Accepted> {
         self.accepted.as_mut()
     }
 
-    /// The host has accepted this digest, for whatever kind.
+    /// Returns whether the host has accepted this digest for any kind.
     pub(crate) fn is_accepted(&self, digest: &str) -> bool {
         self.accepted.as_ref().is_some_and(|accepted| accepted.has(digest))
     }
 
-    /// This digest plans no new job before its bytes are kept. Its jobs are told `why`, if there is one.
+    /// Holds back new jobs of this digest until its bytes are archived. The jobs report `why`, if there is one.
     pub(crate) fn withhold(&mut self, digest: &str, why: Option<&str>) {
         self.unkept.insert(digest.to_owned(), why.map(str::to_owned));
     }
 
-    /// The bytes of this digest are kept.
+    /// Lets this digest plan new jobs: its bytes are archived.
     pub(crate) fn release(&mut self, digest: &str) {
         self.unkept.remove(digest);
     }
 
-    /// This digest does not have to wait until its bytes are kept.
+    /// Returns whether new jobs of this digest need not wait for its bytes to be archived.
     pub(crate) fn has_kept(&self, digest: &str) -> bool {
         !self.unkept.contains_key(digest)
     }
 
-    /// No job is planned by this digest any more.
+    /// Removes a digest that plans no job any more. Its kinds and watches stay.
     pub fn remove(&mut self, digest: &str) {
         self.revisions.remove(digest);
     }
 
-    /// Why a framework may not serve its kinds: another one serves one of them, or it has served it and its Plugin is one of
-    /// these.
+    /// Returns why a framework may not serve its kinds: another framework serves one of them, or served it before and
+    /// has its Plugin in `plugins`.
     pub(crate) fn conflict(&self, new: &Descriptor, plugins: &BTreeSet<String>) -> Option<String> {
         let is_held = |served: &&Served| {
             let (holder, wanted) = (&served.framework.name, |kind: &JobKind| kind.is_same(&served.kind));
@@ -273,7 +274,7 @@ impl Layout {
         Some(format!("kind {kind} is served by plugin {holder} already; this one is looked at again when that is gone"))
     }
 
-    /// New jobs of the framework with this name go this way; so do those of its kinds that nobody else serves.
+    /// Sets the route of the framework's kinds, and of the kinds of its active digest that no framework serves.
     pub fn route(&mut self, framework: &str, route: &Route) {
         let active = route.active.as_ref().and_then(|digest| self.revisions.get(digest)).cloned();
         for served in &mut self.kinds {
@@ -292,11 +293,12 @@ impl Layout {
         }
     }
 
-    /// Which digest plans the job: its ledger's, else the one that its children were made by before there was a ledger,
-    /// else the one that serves. A job that is over needs none.
+    /// Returns the digest that plans the job: the one in the ledger; if the status was never written, the one that its
+    /// children name; else the one for new jobs. For a job that has ended, the digest in the ledger need not be loaded.
     ///
-    /// Whoever may write a job's status may write any digest there. So only one that the host has accepted for the kind
-    /// plans it; one that it never accepted holds the job, whose pods may be another plugin's; nonsense counts as nothing.
+    /// Everybody who may write a job's status may write any digest there. Therefore only a digest that the host has
+    /// accepted for the kind plans the job. A digest that was never accepted holds the job, since its pods may be
+    /// another plugin's. A text that is no digest, or the digest of another kind, is ignored.
     #[must_use]
     pub fn planner(
         &self,
@@ -323,7 +325,7 @@ impl Layout {
         }
     }
 
-    /// Which digest plans a job that none plans so far.
+    /// Returns the digest for a job that has none yet, or why none plans it.
     pub(crate) fn planner_of_new(&self, kind: usize, job: &Job) -> Planner {
         let nobody = || Planner::lost(String::new(), "");
         let Some(served) = self.kinds.get(kind) else { return nobody() };
@@ -340,7 +342,7 @@ impl Layout {
         }
     }
 
-    /// A job of the kind may have been planned by this digest, as far as is known.
+    /// Returns whether this digest may have planned a job of the kind, as far as is known.
     pub(crate) fn may_have_planned(&self, kind: usize, digest: &str) -> bool {
         !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Nonsense)
     }
@@ -360,7 +362,7 @@ impl Layout {
         }
     }
 
-    /// The kind as the plugin with this digest describes it, else as the active one does.
+    /// Returns the kind as the plugin with this digest describes it, else as the active one does.
     #[must_use]
     pub(crate) fn kind_by(&self, kind: usize, digest: &str) -> Option<Arc<JobKind>> {
         let served = self.kinds.get(kind)?;
@@ -368,7 +370,7 @@ impl Layout {
         Some(Arc::clone(own.unwrap_or(&served.kind)))
     }
 
-    /// The tables that jobs of a kind need that this digest plans: their own first.
+    /// Returns the tables that jobs of a kind need if this digest plans them. The table of the jobs is the first.
     pub(crate) fn tables_of(&self, kind: usize, digest: &str) -> Vec<usize> {
         let Some(descriptor) = self.framework(kind, digest) else { return vec![] };
         let place = |wanted: &WatchSpec| self.watches.iter().position(|watch| is_same_watch(watch, wanted));
@@ -376,7 +378,7 @@ impl Layout {
         self.jobs_of(kind).into_iter().chain(children).collect()
     }
 
-    /// The table of the jobs of a kind.
+    /// Returns the table of the jobs of a kind.
     pub(crate) fn jobs_of(&self, kind: usize) -> Option<usize> {
         self.watches.iter().position(|watch| watch.purpose == Purpose::Jobs(kind))
     }
@@ -401,10 +403,10 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
     }
 }
 
-/// Two that say of the same objects the same, whether or not jobs do without them.
+/// Returns whether two watches show the same objects with the same content.
 fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {
     let resource = match (&one.purpose, &other.purpose) {
-        // A kind of job has one place, whatever the version that a digest reads it in.
+        // A kind of job has one place, whatever version a digest reads it in.
         (Purpose::Jobs(one), Purpose::Jobs(other)) => return one == other,
         _ => one.resource == other.resource,
     };

@@ -1,4 +1,4 @@
-//! What is known of the cluster: watches, the stores that they fill, and the snapshots that decisions are made from.
+//! Watches, the stores that they fill, and the snapshots that decisions are made from.
 
 pub(crate) mod accepted;
 pub(crate) mod course;

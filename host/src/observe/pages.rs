@@ -1,13 +1,13 @@
-//! How many objects a page of a list may have: the API server knows no other limit, and what a page takes in memory is
-//! its bytes.
+//! How many objects a page of a list may have. The API server has no other limit, but the memory that a page takes
+//! depends on its bytes.
 
-/// Objects of a page, at most.
+/// A page has at most this many objects.
 const MOST: u32 = 500;
 
-/// What a page should have, in bytes.
+/// The size that a page should have, in bytes.
 const WANTED: usize = 4 << 20;
 
-/// A page is not read beyond this, in bytes: it is asked for again with fewer objects.
+/// A page that is larger than this, in bytes, is not read, but requested again with fewer objects.
 const MOST_BYTES: usize = 32 << 20;
 
 /// The size of the next page.
@@ -23,17 +23,17 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// Objects that the next page may have.
+    /// Returns how many objects the next page may have.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Bytes that the next page may have. A single object is read whatever it has.
+    /// Returns how many bytes the next page may have. The size of a page with one object is not limited.
     pub(crate) fn most_bytes(&self) -> usize {
         if self.limit > 1 { MOST_BYTES } else { usize::MAX }
     }
 
-    /// A page had so many objects and bytes; those of the next one are expected to be alike.
+    /// Sets the limit after a page of this many objects and bytes: the next objects are expected to be alike.
     pub(crate) fn read(&mut self, objects: usize, bytes: usize) {
         if objects > 0 {
             let fit = objects.saturating_mul(WANTED) / bytes.max(1);
@@ -41,7 +41,7 @@ impl Pages {
         }
     }
 
-    /// A page had more bytes than it may have.
+    /// Lowers the limit after a page that was too large.
     pub(crate) fn was_too_large(&mut self) {
         self.limit = (self.limit / 16).max(1);
     }

@@ -1,5 +1,5 @@
-//! What the watches have shown, and the one back edge inside the process: a job whose own writes have not been shown
-//! yet is not observed. Never writes to the API.
+//! The objects that the watches have shown, and the one back edge inside the process: a job is not observed until the
+//! watches have shown the host's own writes. Never writes to the API.
 
 use crate::job_key::JobKey;
 use crate::observe::{
@@ -26,30 +26,30 @@ use tokio::sync::Notify;
 
 pub use crate::observe::table::{Expected, Listed};
 
-/// A job at an instant, or why it is not decided.
+/// The snapshot of a job, or why there is none.
 #[derive(Debug)]
 pub enum Observed {
-    /// Here it is.
+    /// The snapshot.
     Ready(Box<Snapshot>),
-    /// Here it is; no plugin is asked about it, for this reason.
+    /// The snapshot, and the reason why no plugin is asked about the job.
     Held(Box<Snapshot>, Fault),
-    /// A write of ours has not been shown yet, or a watch has not listed yet.
+    /// The watches have not shown one of the host's own writes yet, or have not listed yet.
     Stale,
-    /// There is no such job.
+    /// The job does not exist.
     Gone,
     /// The plugin with this digest is not loaded yet.
     Loading(String),
 }
 
-/// Everything the watches have shown.
+/// The objects of all watches, and what this process remembers of its own writes.
 #[derive(Debug, Default)]
 pub struct Stores {
     inner: Mutex<Inner>,
-    /// There are more watches than before.
+    /// Notified when the layout has more watches than before.
     grown: Notify,
 }
 
-/// What the ledger of the job with this uid is still to say.
+/// What the ledger of the job with this uid does not hold yet.
 #[derive(Debug, Default)]
 struct Made {
     uid: String,
@@ -61,24 +61,24 @@ struct Made {
 struct Inner {
     layout: Arc<Layout>,
     tables: Vec<Table>,
-    /// By watch: its kind was not served and is now.
+    /// By watch: notified when a write shows that the kind, which was not served, is served now.
     served: Vec<Arc<Notify>>,
     expected: BTreeMap<JobKey, Vec<(usize, Expected)>>,
-    /// With the uid of the job.
+    /// The last write of each job's status by this process, with the uid of the job.
     published: BTreeMap<JobKey, (String, Published)>,
     tombstones: Tombstones,
-    /// What was made once and for all, and what was warned of, until the job's ledger says so.
+    /// Objects that are created only once, and warnings, until the job's ledger holds them.
     made: BTreeMap<JobKey, Made>,
-    /// The uid of a job whose namespace is being deleted: nothing can be created for it.
+    /// Uids of jobs whose namespace is being deleted, so that nothing can be created for them.
     without_namespace: BTreeMap<JobKey, String>,
-    /// Which job has which ports of the nodes.
+    /// The host ports that jobs hold.
     ports: Blocks,
-    /// Kinds whose ledgers were read for ports.
+    /// Kinds whose ledgers have been read for host ports.
     claimed: BTreeSet<usize>,
 }
 
 impl Stores {
-    /// Empty stores for what is served. So many ports of the nodes may be given.
+    /// Returns empty stores for this layout. Jobs may hold these host ports.
     #[must_use]
     pub fn new(layout: Layout, ports: host_ports::Limits) -> Self {
         let stores = Self::default();
@@ -87,13 +87,13 @@ impl Stores {
         stores
     }
 
-    /// What is served, as of now.
+    /// Returns the current layout.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         self.lock().layout.clone()
     }
 
-    /// Changes what is served; there is a table for each watch from here on.
+    /// Changes the layout, and adds a table for each new watch.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Layout)) {
         let mut inner = self.lock();
         change(Arc::make_mut(&mut inner.layout));
@@ -107,37 +107,37 @@ impl Stores {
         }
     }
 
-    /// Returns when there are more watches than before.
+    /// Waits until the layout has more watches than before.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;
     }
 
-    /// Whether each watch has listed.
+    /// Returns for each watch whether it has listed.
     #[must_use]
     pub fn listed(&self) -> Vec<Listed> {
         self.lock().tables.iter().map(|table| table.listed).collect()
     }
 
-    /// Every watch has listed, or waits for its kind to be served.
+    /// Returns whether every watch has listed or waits for its kind to be served.
     pub(crate) fn have_listed(&self) -> bool {
         self.listed().iter().all(|listed| *listed != Listed::NotYet)
     }
 
-    /// The jobs that are known, by kind, namespace and name.
+    /// Returns the keys of all jobs that the watches have shown, sorted by kind, namespace and name.
     pub(crate) fn jobs(&self) -> Vec<JobKey> {
         let mut jobs = self.lock().all_keys();
         jobs.sort();
         jobs
     }
 
-    /// The jobs of the framework with this name.
+    /// Returns the keys of all jobs of the framework with this name.
     pub(crate) fn keys_of(&self, framework: &str) -> Vec<JobKey> {
         let layout = self.layout();
         let served_by = |key: &JobKey| layout.kinds().get(key.kind).map(|served| served.framework.name.as_str());
         self.jobs().into_iter().filter(|key| served_by(key) == Some(framework)).collect()
     }
 
-    /// The jobs of the framework that are not over and that no digest plans so far.
+    /// Returns the keys of the framework's jobs that have not ended and that no digest plans yet.
     pub(crate) fn unplanned_keys_of(&self, framework: &str) -> Vec<JobKey> {
         let mut unplanned = Vec::new();
         self.lock().each_open_job(|(kind, (namespace, name)), served, ledger| {
@@ -148,8 +148,8 @@ impl Stores {
         unplanned
     }
 
-    /// How many jobs of the framework are planned and not over; and how many of them by each digest that the host has
-    /// accepted.
+    /// Returns the number of the framework's planned jobs that have not ended, and that number for each accepted
+    /// digest.
     pub(crate) fn digests_in_use(&self, framework: &str) -> (u32, BTreeMap<String, u32>) {
         let (mut all, mut in_use) = (0, BTreeMap::new());
         let inner = self.lock();
@@ -165,7 +165,7 @@ impl Stores {
         (all, in_use)
     }
 
-    /// The jobs that are not over and whose ledger names this digest.
+    /// Returns the keys of the jobs that have not ended and whose ledger names this digest.
     pub(crate) fn keys_pinned_to(&self, digest: &str) -> Vec<JobKey> {
         let mut pinned = Vec::new();
         self.lock().each_open_job(|(kind, (namespace, name)), _, ledger| {
@@ -176,7 +176,7 @@ impl Stores {
         pinned
     }
 
-    /// Every digest that a job that is not over is planned by.
+    /// Returns the digests in the ledgers of all jobs that have not ended.
     pub(crate) fn all_digests_in_use(&self) -> BTreeSet<String> {
         let mut in_use = BTreeSet::new();
         self.lock().each_open_job(|_, _, ledger| {
@@ -185,7 +185,7 @@ impl Stores {
         in_use
     }
 
-    /// The job at this instant.
+    /// Returns the snapshot of the job at `now`, or why there is none. Forgets records of a job that is gone.
     #[must_use]
     pub fn observe(&self, key: &JobKey, now: Timestamp) -> Observed {
         let mut inner = self.lock();
@@ -205,7 +205,7 @@ impl Stores {
             return Observed::Gone;
         };
         let job = Arc::new(job.unpacked());
-        // What was said of an earlier job of this name was not said of this one.
+        // Forget a write that was for an earlier job of this name.
         if inner.published.get(key).is_some_and(|(uid, _)| *uid != job.uid) {
             inner.published.remove(key);
         }
@@ -237,7 +237,7 @@ impl Stores {
                     Held::Job(_) => {}
                 }
             }
-            // A name that another object has by now is its.
+            // If a live object reuses the name, ignore the tombstone.
             for held in inner.tombstones.owned_by(key, uid) {
                 match held {
                     Held::Pod(pod) if pods.iter().all(|other| other.name != pod.name) => pods.push(pod.clone()),
@@ -279,23 +279,23 @@ impl Stores {
         seen(&layout, key.kind, Box::new(snapshot), held)
     }
 
-    /// What this process last wrote to the job's status.
+    /// Returns what this process last wrote to the job's status.
     #[must_use]
     pub fn published(&self, key: &JobKey) -> Option<Published> {
         self.lock().published.get(key).map(|(_, published)| published.clone())
     }
 
-    /// Remembers what was written to the status of the job with this uid.
+    /// Records what was written to the status of the job with this uid.
     pub fn note_published(&self, key: &JobKey, uid: &str, published: Published) {
         self.lock().published.insert(key.clone(), (uid.to_owned(), published));
     }
 
-    /// Forgets it: it is not known any more what that was.
+    /// Forgets the last write of the job's status, after a write with an unknown result.
     pub(crate) fn forget_published(&self, key: &JobKey) {
         self.lock().published.remove(key);
     }
 
-    /// Remembers what was made once and for all of the job, and what was warned of, until its ledger does.
+    /// Records the job's objects that are created only once, and the warnings, until its ledger holds them.
     pub(crate) fn note_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
         if applied.made.is_empty() && applied.warnings.is_empty() {
             return;
@@ -309,33 +309,33 @@ impl Stores {
         known.warned.add(job.generation, &applied.warnings);
     }
 
-    /// Remembers that the namespace of the job with this uid is being deleted. That does not end but with the namespace.
+    /// Records, until the job is gone, that the namespace of the job with this uid is being deleted.
     pub(crate) fn note_namespace_terminating(&self, key: &JobKey, uid: &str) {
         self.lock().without_namespace.insert(key.clone(), uid.to_owned());
     }
 
-    /// Forgets what was made of the job, but for these: the next ledger leaves it out.
+    /// Forgets the job's recorded objects that are not in `kept`: the next ledger leaves them out.
     pub(crate) fn retain_made(&self, key: &JobKey, kept: &BTreeSet<String>) {
         if let Some(known) = self.lock().made.get_mut(key) {
             known.made.retain(|note| kept.contains(note));
         }
     }
 
-    /// How many children of the job are remembered that are gone.
+    /// Returns the number of the job's tombstones.
     pub(crate) fn count_tombstones(&self, key: &JobKey) -> usize {
         self.lock().tombstones.count(key)
     }
 
-    /// How the first so many of the job's children that are gone ended is in its status: they need not be remembered. Says
-    /// whether there were any; then the job is to be decided again without them.
+    /// Removes the first `count` tombstones of the job, once its status says how these children ended. Returns whether
+    /// there were any; if so, the job must be decided again without them.
     pub(crate) fn forget_tombstones(&self, key: &JobKey, count: usize) -> bool {
         self.lock().tombstones.forget_first(key, count)
     }
 
-    /// Sets ports of the nodes aside for the job, or tells again which it has.
+    /// Returns a block of host ports for the job: the block that it holds, else a free one, which it holds from now on.
     ///
     /// # Errors
-    /// None are free for it, or it is not known yet what other jobs have.
+    /// Returns why there is none. No ports are free until all jobs and pods have been listed.
     pub(crate) fn set_aside(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let mut inner = self.lock();
         if inner.has_ports_to_learn_of() {
@@ -347,21 +347,21 @@ impl Stores {
         inner.ports.give(key, uid, count)
     }
 
-    /// The ports that [`Stores::set_aside`] would give the job.
+    /// Returns the block that [`Stores::set_aside`] would return, without taking it.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Stores::set_aside`].
     pub(crate) fn offer_ports(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let inner = self.lock();
         if inner.has_ports_to_learn_of() { Err(NoPorts::NoneFree) } else { inner.ports.offer(key, uid, count) }
     }
 
-    /// The job has no ports of the nodes any more.
+    /// Releases the host ports of the job.
     pub(crate) fn release_ports(&self, key: &JobKey, uid: &str) {
         self.lock().ports.release(key, uid);
     }
 
-    /// The job, which this digest plans, is not observed before its watch of this resource has shown the write.
+    /// Makes the job, planned by `digest`, stale until its watch of this resource has shown the write.
     pub fn expect(&self, key: &JobKey, digest: &str, (api_version, kind): (&str, &str), expected: Expected) {
         let mut inner = self.lock();
         let layout = inner.layout.clone();
@@ -378,7 +378,7 @@ impl Stores {
         }
     }
 
-    /// A list has shown all objects there are, as of this version. Returns the jobs that this may concern.
+    /// Replaces a watch's objects by a complete list as of this version. Returns the jobs that may be concerned.
     pub(crate) fn replace(&self, watch: usize, objects: Vec<Object>, version: u64) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let mut concerned = BTreeSet::new();
@@ -409,7 +409,7 @@ impl Stores {
         concerned
     }
 
-    /// An object was added or changed. Returns the jobs that this may concern.
+    /// Stores an object that was added or changed. Returns the jobs that may be concerned.
     pub(crate) fn upsert(&self, watch: usize, object: Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let here = (object.namespace.clone(), object.name.clone());
@@ -423,7 +423,7 @@ impl Stores {
         concerned
     }
 
-    /// An object is gone. Returns the jobs that this may concern.
+    /// Removes a deleted object. Returns the jobs that may be concerned.
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = inner.concerned(watch, object);
@@ -434,7 +434,7 @@ impl Stores {
         concerned
     }
 
-    /// The watch has come to this version. Returns the jobs one of whose writes it has shown by now.
+    /// Records that the watch has reached this version. Returns the jobs that expect a write that the watch has shown.
     pub(crate) fn bookmark(&self, watch: usize, version: u64) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         inner.tables[watch].progress = inner.tables[watch].progress.max(version);
@@ -445,7 +445,7 @@ impl Stores {
         inner.expected.iter().filter(is_shown).map(|(key, _)| key.clone()).collect()
     }
 
-    /// The API server does not serve the kind of this watch. Returns the jobs that are served without it.
+    /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
     pub(crate) fn no_such_kind(&self, watch: usize) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let first = inner.tables[watch].listed == Listed::NotYet;
@@ -457,7 +457,7 @@ impl Stores {
         }
     }
 
-    /// Returns when an object of a kind was written that was not served when it was listed last.
+    /// Waits until a write shows that the kind of this watch, which was not served when it was last listed, is served.
     pub(crate) async fn is_served(&self, watch: usize) {
         let served = self.lock().served.get(watch).cloned();
         match served {
@@ -466,7 +466,7 @@ impl Stores {
         }
     }
 
-    /// How many objects each watch holds.
+    /// Returns the number of objects of each watch.
     #[must_use]
     pub fn sizes(&self) -> Vec<usize> {
         self.lock().tables.iter().map(|table| table.objects.len()).collect()
@@ -478,7 +478,7 @@ impl Stores {
 }
 
 impl Inner {
-    /// Objects without a controller of ours are dropped here.
+    /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job.
     fn insert(&mut self, watch: usize, object: Object) {
         let is_job = matches!(object.held, Held::Job(_));
         if is_job || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner)) {
@@ -508,7 +508,7 @@ impl Inner {
         Some(JobKey { kind: self.kind_of(owner)?, namespace: namespace.into(), name: owner.name.clone() })
     }
 
-    /// The batch/v1 Job that this owner reference means, unless it is gone.
+    /// Returns the batch/v1 Job that this owner reference names, unless it is gone.
     fn batch_job(&self, namespace: &str, owner: &Owner) -> Option<&Object> {
         let here = (namespace.to_owned(), owner.name.clone());
         let all = self.layout.watches().iter().zip(&self.tables);
@@ -516,7 +516,7 @@ impl Inner {
         of_jobs.filter_map(|(_, table)| table.objects.get(&here)).find(|job| job.uid == owner.uid)
     }
 
-    /// The job that a Job which is gone belonged to: a Job is named after its job, with a suffix.
+    /// Returns the job that a deleted Job belonged to: the name of a Job is that of its job with a suffix.
     fn job_named_before(&self, namespace: &str, name: &str) -> Option<JobKey> {
         name.rmatch_indices('-').find_map(|(end, _)| {
             let here = (namespace.to_owned(), name[..end].to_owned());
@@ -530,7 +530,7 @@ impl Inner {
         self.layout.kinds().iter().position(|served| served.kind.kind == owner.kind && served.kind.group == group)
     }
 
-    /// The watch has shown its objects, or jobs do without.
+    /// Returns whether the watch has listed, or its kind is optional and not served.
     fn is_shown(&self, watch: usize) -> bool {
         let optional = self.layout.watches().get(watch).is_some_and(|watch| watch.optional);
         self.tables.get(watch).is_some_and(|table| match table.listed {
@@ -540,7 +540,7 @@ impl Inner {
         })
     }
 
-    /// The tables of jobs, with the place of the kind.
+    /// Returns the tables of jobs, each with the place of its kind.
     fn tables_of_jobs(&self) -> impl Iterator<Item = (usize, &Table)> {
         let all = self.layout.watches().iter().zip(&self.tables);
         all.filter_map(|(watch, table)| match watch.purpose {
@@ -568,14 +568,14 @@ impl Inner {
             .collect()
     }
 
-    /// The digest that children of the job with this uid say they were made by, and that may be true.
+    /// Returns the first digest named by a child of the job with this uid that `may_be` accepts.
     fn digest_of_children(&self, uid: &str, may_be: impl Fn(&str) -> bool) -> Option<String> {
         let mut owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
         owned.find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
     }
 
-    /// Names that children of an earlier job of this name still have, and those of Jobs that are gone and whose pods are
-    /// not.
+    /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
+    /// earlier job of this name, and of deleted Jobs whose pods still exist.
     fn taken(&self, needed: &[usize], namespace: &str, job_name: &str, uid: &str) -> BTreeSet<(String, String)> {
         let mut taken = BTreeSet::new();
         for at in needed.iter().skip(1) {
@@ -596,7 +596,7 @@ impl Inner {
         taken
     }
 
-    /// Adds to a ledger what was made of its job and is not in it yet.
+    /// Adds to a ledger what was recorded for its job; forgets the records once the ledger holds all of them.
     fn recall_made(&mut self, key: &JobKey, ledger: &mut Ledger) {
         match self.made.get(key) {
             Some(known)
@@ -610,7 +610,7 @@ impl Inner {
         }
     }
 
-    /// Jobs, or pods that run on ports, are still to be listed.
+    /// Returns whether a watch of jobs or pods has not listed yet, so that ports in use may be unknown.
     fn has_ports_to_learn_of(&self) -> bool {
         let mut all = self.layout.watches().iter().zip(&self.tables);
         all.any(|(watch, table)| {
@@ -618,7 +618,7 @@ impl Inner {
         })
     }
 
-    /// Reads the ledgers of a kind for ports, once, when its jobs are listed.
+    /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
     fn believe_claims(&mut self, kind: usize) {
         if self.claimed.insert(kind) {
             let claims = self.claims(kind);
@@ -640,7 +640,7 @@ impl Inner {
         tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
     }
 
-    /// Takes the ports back of former jobs of this name whose pods have ended.
+    /// Releases the ports of earlier jobs of this name whose pods have ended.
     fn release_former(&mut self, key: &JobKey, uid: Option<&str>) {
         for former in self.ports.others(key, uid) {
             if !self.runs_pods_of(&former) {
@@ -649,7 +649,7 @@ impl Inner {
         }
     }
 
-    /// A pod of the job with this uid is on a node and declares one of these ports.
+    /// Returns whether a live pod of the job with this uid is on a node and declares one of these ports.
     fn runs_on(&self, uid: &str, ports: HostPorts) -> bool {
         let owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
         owned.into_iter().any(|object| {
@@ -658,7 +658,7 @@ impl Inner {
         })
     }
 
-    /// A pod of the job with this uid has not ended.
+    /// Returns whether a pod of the job with this uid has not ended.
     fn runs_pods_of(&self, uid: &str) -> bool {
         let owned = self.tables.iter().flat_map(|table| table.owned_by(uid));
         owned.into_iter().any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
@@ -676,7 +676,7 @@ impl Inner {
     }
 }
 
-/// A job that is held although nothing of it is left is planned anew.
+/// Returns the observed job. A held job that is suspended, with nothing running, is planned like a new job.
 fn seen(layout: &Layout, kind: usize, mut snapshot: Box<Snapshot>, held: Option<Fault>) -> Observed {
     let Some(why) = held else { return Observed::Ready(snapshot) };
     match layout.planner_of_new(kind, &snapshot.job) {

@@ -1,4 +1,4 @@
-//! The objects of one watch, by name and by owner, and how far the watch has come.
+//! The objects of one watch, by name and by owner, and the version that the watch has reached.
 
 use crate::observe::wire::{Held, Object, Owner};
 use std::{
@@ -16,7 +16,7 @@ pub(crate) struct Table {
     pub(crate) listed: Listed,
 }
 
-/// What one controller controls.
+/// The objects of one controller.
 #[derive(Debug)]
 struct Owned {
     owner: Arc<Owner>,
@@ -24,34 +24,34 @@ struct Owned {
     objects: BTreeSet<(String, String)>,
 }
 
-/// Whether a watch has shown its objects.
+/// Whether a watch has listed its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Listed {
-    /// Not yet.
+    /// It has not listed yet.
     #[default]
     NotYet,
     /// The API server does not serve the kind.
     NoSuchKind,
-    /// It has.
+    /// It has listed.
     Yes,
 }
 
-/// What a write has to be seen as before the job is decided again.
+/// What a watch must show after a write before the job is decided again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// The watch has come to this resource version.
+    /// The watch has reached this resource version.
     Version(u64),
-    /// The object with this uid is gone or on its way.
+    /// The object with this uid is deleted or terminating.
     Going {
-        /// Its name.
+        /// The name of the object.
         name: String,
-        /// Its uid.
+        /// The uid of the object.
         uid: String,
     },
 }
 
 impl Table {
-    /// It has shown what was written.
+    /// Returns whether the watch has shown the write.
     pub(crate) fn shows(&self, namespace: &str, expected: &Expected) -> bool {
         match expected {
             Expected::Version(version) => self.progress >= *version,
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// The objects that this controller owns.
+    /// Returns the objects of this controller.
     pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
         let owned = self.by_owner.get(uid).into_iter().flat_map(|owned| &owned.objects);
         owned.filter_map(|here| self.objects.get(here))

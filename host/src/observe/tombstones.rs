@@ -1,7 +1,7 @@
-//! Children that went before it was written down how they ended: the last that was seen of them.
+//! Tombstones: the last known state of children that were deleted before the ledger recorded how they ended.
 //!
-//! A Job with a time to live can be gone within milliseconds of its end, and what it did must not be done again. One that
-//! was deleted before its end did not go by its time to live, and is made again.
+//! A Job with a time to live may be deleted within milliseconds of its end, and its work must not be done again. A Job
+//! that was deleted before its end was not deleted by its time to live, and is created again.
 
 use crate::{
     job_key::JobKey,
@@ -12,21 +12,21 @@ use std::{
     sync::Arc,
 };
 
-/// How it is known that an object is gone.
+/// How the host learned that an object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Witness {
     /// A watch event, which carries the object's last state.
     Event,
-    /// A list without it: it may have changed since it was seen last.
+    /// A list without the object, which may have changed after it was last seen.
     List,
 }
 
-/// By job, until [`Tombstones::forget`].
+/// The tombstones of each job, until [`Tombstones::forget`].
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<Object>>);
 
 impl Tombstones {
-    /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as one that is on its way out.
+    /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as a terminating object.
     pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
         let held = match &object.held {
             Held::Pod(pod) if pod.phase.is_terminal() => {
@@ -46,19 +46,19 @@ impl Tombstones {
         }
     }
 
-    /// Those of a job that this controller owns.
+    /// Returns the tombstones of a job whose controller has this uid.
     pub(crate) fn owned_by(&self, key: &JobKey, uid: &str) -> impl Iterator<Item = &Held> {
         let all = self.0.get(key).into_iter().flatten();
         let owned = all.filter(move |object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
         owned.map(|object| &object.held)
     }
 
-    /// How many of a job are kept.
+    /// Returns the number of tombstones of a job.
     pub(crate) fn count(&self, key: &JobKey) -> usize {
         self.0.get(key).map_or(0, Vec::len)
     }
 
-    /// Forgets the first so many of a job; says whether there were any.
+    /// Removes the first `count` tombstones of a job; returns whether there were any.
     pub(crate) fn forget_first(&mut self, key: &JobKey, count: usize) -> bool {
         let Some(kept) = self.0.get_mut(key) else { return false };
         let count = count.min(kept.len());
@@ -69,7 +69,7 @@ impl Tombstones {
         count > 0
     }
 
-    /// Forgets those of a job.
+    /// Removes all tombstones of a job.
     pub(crate) fn forget(&mut self, key: &JobKey) {
         self.0.remove(key);
     }
@@ -96,7 +96,8 @@ mod tests {
         crate::observe::wire::object(&text.to_string(), &spec).unwrap()
     }
 
-    // Seed 51607 of the campaign: a launcher succeeded and went while a pass waited for an answer, whose end forgot it.
+    // Seed 51607 of the campaign: a launcher succeeded and was deleted while a pass waited for an answer; the end of
+    // the pass dropped its tombstone.
     #[test]
     fn what_went_while_a_pass_was_under_way_is_still_known_after_it() {
         let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };

@@ -1,8 +1,8 @@
-//! One watch: a consistent list, then events with bookmarks; a connection that breaks is opened again where it was.
-//! Knows kinds and keys, never meanings.
+//! One watch: a consistent list, then events with bookmarks. A connection that breaks is opened again from the version
+//! that was reached. Knows kinds and keys, never meanings.
 //!
-//! Our own small state machine, since kube-runtime's watcher hides bookmarks and list versions, and read-your-writes
-//! needs both; it also decodes a whole answer at once, so that one object that cannot be read hides all others.
+//! A state machine of our own: kube-runtime's watcher hides bookmarks and list versions, which read-your-writes needs,
+//! and decodes an answer as a whole, so that one unreadable object hides all others.
 
 use crate::error::{chain, said};
 use crate::{
@@ -28,23 +28,23 @@ use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-/// The API server is asked to end a watch after this long; it sends a bookmark about once a minute.
+/// The host asks the API server to end a watch after this many seconds; it sends a bookmark about once a minute.
 const LIFE: u32 = 290;
 
-/// A watch on which not even a bookmark has come for this long is opened again.
+/// A watch is opened again if not even a bookmark has come for this long.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// A list that has not come after this long is asked for again.
+/// Deadline of a page of a list, and of the start of the answer to a watch.
 const LIST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A page that fails so often in a row costs the pages before it.
+/// A page is requested again at most this many times in a row; then the list starts again.
 const PAGE_FAILURES: u32 = 8;
 
-/// While a kind is not served, and while one is not served that jobs do without.
+/// Time to the next attempt for a kind that is not served, and for an optional one.
 const NO_SUCH_KIND_AGAIN: Duration = Duration::from_secs(5);
 const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 
-/// What went wrong with a list or a watch.
+/// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
 enum WatchError {
     #[error("the API server does not serve {0}")]
@@ -70,7 +70,7 @@ enum WatchError {
 }
 
 impl WatchError {
-    /// What it says of the version to go on from.
+    /// Returns what the error says about the version to continue from.
     fn failure(&self) -> Failure {
         match self {
             Self::NoSuchKind(_) | Self::Expired => Failure::Expired,
@@ -90,8 +90,8 @@ impl WatchError {
     }
 }
 
-/// Feeds one table of the stores for ever, and puts the keys of concerned jobs into the queue. The jitter of its waits
-/// comes from the seed.
+/// Feeds one table of the stores for ever, and adds the keys of concerned jobs to the work queue. The jitter of its
+/// back-off comes from the seed.
 pub async fn watch(
     client: Client,
     stores: Arc<Stores>,
@@ -115,7 +115,7 @@ struct Watch {
     back_off: BackOff,
 }
 
-/// A page of a list, its items unread.
+/// A page of a list; its items are not decoded yet.
 #[derive(Deserialize)]
 struct Page<'a> {
     metadata: PageMetadata,
@@ -132,7 +132,7 @@ struct PageMetadata {
     more: Option<String>,
 }
 
-/// One line of a watch, its object unread.
+/// One line of a watch; its object is not decoded yet.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type")]
@@ -151,10 +151,10 @@ enum Change {
     Error,
 }
 
-/// The text of the object in a line of a watch.
+/// Returns the text of the object in a line of a watch.
 ///
 /// # Errors
-/// It is no line of a watch.
+/// If the text is no line of a watch.
 pub(crate) fn object_of_line(line: &str) -> Result<&str, serde_json::Error> {
     serde_json::from_str(line).map(|line: Line<'_>| line.object.get())
 }
@@ -164,7 +164,7 @@ struct Bookmark {
     metadata: PageMetadata,
 }
 
-/// What is read of a page.
+/// The decoded part of a page.
 struct Read {
     objects: Vec<Object>,
     version: u64,
@@ -189,7 +189,7 @@ impl Watch {
                 }
                 Err(error) => self.failed(&mut course, &error, began.elapsed()),
             };
-            // A write of ours may tell first that the kind is served by now.
+            // A write of the host may show first that the kind is served now.
             tokio::select! {
                 biased;
                 () = sleep(wait) => {}
@@ -198,7 +198,7 @@ impl Watch {
         }
     }
 
-    /// How long a watch waits whose kind is not served.
+    /// Records that the kind is not served; returns the time to the next attempt.
     fn missing(&self, error: &WatchError, told: &mut bool) -> Duration {
         self.wake(self.stores.no_such_kind(self.place));
         if !*told && self.spec.optional {
@@ -211,7 +211,7 @@ impl Watch {
         if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
     }
 
-    /// How long a watch waits after an attempt that failed after so long.
+    /// Records an attempt that failed after this time; returns the time to the next attempt.
     fn failed(&self, course: &mut Course, error: &WatchError, lasted: Duration) -> Duration {
         let in_a_row = match error {
             WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => course.ended(lasted),
@@ -234,8 +234,8 @@ impl Watch {
         back_off.max(error.retry_after())
     }
 
-    /// A consistent list: without a resource version, so that it is at least as new as any write before it. A page that
-    /// fails is asked for again, without those before it.
+    /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
+    /// that fails is requested again, without the pages before it.
     async fn list(&self, course: &mut Course) -> Result<(), WatchError> {
         let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
         let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
@@ -309,7 +309,7 @@ impl Watch {
         }
     }
 
-    /// Takes in one line of a watch; returns the version that it has come to.
+    /// Applies one line of a watch to the stores; returns the version that it shows.
     fn take(&self, line: &str) -> Result<u64, WatchError> {
         let Line { change, object } = serde_json::from_str(line)?;
         match change {
@@ -335,14 +335,14 @@ impl Watch {
         }
     }
 
-    /// The object, if it is known which it is.
+    /// Returns the decoded object; logs and skips an object that cannot be identified.
     fn object(&self, text: &str) -> Option<Object> {
         let kind = &self.spec.resource.kind;
         let object = wire::object(text, &self.spec);
         object.map_err(|error| warn!(kind, %error, "an object cannot be read and is passed over")).ok()
     }
 
-    /// What was asked for, if it comes in time.
+    /// Returns the answer if it comes within the deadline.
     async fn answered<T>(&self, answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WatchError> {
         let answer = timeout(LIST_DEADLINE, answer).await.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))?;
         answer.map_err(|error| self.classify(error))
@@ -352,7 +352,7 @@ impl Watch {
         self.spec.resource.requests(self.namespace.as_deref())
     }
 
-    /// Existence is enough where nothing is kept.
+    /// Returns whether metadata is enough: no fields of the objects are kept.
     fn metadata_only(&self) -> bool {
         self.spec.purpose == Purpose::Children(vec![])
     }

@@ -1,5 +1,5 @@
-//! Objects as the API server sends them, each decoded by itself to what is kept. What cannot be read of an object is
-//! told with it.
+//! Decoding of objects from the API server, each by itself, to the part that is kept. An error in an object is kept
+//! with that object.
 
 use crate::observe::{
     decode,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The controller of an object.
+/// An owner reference of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Owner {
@@ -26,7 +26,7 @@ pub(crate) struct Owner {
     controller: bool,
 }
 
-/// What is kept of an object, by what it is to the host.
+/// The decoded part of an object, by the kind of object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Held {
     Job(Box<Packed>),
@@ -34,28 +34,28 @@ pub(crate) enum Held {
     Child(Arc<Child>),
 }
 
-/// An object of a watch: where it is, who controls it, and what is kept.
+/// An object of a watch: its name, its controller, and its decoded part.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) resource_version: u64,
-    /// Its controller, shared with the others that this one controls.
+    /// Its controller, shared with the other objects of this controller.
     pub(crate) owner: Option<Arc<Owner>>,
-    /// Digest of the plugin that planned it, where it says so.
+    /// Digest of the plugin that planned it, from its annotation.
     pub(crate) made_by: Option<String>,
-    /// What cannot be read of it.
+    /// The first error in its text, if there is one.
     pub(crate) unreadable: Option<FieldError>,
-    /// Ports of its node that a pod declares.
+    /// Host ports that a pod declares.
     pub(crate) host_ports: Vec<u32>,
     pub(crate) held: Held,
 }
 
-/// A job whose spec and status are text, which takes a tenth of what values take.
+/// A job with spec and status as text, which takes a tenth of the memory of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Packed {
-    /// Without them.
+    /// The job without spec and status.
     job: Job,
     spec: Box<str>,
     status: Box<str>,
@@ -75,7 +75,7 @@ impl Packed {
         value(&self.status)
     }
 
-    /// All of it but its spec and its status.
+    /// Returns the job without its spec and its status.
     pub(crate) fn job(&self) -> &Job {
         &self.job
     }
@@ -110,7 +110,7 @@ struct Metadata {
     owner_references: Vec<Owner>,
 }
 
-/// Null counts as absent, as in Go.
+/// Decodes null as the default, as Go does.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -120,7 +120,7 @@ impl Metadata {
         self.owner_references.iter().find(|owner| owner.controller).cloned()
     }
 
-    /// What says where an object is and whose, for metadata that cannot be read as a whole.
+    /// Returns the name, version and owners from metadata that cannot be decoded as a whole.
     fn salvaged(metadata: &Value) -> Self {
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
@@ -149,30 +149,30 @@ impl Metadata {
     }
 }
 
-/// What is read of the answer to a write.
+/// The decoded part of the answer to a write.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Written {
-    /// Null where the answer is about a deletion.
+    /// Empty where the answer is about a deletion.
     #[serde(default)]
     metadata: Metadata,
-    /// Where it was asked for.
+    /// The status, if the answer contains it; else null.
     #[serde(default, deserialize_with = "decode::of_any_depth")]
     pub(crate) status: Value,
 }
 
 impl Written {
-    /// The resource version as the number it is (KEP-5504); 0 where the answer has none.
+    /// Returns the resource version as a number (KEP-5504); 0 where the answer has none.
     pub(crate) fn version(&self) -> u64 {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    /// The uid of the object's controller.
+    /// Returns the uid of the object's controller.
     pub(crate) fn controller(&self) -> Option<&str> {
         self.metadata.owner_references.iter().find(|owner| owner.controller).map(|owner| owner.uid.as_str())
     }
 }
 
-/// The parts of an object, unread.
+/// The sections of an object, not decoded yet.
 #[derive(Default, Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
@@ -183,10 +183,10 @@ struct Parts<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// An object of a watch from its text.
+/// Decodes an object of a watch.
 ///
 /// # Errors
-/// If it is not even known which object it is.
+/// If the text is no JSON object, or has no name of an object.
 pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
     let parts: Parts = serde_json::from_str(text)?;
     let object = match &spec.purpose {
@@ -200,7 +200,7 @@ pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json:
     Ok(object)
 }
 
-/// The value of a part, or its default and why it cannot be read.
+/// Returns the decoded section, or its default and the error.
 fn typed<T: DeserializeOwned + Default>(part: Option<&RawValue>) -> (T, Option<serde_json::Error>) {
     match part.map_or_else(|| Ok(T::default()), |part| serde_json::from_str(part.get())) {
         Ok(value) => (value, None),
@@ -342,7 +342,7 @@ fn pod(parts: &Parts<'_>) -> Object {
     Object { host_ports, ..metadata.object(unreadable, Held::Pod(pod.into())) }
 }
 
-/// The error with the child in front of its path: the reader sees it on the job.
+/// Puts the child's kind and name in front of the error's path, since users read the error on the job.
 fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
     FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
 }
@@ -395,7 +395,7 @@ fn container(wire: ContainerWire, init: bool) -> ContainerStatus {
     ContainerStatus { name: wire.name, init, ready: wire.ready, restarts: wire.restart_count, state }
 }
 
-/// A part of a job that is a map, `{}` when absent, and what is too deep or wrong in it.
+/// Returns a section of a job, `{}` when absent, and the error if it is too deep or cannot be decoded.
 fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
     let Some(part) = part else { return (json!({}), None) };
     match decode::value(part.get()) {
@@ -430,7 +430,7 @@ fn job(parts: &Parts<'_>) -> Object {
     metadata.object(unreadable, Held::Job(Packed::new(job).into()))
 }
 
-/// A child, with only the parts that the framework keeps.
+/// Decodes a child, with only the fields that the framework keeps.
 fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
     let kind = &spec.resource.kind;
     let (metadata, wrong_metadata) = metadata(parts);
@@ -448,8 +448,8 @@ fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Ob
     metadata.object(unreadable, Held::Child(child.into()))
 }
 
-/// The values at these pointers, and what is too deep or wrong in the sections that they lead into. No other section is
-/// decoded.
+/// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
+/// section.
 fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
     let (mut fields, mut wrong) = (BTreeMap::new(), None);
     if keep.is_empty() {

@@ -1,4 +1,4 @@
-//! Passes that are kept for people, and asked again.
+//! Passes that are kept for people, and their replay.
 
 pub mod passes;
 pub mod replay;

@@ -1,5 +1,5 @@
-//! Recent passes, for people and for replay: the latest as they are, those before them compressed. Secret data is never
-//! in them: the host watches no Secrets.
+//! Recent passes, for people and for replay: the latest passes uncompressed, older passes compressed. They contain no
+//! Secret data, since the host watches no Secrets.
 
 use decide::weight;
 use decide::{Decision, Outlook, Snapshot, decide, plan::Answer};
@@ -11,35 +11,35 @@ use std::{
 };
 use tracing::error;
 
-/// Compressed passes take no more memory than this.
+/// Compressed passes take at most this much memory, in bytes.
 const MOST_BYTES: usize = 8 << 20;
 
-/// No more passes are kept.
+/// At most this many compressed passes are kept.
 const MOST: usize = 4_000;
 
-/// So many passes are compressed together, or fewer if they have more bytes than that by an estimate.
+/// At most this many passes are compressed together, fewer if their estimated size reaches the second limit.
 const BLOCK: usize = 32;
 const BLOCK_BYTES: usize = 2 << 20;
 
-/// The fastest: passes are so alike that a better one gains little.
+/// The fastest level: passes are so alike that a better level gains little.
 const LEVEL: i32 = 1;
 
-/// One pass, as the admin port gives it: enough to ask the plugin again and to decide again.
+/// One pass, as the admin port returns it: enough to ask the plugin again and to decide again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pass {
     /// The plugin's name. Its digest is in the snapshot.
     #[serde(default)]
     pub plugin: String,
-    /// The plugin's settings, as it is shown them.
+    /// The plugin's settings, as the plugin gets them.
     #[serde(default = "no_settings")]
     pub config: String,
-    /// What was seen.
+    /// The snapshot.
     pub snapshot: Snapshot,
-    /// What the host's own rules said, if the plugin had a plan.
+    /// The outlook of the host's own rules, if the plugin had a plan.
     pub outlook: Option<Outlook>,
-    /// What the plugin answered.
+    /// The plugin's answer.
     pub answer: Answer,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
 }
 
@@ -47,27 +47,27 @@ fn no_settings() -> String {
     "{}".to_owned()
 }
 
-/// One pass as it is kept. What was decided follows from the rest.
+/// One pass as it is kept, without the decision, which follows from the rest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordedPass {
     pub(crate) plugin: String,
     pub(crate) config: String,
-    /// What was seen.
+    /// The snapshot.
     pub snapshot: Snapshot,
     pub(crate) outlook: Option<Outlook>,
-    /// What its plugin answered.
+    /// The plugin's answer.
     pub answer: Answer,
 }
 
 impl RecordedPass {
-    /// The whole pass, what was decided included.
+    /// Returns the whole pass, with the decision that follows from it.
     #[must_use]
     pub fn decided(self) -> Pass {
         let decision = decide(&self.snapshot, &self.answer);
         self.with(decision)
     }
 
-    /// The whole pass with what was decided.
+    /// Returns the whole pass with this decision.
     pub(crate) fn with(self, decision: Decision) -> Pass {
         let Self { plugin, config, snapshot, outlook, answer } = self;
         Pass { plugin, config, snapshot, outlook, answer, decision }
@@ -86,10 +86,10 @@ pub struct Passes {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The latest, the oldest first.
+    /// The latest passes, the oldest first.
     fresh: Vec<Arc<RecordedPass>>,
     fresh_bytes: usize,
-    /// Those before them, the oldest first.
+    /// Older passes, the oldest first.
     blocks: VecDeque<Arc<Block>>,
 }
 
@@ -108,11 +108,11 @@ impl Block {
             lines.push(b'\n');
         }
         let lines = zstd::bulk::compress(&lines, LEVEL).expect("there is room for what is compressed");
-        // Boxed: the vector has room for what does not compress at all.
+        // Boxed: the vector has capacity for incompressible data.
         Self { lines: lines.into(), passes: passes.len() }
     }
 
-    /// Its passes. None of them if it is broken, which is logged.
+    /// Returns the passes of the block. If the block cannot be read, logs that and returns none.
     fn read(&self) -> Vec<RecordedPass> {
         let read = || -> Result<Vec<RecordedPass>, Box<dyn std::error::Error>> {
             let lines = zstd::decode_all(&*self.lines)?;
@@ -150,13 +150,13 @@ impl Kept {
 }
 
 impl Passes {
-    /// Keeps a pass as the latest of all.
+    /// Adds a pass as the latest.
     pub(crate) fn note(&self, pass: Arc<RecordedPass>) {
         let weight = pass.weight();
         self.lock().push(weight, pass);
     }
 
-    /// The latest passes over all jobs, of all plugins or of the one of this name, the oldest first.
+    /// Returns the latest passes of all jobs, or of the jobs of one plugin, the oldest first.
     #[must_use]
     pub fn latest(&self, plugin: Option<&str>) -> Latest {
         let kept = self.lock();
@@ -168,8 +168,8 @@ impl Passes {
         }
     }
 
-    /// Those of the latest passes that are not compressed yet, the oldest first: the very last is always among them,
-    /// unless it filled a block.
+    /// Returns the latest passes that are not compressed yet, the oldest first. The last pass is among them, unless it
+    /// filled a block.
     pub fn fresh(&self) -> Vec<Arc<RecordedPass>> {
         self.lock().fresh.clone()
     }
@@ -235,7 +235,7 @@ mod tests {
         passes.map(|pass| pass.snapshot.job.name.clone()).collect()
     }
 
-    /// Passes named by their numbers, of plugins that take turns.
+    /// Returns passes named by their numbers, of two plugins in turn.
     fn passes(count: usize) -> Passes {
         let passes = Passes::default();
         for number in 0..count {

@@ -1,4 +1,4 @@
-//! Recorded passes asked again: of the plugin that answered them, or of another version of it.
+//! Replay of recorded passes: by the plugin that answered them, or by another version of it.
 
 use crate::record::passes::Pass;
 use decide::plan::{Answer, Descriptor};
@@ -11,13 +11,14 @@ use std::{collections::BTreeMap, sync::Arc};
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} is no pass")]
 pub struct NoPass {
-    /// Which, from 1.
+    /// The number of the line, from 1.
     line: usize,
-    /// Why.
+    /// Why it is no pass.
     source: serde_json::Error,
 }
 
-/// The passes of a recording, a line of JSON each as the admin port gives them; one pass alone may stand on many lines.
+/// Returns the passes of a recording: one line of JSON for each, as the admin port returns them. A single pass may have
+/// many lines.
 ///
 /// # Errors
 /// The first line that is no pass.
@@ -30,8 +31,8 @@ pub fn read(text: &str) -> Result<Vec<Pass>, NoPass> {
     lines.map(pass).collect()
 }
 
-/// What the loaded plugin with this digest answers to what was seen in a recorded pass. The plugin needs the settings
-/// that the pass was recorded with.
+/// Returns the answer of the loaded plugin with this digest to the snapshot of a recorded pass. The plugin needs the
+/// settings that the pass was recorded with.
 pub async fn replay(plugins: &Plugins, digest: &str, pass: &Pass) -> Answer {
     let mut snapshot = pass.snapshot.clone();
     let recorded = snapshot.set_aside.take();
@@ -42,21 +43,21 @@ pub async fn replay(plugins: &Plugins, digest: &str, pass: &Pass) -> Answer {
     answer
 }
 
-/// A plugin that recorded passes are asked of, alone in a process of its own kind: no cluster, no clock.
+/// A plugin that answers recorded passes, loaded apart from all others, without a cluster and a clock.
 pub struct Candidate {
     descriptor: Arc<Descriptor>,
     digest: String,
     fuel_of_describe: u64,
     plain: Plugins,
-    /// The plugin with other settings than none.
+    /// The plugin with settings, by the text of the settings.
     configured: BTreeMap<String, Plugins>,
 }
 
 impl Candidate {
-    /// Loads a component's bytes as the host does. `label` names it where it has not described itself.
+    /// Loads a component's bytes as the host does. `label` names the plugin until it has described itself.
     ///
     /// # Errors
-    /// It is no plugin.
+    /// If the bytes are no plugin.
     pub fn load(label: &str, wasm: &[u8]) -> Result<Self, LoadError> {
         let plain = Plugins::empty(Options::new(Executor::Inline))?;
         let digest = plain.load(label, wasm)?;
@@ -67,40 +68,40 @@ impl Candidate {
         Ok(Self { descriptor, digest, fuel_of_describe, plain, configured: BTreeMap::new() })
     }
 
-    /// What it says of itself.
+    /// Returns the plugin's descriptor.
     #[must_use]
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// SHA-256 of its bytes, in hex.
+    /// Returns the SHA-256 of its bytes, in hex.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The fuel that `describe` took.
+    /// Returns the fuel that `describe` took.
     #[must_use]
     pub fn fuel_of_describe(&self) -> u64 {
         self.fuel_of_describe
     }
 
-    /// The plugin alone, without settings; a fork of it can be given some.
+    /// Returns the plugin without settings. A fork of it can be configured.
     #[must_use]
     pub fn plugins(&self) -> &Plugins {
         &self.plain
     }
 
-    /// The job of this pass is of a kind that it serves.
+    /// Returns whether the plugin serves the kind of this pass's job.
     #[must_use]
     pub fn serves(&self, pass: &Pass) -> bool {
         self.descriptor.kinds.iter().any(|own| own.is_same(&pass.snapshot.kind))
     }
 
-    /// What it answers to what was seen in the pass, with the settings that the pass was recorded with.
+    /// Returns the plugin's answer to the snapshot of the pass, with the settings that the pass was recorded with.
     ///
     /// # Errors
-    /// Its schema does not allow these settings.
+    /// If the plugin's schema does not allow these settings.
     pub fn answer(&mut self, pass: &Pass) -> Result<Answer, ConfigError> {
         let plugins = if pass.config == "{}" {
             &self.plain

@@ -1,5 +1,5 @@
-//! The order and pace of writes, and what becomes of each. Reads no store and makes no choices: the same actions make
-//! the same calls.
+//! The order and pace of writes, and their results. Reads no store and makes no choices: the same actions make the same
+//! calls.
 
 use crate::api::{DEADLINE, FIELD_MANAGER};
 use crate::{
@@ -35,43 +35,44 @@ use std::{
 };
 use tracing::{debug, warn};
 
-/// Requests under way at once; kube's client speaks HTTP/1.1, a connection each.
+/// Requests at once; kube's client speaks HTTP/1.1, with one connection for each.
 const IN_FLIGHT: usize = 80;
 
-/// Requests under way at once for jobs of one namespace: slow ones leave room for others.
+/// Requests at once for jobs of one namespace: slow requests leave room for other namespaces.
 const IN_FLIGHT_OF_ONE: usize = 64;
 
-/// What the bodies of all requests under way take up, in bytes of memory.
+/// Memory of the bodies of all requests at once, in bytes.
 const BODIES: usize = 16 << 20;
 
-/// Those for jobs of one namespace: large ones leave room for others. A larger body goes alone in its namespace.
+/// Memory of the bodies for jobs of one namespace: large bodies leave room for other namespaces. A larger body is sent
+/// alone in its namespace.
 const BODIES_OF_ONE: usize = 12 << 20;
 
-/// The first batch of creates of a pass; each batch that went well is followed by one twice as large.
+/// Size of the first batch of a pass; each batch without a failure is followed by a batch twice as large.
 const SLOW_START: usize = 32;
 
-/// Why a write did not happen.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The reply did not come; the write may have happened.
+    /// The reply did not come in time; the write may have succeeded.
     #[error("no reply within {} s", DEADLINE.as_secs())]
     NoReply,
-    /// The API server or the way to it.
+    /// The API server refused the request, or the connection failed.
     #[error("{}", said(.0))]
     Client(kube::Error),
     /// The request cannot be formed.
     #[error("cannot form the request")]
     Request(#[from] kube::core::request::Error),
-    /// The answer that was decided from has no such part.
+    /// The answer that the decision was made from has no such part.
     #[error("the plan has no such part")]
     NoSuchPart,
-    /// The object cannot be made.
+    /// The key pair of a Secret cannot be created.
     #[error("cannot make the key pair")]
     Keys(#[source] keys::KeyError),
-    /// An object of that name belongs to somebody else.
+    /// The object of that name is not controlled by the job.
     #[error("the name is taken")]
     NameTaken,
-    /// The object that has to be there was deleted.
+    /// A required object was deleted.
     #[error("it was deleted")]
     Deleted,
 }
@@ -84,7 +85,7 @@ impl WriteError {
         }
     }
 
-    /// How long the API server asks to wait before it is asked again.
+    /// Returns how long the API server asks to wait before the next attempt.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Client(error) => answer::retry_after(error),
@@ -92,43 +93,43 @@ impl WriteError {
         }
     }
 
-    /// The write may have happened all the same.
+    /// Returns whether the write may have succeeded despite the error.
     pub(crate) fn is_of_doubt(&self) -> bool {
         self.code().is_none_or(|code| code >= 500)
     }
 }
 
-/// What came of the writes of a pass.
+/// The result of the writes of a pass.
 #[derive(Debug, Default)]
 pub struct Attempted {
-    /// What was made, and what was not and why.
+    /// Which writes succeeded, and which failed and why.
     pub applied: Applied,
-    /// How long the API server asks to wait before it is asked again.
+    /// How long the API server asks to wait before the next attempt.
     pub retry_after: Option<Duration>,
 }
 
-/// Makes the writes of decisions.
+/// Applies the actions of decisions.
 pub struct Writer {
     client: Client,
     stores: Arc<Stores>,
     validation: FieldValidation,
     turns: Turns,
-    /// For the bytes of bodies.
+    /// Permits for the bytes of bodies.
     room: Turns,
     back_off: BackOff,
     random: Mutex<ChaCha20Rng>,
 }
 
-/// What a pass was decided from: bodies are built from it.
+/// The input of a decision; bodies are built from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground<'a> {
-    /// What was seen.
+    /// The snapshot.
     pub snapshot: &'a Snapshot,
-    /// What the plugin answered, if it was asked.
+    /// The plugin's answer, if it was asked.
     pub answer: Option<&'a Answer>,
 }
 
-/// One action, and what it is about.
+/// One action, with its job and its resource.
 struct One<'a> {
     key: &'a JobKey,
     ground: Ground<'a>,
@@ -146,7 +147,7 @@ fn version(written: &Written) -> Expected {
     Expected::Version(written.version())
 }
 
-/// Asks for the metadata of what was written in place of all of it: nothing else is looked at.
+/// Asks the API server to answer with the metadata of the object alone: nothing else is read.
 fn for_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
     request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(METADATA));
@@ -154,7 +155,7 @@ fn for_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
 }
 
 impl Writer {
-    /// A writer whose keys and jitter come from this seed, and whose creates are checked so.
+    /// Returns a writer. Its keys and jitter come from the seed; its creates use this field validation.
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
@@ -163,9 +164,9 @@ impl Writer {
         Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
     }
 
-    /// Makes the writes, and remembers what the watches have to show before the job is decided again. Creates come last:
-    /// a deletion may free the quota that they need, and refused creates must not hold it up. Nothing is created while
-    /// something that has to be there is missing.
+    /// Applies the actions, and records what the watches must show before the job is decided again. Creates come last:
+    /// a deletion may free the quota that they need, and refused creates must not delay it. Nothing is created while a
+    /// required object is missing, or if the API server asks to wait.
     pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
         let [others, creates] = in_order(actions);
         let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
@@ -180,7 +181,7 @@ impl Writer {
         Attempted { applied, retry_after: created.retry_after }
     }
 
-    /// Makes the writes in growing batches side by side. A batch in which something failed is the last.
+    /// Applies the actions in growing batches, each in parallel. Stops after a batch with a failure.
     async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Attempted {
         let Attempted { mut applied, mut retry_after } = Attempted::default();
         let mut size = SLOW_START;
@@ -211,13 +212,13 @@ impl Writer {
         Attempted { applied, retry_after }
     }
 
-    /// How long a job waits after this many failures in a row: doubled each time, with seeded jitter.
+    /// Returns how long a job waits after this many failures in a row: doubled each time, with seeded jitter.
     #[must_use]
     pub fn back_off(&self, failures: u32) -> Duration {
         self.back_off.after(failures)
     }
 
-    /// Makes a write, and returns what the API server warned of.
+    /// Applies one action, and returns the warnings of the API server.
     async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
         let _turn = self.turns.wait(rank(action), &key.namespace).await;
         let resource = self.resource(key, ground.snapshot, action);
@@ -238,7 +239,7 @@ impl Writer {
         Ok(vec![])
     }
 
-    /// Builds the body once there is room for it, and sends it.
+    /// Waits for a permit for the body, then builds the body and sends it.
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
         let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
@@ -260,7 +261,7 @@ impl Writer {
                 Ok(warnings)
             }
             Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
-            // What the ledger notes must not be made twice, and may be gone before the next attempt finds it.
+            // What the ledger records must not be created twice, and may be deleted before the next attempt finds it.
             Err(error) if error.is_of_doubt() && one.action.noted.is_some() => {
                 self.adopt(one).await.map(|()| vec![]).map_err(|_| error)
             }
@@ -268,7 +269,7 @@ impl Writer {
         }
     }
 
-    /// A name that is there already: ours counts as made, another's is never touched.
+    /// Reads the object that has the name already. An object of the job counts as created; any other is not touched.
     async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
         let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
         let there = self.send(request).await?;
@@ -299,8 +300,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Gone already is what was wanted. If the object has changed since it was seen, the event of that change has the
-    /// pass made again, as Kubernetes' garbage collector does.
+    /// Deletes an object; one that is gone already counts as deleted. If the object has changed since it was seen, it
+    /// stays: the watch event of that change causes a new pass, as in Kubernetes' garbage collector.
     async fn delete(&self, one: &One<'_>, seen: Preconditions) -> Result<(), WriteError> {
         let uid = seen.uid.clone().unwrap_or_default();
         let params = DeleteParams {
@@ -367,7 +368,7 @@ fn text(object: &Value) -> Vec<u8> {
     serde_json::to_vec(object).expect("its keys are text")
 }
 
-/// Sends a request under the deadline.
+/// Sends a request with the deadline, and decodes the answer.
 pub(crate) async fn send<T: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
@@ -375,7 +376,7 @@ pub(crate) async fn send<T: DeserializeOwned>(
     send_warned(client, request).await.map(|(answer, _)| answer)
 }
 
-/// The same, with what the API server warns of.
+/// Does the same as [`send`], and returns the warnings of the API server.
 async fn send_warned<T: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
@@ -398,7 +399,8 @@ fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
             let why = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
             let attempt = action.to_string();
             match status.code {
-                // A conflict or too many requests are the cluster's business, any other 4xx is somebody's.
+                // The cluster causes timeouts, conflicts, rate limits and server errors; a person must resolve any
+                // other 4xx.
                 408 | 409 | 429 | 500.. => Waiting::WriteFailed { attempt, why },
                 _ => Waiting::Refused { attempt, why },
             }
@@ -407,7 +409,8 @@ fn failure(key: &JobKey, action: &Action, error: &WriteError) -> Waiting {
     }
 }
 
-/// A precondition failed. A webhook may refuse with the same code, but not in the API server's words.
+/// Returns whether a precondition failed. A webhook may refuse with the same code, but not with the API server's
+/// message.
 fn has_changed(error: &WriteError) -> bool {
     let message = match error {
         WriteError::Client(kube::Error::Api(status)) if status.code == 409 => &status.message,
@@ -416,7 +419,7 @@ fn has_changed(error: &WriteError) -> bool {
     message.contains("precondition") || message.contains("Precondition")
 }
 
-/// The API server says so where a namespace that is being deleted takes nothing new.
+/// Returns whether the API server refused a create because the namespace is being deleted.
 fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
@@ -433,7 +436,7 @@ mod tests {
     use futures::future::{join, pending};
     use std::convert::Infallible;
 
-    /// A job of so many pods with a template of so many bytes, and what was answered about it.
+    /// Returns a job of `pods` pods with a template of about `bytes` bytes, and the answer about it.
     fn wide(name: &str, pods: u32, bytes: usize) -> (Snapshot, Answer) {
         let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
         let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);

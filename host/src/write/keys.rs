@@ -12,23 +12,23 @@ pub(crate) struct Pair {
     pub(crate) public: String,
 }
 
-/// A pair cannot be written down.
+/// A key pair cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// As SEC1 PEM.
+    /// The private key as SEC1 PEM.
     #[error("private key as PEM: {0}")]
     Private(String),
-    /// As an authorized_keys line.
+    /// The public key as an authorized_keys line.
     #[error("public key as an authorized_keys line")]
     Public(#[source] ssh_key::Error),
 }
 
-/// A fresh pair.
+/// Returns a fresh key pair.
 pub(crate) fn pair(algorithm: Algorithm, random: &mut (impl RngCore + CryptoRng)) -> Result<Pair, KeyError> {
     match algorithm {
         Algorithm::EcdsaP521 => {
             let private = p521::SecretKey::random(random);
-            // Not the method of this name of the key itself, which leaves out the curve; OpenSSH refuses such a key.
+            // Not the key's own method of this name, which leaves out the curve; OpenSSH refuses such a key.
             let pem = EncodeEcPrivateKey::to_sec1_pem(&private, LineEnding::LF)
                 .map_err(|error| KeyError::Private(error.to_string()))?;
             let point = p521::EncodedPoint::from(private.public_key());

@@ -1,4 +1,4 @@
-//! The job's status, and events after it was written. The only emitter of both.
+//! Writes the job's status, then emits events. No other module writes either.
 
 use crate::{
     api::{FIELD_MANAGER, resource::Resource},
@@ -26,20 +26,20 @@ use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
 use tracing::{debug, warn};
 
-/// The API server refuses longer messages of events.
+/// The API server refuses longer messages of events; in bytes.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// How the status stands after a pass.
+/// The state of the job's status after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
-    /// It was seen to say all that it should, as far as the CRD keeps it.
+    /// Whether the watch has shown the complete status, as far as the CRD keeps it.
     pub all: bool,
-    /// When to look again for its sake.
+    /// When to look again because of the status.
     pub wake: Wake,
 }
 
 impl Said {
-    /// It was written now, and its watch has to show it.
+    /// The status was written, and its watch must show it.
     const WRITTEN: Self = Self { all: false, wake: Wake::OnChange };
 }
 
@@ -51,13 +51,13 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A publisher.
+    /// Returns a publisher.
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, clock: Clock) -> Self {
         Self { client, stores, clock }
     }
 
-    /// Writes the status if it says something new, then the events that go with it and with what was made.
+    /// Writes the status if it has changed, then emits its events and the event of the created objects.
     pub(crate) async fn publish(
         &self,
         key: &JobKey,
@@ -90,11 +90,11 @@ impl Publisher {
     ) -> Result<Said, WriteError> {
         let stored = match self.write(key, snapshot, patch).await {
             Ok(stored) => stored,
-            // The job went meanwhile; the watch tells.
+            // The job was deleted meanwhile; the watch will show it.
             Err(error) if error.code() == Some(404) => return Ok(Said::WRITTEN),
             Err(error) => {
                 if error.is_of_doubt() {
-                    // What is there by now may be ours.
+                    // The write may have succeeded, so the last write is unknown.
                     self.stores.forget_published(key);
                 }
                 return Err(error);
@@ -130,8 +130,8 @@ impl Publisher {
         Ok(job.status)
     }
 
-    /// Events go to the core group, where the RBAC of the original operators allows them. The name is made from what
-    /// is told, so that a repeated telling is the same event.
+    /// Creates an event in the core group, where the RBAC of the original operators allows it. The name is derived from
+    /// the content, so that a repeated attempt is the same event.
     async fn tell(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
         let job = &snapshot.job;
         let told = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
@@ -171,7 +171,7 @@ impl Publisher {
     }
 }
 
-/// At most 1024 bytes, the end marked.
+/// Returns at most 1024 bytes of the message; `...` ends a message that was cut.
 fn cut(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_owned();

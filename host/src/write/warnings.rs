@@ -1,22 +1,22 @@
-//! Creates whose fields the API server checks, and what it warns of beside its answer.
+//! Field validation of creates, and the warnings of the API server.
 
 use http::{HeaderMap, Request, header::WARNING};
 
-/// A warning is cut after so many characters.
+/// A warning is cut after this many characters.
 const LONGEST: usize = 300;
 
-/// What the API server does about fields that it does not know, or that stand twice, in what the host creates.
+/// What the API server does about unknown and duplicate fields in objects that the host creates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum FieldValidation {
-    /// Leaves them out and warns, which the job tells.
+    /// Leaves them out and warns; the job reports the warning.
     #[default]
     Warn,
-    /// Refuses the object, which the job waits for.
+    /// Refuses the object; the job waits and reports that.
     Strict,
 }
 
 impl FieldValidation {
-    /// The same request for a create, with the fields checked so.
+    /// Returns the create request with this field validation.
     pub(crate) fn of(self, mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
         let mode = match self {
             Self::Warn => "Warn",
@@ -29,13 +29,13 @@ impl FieldValidation {
     }
 }
 
-/// The texts of all warnings, each on one line.
+/// Returns the texts of all warnings, each on one line.
 pub(crate) fn of_headers(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(WARNING).into_iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     values.flat_map(|value| texts(&value)).collect()
 }
 
-/// The texts of a header: `299 - "text", 299 - "another"`.
+/// Returns the texts of a header: `299 - "text", 299 - "another"`.
 fn texts(header: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = header;
@@ -48,7 +48,7 @@ fn texts(header: &str) -> Vec<String> {
     found
 }
 
-/// The text up to the quote that ends it, and what is behind that.
+/// Returns the text up to the closing quote, and the rest of the header after it.
 fn quoted(inside: &str) -> (String, &str) {
     let mut text = String::new();
     let mut is_escaped = false;

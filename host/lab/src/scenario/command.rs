@@ -8,10 +8,10 @@
 //! | `set spec.path json`, `set metadata.path json` | a user edits the job; null removes |
 //! | `delete job`, `delete job foreground`, `recreate job` | a user deletes it; deletes and submits it again |
 //! | `reconcile` | one pass of the host |
-//! | `settle` | passes until one writes nothing; folded statuses are waited for |
+//! | `settle` | passes until one writes nothing; waits for deferred statuses |
 //! | `pods <pattern> <state> ...` | what happens to pods, see [`pods::befall`]; names may omit the job's |
 //! | `spawn <pod> from job/<name>` | the Job controller makes a pod |
-//! | `child kind/name gone`, `child kind/name <path> json` | somebody removes or changes an object |
+//! | `child kind/name gone`, `child kind/name <path> json` | another client removes or changes an object |
 //! | `foreign kind/name`, `foreign kind/name gone` | another user makes or removes an object |
 //! | `refuse <pattern> because <text>`, `admit` | an admission webhook refuses creates such as `pod/*-1`; admits all
 //! again |

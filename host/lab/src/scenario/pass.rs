@@ -61,7 +61,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     Ok(Pass { lines, quiet: !wrote && !again, later })
 }
 
-/// Runs passes until one does nothing, and waits for deferred statuses. Prints what the job waits for only once.
+/// Runs passes until one does nothing, and waits for deferred statuses. Omits repeated waiting lines.
 pub(super) async fn settle(world: &World) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for _ in 0..MOST_PASSES {

@@ -15,9 +15,9 @@ pub(super) enum Fate {
     Goes,
 }
 
-/// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`, `waiting
-/// <reason>`, `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`, `terminating`,
-/// `gone`.
+/// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
+/// `waiting <reason>`, `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`,
+/// `terminating`, `gone`.
 pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
     let mut story = story.iter().copied().peekable();
     while let Some(word) = story.next() {

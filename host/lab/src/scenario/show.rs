@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// The maximum number of characters of a value that is printed in one line.
 const INLINE: usize = 100;
 
-/// - `show objects [pattern]`: every object, and how its pod is
+/// - `show objects [pattern]`: every object, with the state of its pod
 /// - `show status [path ...]`: the framework's status; `show conditions`: its conditions, the host's own first
 /// - `show ledger`, `show events`
 /// - `show kind/name [section ...]`: an object, or parts of it: a path, or `env`, `env:<container>`, `labels`,

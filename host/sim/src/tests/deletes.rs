@@ -1,4 +1,4 @@
-//! Delete.
+//! Tests of deletion.
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 

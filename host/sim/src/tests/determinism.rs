@@ -1,11 +1,11 @@
-//! The same seed gives the same run.
+//! Tests that the same seed gives the same run.
 
 use futures::StreamExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, WatchParams};
 
 use super::*;
 
-/// A small operator that keeps two config maps per tale and a Job, under faults, with whatever it meets.
+/// Runs a small operator under faults: it keeps two config maps and a Job per tale.
 async fn operator(sim: Sim, end: Duration) {
     let mut crashes = sim.crashes();
     loop {
@@ -63,7 +63,7 @@ async fn user(sim: Sim) {
     }
 }
 
-/// The hash, the number of requests and the number of crashes of a run in a paused runtime of its own.
+/// Returns the hash, the number of requests and the number of crashes of a run in a paused runtime of its own.
 fn run(seed: u64) -> (u64, usize, usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {

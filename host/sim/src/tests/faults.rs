@@ -1,4 +1,4 @@
-//! Faults.
+//! Tests of faults.
 
 use futures::StreamExt;
 use kube::api::WatchParams;
@@ -73,7 +73,7 @@ async fn a_crash_before_or_after_a_request_leaves_it_unanswered() {
         let crash = crashes.recv().await.unwrap();
         assert_eq!((crash.actor.as_str(), crash.when), ("me", when));
         assert_eq!(sim.get("example.com/v1", "Tale", "default", "b").is_some(), applied);
-        // The process is dead for good, its successor is not.
+        // The process stays dead; its successor works.
         assert!(tokio::time::timeout(Duration::from_secs(1), api.get("a")).await.is_err());
         tales(&sim).get("a").await.unwrap();
     }

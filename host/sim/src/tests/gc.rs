@@ -1,4 +1,4 @@
-//! The garbage collector.
+//! Tests of the garbage collector.
 
 use super::*;
 

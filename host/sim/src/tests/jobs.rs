@@ -1,4 +1,4 @@
-//! The Job controller.
+//! Tests of the Job controller.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Scheduler and kubelets.
+//! Tests of the scheduler and the kubelets.
 
 use kube::api::DeleteParams;
 

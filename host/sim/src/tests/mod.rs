@@ -28,7 +28,7 @@ pub(super) fn options() -> Options {
     Options { kinds: vec![tale()], life: Life::manual(), ..Options::default() }
 }
 
-/// A cluster whose pods are driven by hand.
+/// Returns a cluster whose pods are driven by the test.
 pub(super) fn sim() -> Sim {
     Sim::new(options())
 }
@@ -81,7 +81,7 @@ pub(super) async fn after(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
-/// The `Status` of a refusal.
+/// Returns the `Status` of a refusal.
 #[track_caller]
 pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> kube::core::Status {
     match result {

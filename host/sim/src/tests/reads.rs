@@ -1,4 +1,4 @@
-//! Get, list and discovery.
+//! Tests of get, list and discovery.
 
 use kube::api::ListParams;
 

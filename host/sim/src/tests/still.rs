@@ -1,4 +1,4 @@
-//! A cluster in which nothing happens by itself, and the back doors that make it happen.
+//! A cluster in which nothing happens by itself, and the direct access that changes it.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,11 +1,11 @@
-//! Watches.
+//! Tests of watches.
 
 use futures::StreamExt;
 use kube::api::{Patch, PatchParams, WatchEvent, WatchParams};
 
 use super::*;
 
-/// Up to `count` events of a watch, as `ADDED a`.
+/// Returns up to `count` events of a watch in the form `ADDED a`.
 async fn events(sim: &Sim, params: WatchParams, from: &str, count: usize) -> Vec<String> {
     let stream = tales(sim).watch(&params, from).await.unwrap();
     stream.take(count).map(|event| told(&event.unwrap())).collect().await

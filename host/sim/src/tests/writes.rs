@@ -1,4 +1,4 @@
-//! Create, update, patch.
+//! Tests of create, update and patch.
 
 use kube::api::{Api, Patch, PatchParams};
 

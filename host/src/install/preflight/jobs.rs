@@ -10,7 +10,7 @@ use decide::{
 };
 use std::collections::BTreeMap;
 
-/// The maximum number of jobs named in one finding.
+/// The maximum number of jobs that are listed by name.
 const NAMED: usize = 10;
 
 /// The maximum number of writes reported per job.

@@ -71,7 +71,7 @@ fn of_lease(now: Timestamp, originals: &[Original], lease: &Value) -> Option<Fin
     })
 }
 
-/// Returns the property that identifies the Deployment as the original's: its name, for example.
+/// Returns what identifies the Deployment as the original's: its name, its image or its flags.
 fn told_by(original: &Original, deployment: &Value) -> Option<&'static str> {
     if original.deployments.contains(&place(deployment).1) {
         return Some("name");

@@ -45,7 +45,7 @@ impl Policy {
             Self::Ledger => json!([jobs, status]),
             Self::Authors => json!([jobs]),
         };
-        // A JSON array is one of YAML, too.
+        // A JSON array is also a YAML array.
         format!(
             "      - apiGroups: {}\n        apiVersions: [\"*\"]\n        operations: [CREATE, UPDATE]\n        \
              resources: {resources}\n",

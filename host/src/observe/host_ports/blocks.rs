@@ -1,5 +1,5 @@
-//! Which job has which ports of the nodes. Given are those that no other job has; over a restart of the host the ledgers
-//! remember, and are believed only as far as it hurts no other job.
+//! Which job holds which block of host ports. A block is given to a job only if no other job holds one of its ports.
+//! After a restart of the host the blocks come from ledgers, without displacing running pods of another job.
 
 use super::{Limits, free::Free};
 use crate::job_key::JobKey;
@@ -7,14 +7,14 @@ use decide::{ledger::HostPorts, ports::NoPorts};
 use jiff::Timestamp;
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// Who has which ports.
+/// The blocks of host ports that jobs hold, and the ports that are free.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     limits: Limits,
     free: Free,
-    /// By job: of one that was made again, the earlier one's too while its pods run.
+    /// Holders by job. A job that was deleted and created again has two while pods of the earlier job run.
     held: BTreeMap<JobKey, Vec<Holder>>,
-    /// How many ports the jobs of a namespace have.
+    /// Number of ports that the jobs of each namespace hold.
     used: BTreeMap<String, u32>,
 }
 
@@ -22,18 +22,18 @@ pub(crate) struct Blocks {
 struct Holder {
     uid: String,
     ports: HostPorts,
-    /// Pods of it were seen to run on them.
+    /// Whether pods of the job were seen on these ports when its ledger was read.
     evident: bool,
 }
 
-/// What the ledger of a job said when its kind was listed for the first time.
+/// The host ports in a job's ledger when its kind was listed for the first time.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) key: JobKey,
     pub(crate) uid: String,
     pub(crate) created: Timestamp,
     pub(crate) ports: HostPorts,
-    /// A pod of the job is on a node and declares one of these ports.
+    /// Whether a live pod of the job is on a node and declares one of these ports.
     pub(crate) evident: bool,
 }
 
@@ -49,16 +49,16 @@ impl Blocks {
         Self { limits, free, held: BTreeMap::new(), used: BTreeMap::new() }
     }
 
-    /// The ports of this job.
+    /// Returns the ports that the job holds.
     pub(crate) fn of(&self, key: &JobKey, uid: &str) -> Option<HostPorts> {
         self.held.get(key)?.iter().find(|holder| holder.uid == uid).map(|holder| holder.ports)
     }
 
-    /// Gives a job the lowest block of so many ports that is free; or says again which it has. One of another size is taken
-    /// back.
+    /// Returns a block of `count` ports for the job: the block that it holds, else the lowest free block, which it
+    /// holds from now on. Releases a block of another size first.
     ///
     /// # Errors
-    /// Why there is none for it now.
+    /// Returns why there is no block now: the quota of the namespace, or no free run of this length.
     pub(crate) fn give(&mut self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         if let Some(ports) = self.of(key, uid).filter(|ports| ports.count == count) {
             return Ok(ports);
@@ -69,10 +69,10 @@ impl Blocks {
         Ok(ports)
     }
 
-    /// What [`Blocks::give`] would give.
+    /// Returns the block that [`Blocks::give`] would return, without taking it.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Blocks::give`].
     pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         match self.of(key, uid).filter(|ports| ports.count == count) {
             Some(ports) => Ok(ports),
@@ -89,8 +89,8 @@ impl Blocks {
         Ok(HostPorts { first, count })
     }
 
-    /// Believes claims of jobs: first those of jobs whose pods run on these ports, whoever else claims them; of the others
-    /// the oldest first, as far as the ports are free and the namespace may have so many.
+    /// Accepts claims of jobs. Claims of jobs whose pods run on the ports come first, and displace holders without such
+    /// pods. The others follow by age, and are accepted if their ports are free and within the quota of the namespace.
     pub(crate) fn believe(&mut self, mut claims: Vec<Claim>) {
         claims.sort_by(|a, b| (Reverse(a.evident), a.created, &a.uid).cmp(&(Reverse(b.evident), b.created, &b.uid)));
         for Claim { key, uid, ports, evident, .. } in claims {
@@ -102,7 +102,7 @@ impl Blocks {
         }
     }
 
-    /// The job has no ports any more.
+    /// Releases the ports of the job, if it holds any.
     pub(crate) fn release(&mut self, key: &JobKey, uid: &str) {
         let Some(holders) = self.held.get_mut(key) else { return };
         let Some(place) = holders.iter().position(|holder| holder.uid == uid) else { return };
@@ -119,7 +119,7 @@ impl Blocks {
         self.free.add(ports);
     }
 
-    /// The uids of jobs of this name that have ports, but for this one.
+    /// Returns the uids of the jobs of this name that hold ports, except this uid.
     pub(crate) fn others(&self, key: &JobKey, uid: Option<&str>) -> Vec<String> {
         let holders = self.held.get(key).into_iter().flatten();
         holders.filter(|holder| Some(holder.uid.as_str()) != uid).map(|holder| holder.uid.clone()).collect()
@@ -133,7 +133,8 @@ impl Blocks {
         self.free.contains(ports) && self.used(namespace).saturating_add(ports.count) <= self.limits.per_namespace
     }
 
-    /// Takes these ports back from jobs of which no pod was seen on theirs. Says whether nobody has them now.
+    /// Releases all blocks that overlap these ports, and returns true. If pods of a holder were seen on its ports,
+    /// releases nothing and returns false.
     fn clear(&mut self, ports: HostPorts) -> bool {
         let overlaps =
             |held: HostPorts| held.first < ports.first + ports.count && ports.first < held.first + held.count;
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(fits.map(|claim| held(&blocks, &claim).is_some()), [true, true, true, false]);
     }
 
-    // The operator of the cluster has changed the range while jobs run.
+    // The cluster operator has changed the range while jobs run.
     #[test]
     fn pods_that_run_beyond_the_range_keep_their_ports_until_they_are_gone() {
         let mut blocks = Blocks::new(RANGE);

@@ -1,9 +1,9 @@
-//! Ports that are nobody's, as runs of consecutive ones.
+//! Free host ports, as runs of consecutive ports.
 
 use decide::ledger::HostPorts;
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-/// Disjoint runs that do not touch: the first port of each, and the one after its last.
+/// Free ports of a range. `runs` has the first port of each run and the port after its last; runs do not touch.
 #[derive(Debug)]
 pub(super) struct Free {
     range: RangeInclusive<u32>,
@@ -11,23 +11,23 @@ pub(super) struct Free {
 }
 
 impl Free {
-    /// All of this range.
+    /// Returns a set in which every port of the range is free.
     pub(super) fn all(range: &RangeInclusive<u32>) -> Self {
         Self { range: range.clone(), runs: BTreeMap::from([(*range.start(), *range.end() + 1)]) }
     }
 
-    /// The first of the lowest ports of which so many are free in a row.
+    /// Returns the first port of the lowest run of at least `count` free ports.
     pub(super) fn lowest(&self, count: u32) -> Option<u32> {
         self.runs.iter().find(|(first, end)| *end - *first >= count).map(|(first, _)| *first)
     }
 
-    /// All of these are free.
+    /// Returns whether all of these ports are free.
     pub(super) fn contains(&self, ports: HostPorts) -> bool {
         let before = self.runs.range(..=ports.first).next_back();
         before.is_some_and(|(_, end)| ports.first + ports.count <= *end)
     }
 
-    /// None of these is free from here on.
+    /// Marks these ports as taken.
     pub(super) fn take(&mut self, ports: HostPorts) {
         let (first, end) = (ports.first, ports.first + ports.count);
         let touched: Vec<_> =
@@ -39,7 +39,7 @@ impl Free {
         }
     }
 
-    /// Those of these that are in the range are free from here on.
+    /// Marks these ports as free. Ignores ports outside the range.
     pub(super) fn add(&mut self, ports: HostPorts) {
         let mut first = ports.first.max(*self.range.start());
         let mut end = (ports.first + ports.count).min(*self.range.end() + 1);

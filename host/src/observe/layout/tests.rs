@@ -1,4 +1,4 @@
-//! Which digest plans a job, and which watches there are.
+//! Tests of which digest plans a job, and of which watches there are.
 
 use super::*;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
     })
 }
 
-/// The same in a framework of another name.
+/// Returns the same descriptor with another name of the framework.
 fn named(name: &str) -> Arc<Descriptor> {
     Arc::new(Descriptor { name: name.into(), ..(*descriptor("1.0.0", "/a")).clone() })
 }
@@ -84,14 +84,14 @@ fn a_job_stays_with_the_digest_in_its_ledger() {
     let pinned = Ledger { digest: "one".into(), ..Ledger::default() };
     assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
     assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("two".into()));
-    // Its status was not written yet, its children were made.
+    // Its status has not been written yet, but its children exist.
     assert_eq!(planner(&layout, &Ledger::default(), Some("one")), Planner::Digest("one".into()));
-    // It was released: its status was written and names none.
+    // The job was released: its status was written and names no digest.
     let released = Ledger { headline: "Suspended".into(), ..Ledger::default() };
     assert_eq!(planner(&layout, &released, Some("one")), Planner::Digest("two".into()));
 }
 
-/// A digest that is not loaded.
+/// Returns a digest that is not loaded.
 fn gone() -> String {
     "0f".repeat(32)
 }
@@ -100,7 +100,7 @@ fn pinned(digest: &str) -> Ledger {
     Ledger { digest: digest.into(), ..Ledger::default() }
 }
 
-/// Nothing but this digest is kept, accepted for this kind.
+/// Makes this digest the only one in the archive, accepted for this kind.
 fn keep(layout: &mut Layout, digest: &str, kind: &str) {
     let kinds = BTreeSet::from([kind.to_owned()]);
     layout.accepted().unwrap().keep(BTreeMap::from([(digest.to_owned(), kinds)]));
@@ -126,7 +126,7 @@ fn a_digest_that_was_never_accepted_for_the_kind_holds_the_job_that_names_it() {
     let held = Planner::Held(gone(), Fault::NotAccepted { digest: gone() });
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
     assert!(!layout.may_have_planned(0, &gone()));
-    // A candidate that is loaded beside the active one is not accepted by that.
+    // Loading a digest as a candidate does not accept it.
     layout.try_out(&descriptor("2.0.0", "/a"), &gone());
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
     layout.add(&descriptor("2.0.0", "/a"), &gone());

@@ -1,4 +1,4 @@
-//! What the stores make of what watches show, without a watch, a client or a clock.
+//! Tests of the stores with decoded objects, without a watch, a client or a clock.
 
 use super::*;
 use crate::observe::{layout::Route, wire};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const DIGEST: &str = "digest";
 
-/// Stores whose watches have listed, each by the name of its kind.
+/// Stores for tests; objects are fed by the name of their kind.
 struct Shown(Stores);
 
 impl Shown {
@@ -27,7 +27,7 @@ impl Shown {
         self.0.replace(self.watch(kind), objects.iter().map(|object| self.decoded(kind, object)).collect(), version)
     }
 
-    /// The object was added or changed.
+    /// Reports that the object was added or changed.
     fn has(&self, kind: &str, object: &Value) -> BTreeSet<JobKey> {
         self.0.upsert(self.watch(kind), self.decoded(kind, object))
     }
@@ -108,7 +108,7 @@ fn tale(uid: &str, version: u64) -> Value {
     json!({ "metadata": metadata, "spec": { "acts": 5 }, "status": {} })
 }
 
-/// An object of this controller.
+/// Returns an object with this controller.
 fn owned(name: &str, version: u64, (api_version, kind, owner): (&str, &str, &str), uid: &str) -> Value {
     let owner = json!({ "apiVersion": api_version, "kind": kind, "name": owner, "uid": uid, "controller": true });
     json!({ "metadata": {
@@ -117,12 +117,12 @@ fn owned(name: &str, version: u64, (api_version, kind, owner): (&str, &str, &str
     } })
 }
 
-/// An object of the job with this uid.
+/// Returns an object whose controller is the job with this uid.
 fn of_job(name: &str, version: u64, uid: &str) -> Value {
     owned(name, version, ("example.com/v1", "Tale", "hamlet"), uid)
 }
 
-/// An object of the Job `hamlet-stage`.
+/// Returns an object whose controller is the Job `hamlet-stage`.
 fn of_stage(name: &str, version: u64) -> Value {
     owned(name, version, ("batch/v1", "Job", "hamlet-stage"), "uid-of-hamlet-stage")
 }
@@ -232,7 +232,7 @@ fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
     shown.0.note_published(&key("hamlet"), "u", published.clone());
     assert!(shown.snapshot().pruned, "its CRD kept no ledger");
     assert_eq!(shown.0.published(&key("hamlet")), Some(published));
-    // Deleted and made again before anybody looked.
+    // The job is deleted and created again between two passes.
     shown.has("Tale", &tale("v", 3));
     assert!(!shown.snapshot().pruned);
     assert_eq!(shown.0.published(&key("hamlet")), None);

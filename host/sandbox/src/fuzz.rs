@@ -1,6 +1,6 @@
 //! What a fuzzer calls of the stubs: a component that passes on each of them, and calls of it that bytes choose.
 
-use super::{COST, link};
+use crate::wasi::{COST, link};
 use crate::{Limits, compile::engine, guest::Guest, log::Log};
 use std::sync::LazyLock;
 use wasmtime::{
@@ -12,7 +12,7 @@ use wasmtime::{
 };
 
 /// The component: `stubs.wat`.
-const STUBS: &[u8] = include_bytes!("stubs.wasm");
+const STUBS: &[u8] = include_bytes!("fuzz/stubs.wasm");
 
 /// A call that traps ends its instance; so many are made for the bytes that are left.
 const INSTANCES: usize = 4;
@@ -106,8 +106,8 @@ fn argument(of: &Type, bytes: &mut &[u8]) -> Val {
 
 #[cfg(test)]
 mod tests {
-    use super::super::STUBS as OFFERED;
     use super::*;
+    use crate::wasi::STUBS as OFFERED;
     use std::collections::BTreeSet;
 
     // A stub that is not there would not be fuzzed.
