@@ -23,13 +23,13 @@ pub fn text(text: impl Display) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(CLOSED),
         Err(error) => {
-            note(format_args!("troupe: standard output cannot be written: {error}"));
+            diagnostic(format_args!("troupe: standard output cannot be written: {error}"));
             exit(1);
         }
     }
 }
 
 /// Prints a line to standard error; ignores a failed write.
-pub fn note(line: impl Display) {
+pub fn diagnostic(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

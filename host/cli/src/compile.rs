@@ -9,7 +9,7 @@ pub(super) fn compile(args: &CompileArgs) -> ExitCode {
     match compile_as_child(args.cpu_seconds, args.memory_bytes) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out::note(format_args!("{error:#}"));
+            out::diagnostic(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }

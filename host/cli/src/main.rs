@@ -13,13 +13,13 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
-        out::note("troupe: another TLS provider is installed already");
+        out::diagnostic("troupe: another TLS provider is installed already");
         return ExitCode::FAILURE;
     }
     match run(Args::parse()) {
         Ok(code) => code,
         Err(error) => {
-            out::note(format_args!("troupe: {error:#}"));
+            out::diagnostic(format_args!("troupe: {error:#}"));
             ExitCode::FAILURE
         }
     }

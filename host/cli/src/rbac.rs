@@ -78,13 +78,13 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             (Ok(Some(wasm)), _) => describe(&wasm).with_context(|| format!("plugin {name}"))?,
             (Ok(None), Some(there)) => there,
             (Ok(None), None) => {
-                out::note(format_args!(
+                out::diagnostic(format_args!(
                     "plugin {name} is in a registry: give its file with --plugin, or it is left out"
                 ));
                 continue;
             }
             (Err(error), _) => {
-                out::note(format_args!("plugin {name} is left as it is: {error:#}"));
+                out::diagnostic(format_args!("plugin {name} is left as it is: {error:#}"));
                 continue;
             }
         };

@@ -161,15 +161,15 @@ fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdic
     for replica in &standing.replicas {
         let is_final = replica.role.success == Success::Final;
         if is_final && replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded) {
-            ledger.note_success(&replica.role.name, replica.index);
+            ledger.record_success(&replica.role.name, replica.index);
         }
     }
     for role in plan.roles.iter().filter(|role| role.removes_itself()) {
         match snapshot.job_behind(role) {
             // A time to live deletes only finished Jobs: somebody else deletes this one, so it is created again.
-            Some(job) if job.terminating && !job.job_is_over() => drop(ledger.made.remove(&jobs::note(role))),
+            Some(job) if job.terminating && !job.job_is_over() => drop(ledger.made.remove(&jobs::ledger_key(role))),
             // Jobs of an original operator are recorded too.
-            Some(_) => drop(ledger.made.insert(jobs::note(role))),
+            Some(_) => drop(ledger.made.insert(jobs::ledger_key(role))),
             None => {}
         }
     }

@@ -78,20 +78,20 @@ pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Diffe
                 );
             }
         }
-        (Answer::Judged { .. }, _) => found.note(Danger::Dangerous, "answer", "", headline(old), headline(new)),
+        (Answer::Judged { .. }, _) => found.record(Danger::Dangerous, "answer", "", headline(old), headline(new)),
         (_, Answer::Judged { plan, bodies, verdict }) => {
             let ends = verdict.outcome != Outcome::Open && Live::of(snapshot).any();
-            found.note(danger_if(ends), "answer", "", headline(old), headline(new));
+            found.record(danger_if(ends), "answer", "", headline(old), headline(new));
             writes(&mut found, snapshot, &[], &touched(snapshot, plan, bodies));
         }
         (_, Answer::Faulted(_)) => {
             let worse = matches!(old, Answer::Rejected(_));
-            found.note(danger_if(worse), "answer", "", headline(old), headline(new));
+            found.record(danger_if(worse), "answer", "", headline(old), headline(new));
         }
-        (_, Answer::Rejected(_)) => found.note(Danger::Harmless, "answer", "", headline(old), headline(new)),
+        (_, Answer::Rejected(_)) => found.record(Danger::Harmless, "answer", "", headline(old), headline(new)),
     }
     if found.is_empty() {
-        found.note(Danger::Harmless, "answer", "order", "as it was", "another");
+        found.record(Danger::Harmless, "answer", "order", "as it was", "another");
     }
     found.into_differences()
 }
@@ -141,14 +141,14 @@ fn verdicts(found: &mut Found, old: &Verdict, new: &Verdict) {
         Outcome::Failed => "failed",
     };
     if old.outcome != new.outcome {
-        found.note(Danger::Dangerous, "verdict", "/outcome", word(old.outcome), word(new.outcome));
+        found.record(Danger::Dangerous, "verdict", "/outcome", word(old.outcome), word(new.outcome));
     }
     if old.headline != new.headline {
-        found.note(Danger::Harmless, "verdict", "/headline", &old.headline, &new.headline);
+        found.record(Danger::Harmless, "verdict", "/headline", &old.headline, &new.headline);
     }
     found.json("verdict", "/status", (&old.status, &new.status), |_| Danger::Harmless);
     if old.events != new.events {
-        found.note(Danger::Harmless, "verdict", "/events", told(&old.events), told(&new.events));
+        found.record(Danger::Harmless, "verdict", "/events", told(&old.events), told(&new.events));
     }
 }
 
@@ -164,9 +164,9 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
     for action in after.iter().filter(|action| !before.contains(action)) {
         let what = object(&action.kind, &action.name);
         match action.write() {
-            Write::Delete { .. } => found.note(Danger::Dangerous, &what, "", "stays", "is deleted"),
+            Write::Delete { .. } => found.record(Danger::Dangerous, &what, "", "stays", "is deleted"),
             Write::Patch(patch) | Write::PatchStatus(patch) => {
-                found.note(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
+                found.record(danger_if(lives), &what, "", "stays as it is", format!("is patched: {patch}"));
             }
             Write::Create(_) | Write::CreateSecret { .. } | Write::Require => {}
         }

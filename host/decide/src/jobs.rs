@@ -37,21 +37,21 @@ pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) ->
             waiting.push(why);
         } else {
             let create = Action::create("batch/v1", "Job", &name, Part::Job { role: place });
-            actions.push(create.noted(role.removes_itself().then(|| note(role))));
+            actions.push(create.noted(role.removes_itself().then(|| ledger_key(role))));
         }
     }
     (actions, waiting)
 }
 
 /// Returns the ledger key of a Job that removes itself.
-pub(crate) fn note(role: &Role) -> String {
+pub(crate) fn ledger_key(role: &Role) -> String {
     format!("job/{}", role.name)
 }
 
 /// Returns whether the Job behind the role was created and is gone, and nobody saw how it ended.
 #[must_use]
 pub fn is_lost(snapshot: &Snapshot, role: &Role) -> bool {
-    role.removes_itself() && snapshot.ledger.made.contains(&note(role)) && snapshot.job_behind(role).is_none()
+    role.removes_itself() && snapshot.ledger.made.contains(&ledger_key(role)) && snapshot.job_behind(role).is_none()
 }
 
 /// Suspends the Jobs behind the roles of a failed job whose pods are cleaned up: this deletes their pods and keeps

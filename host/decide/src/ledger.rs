@@ -4,8 +4,10 @@ use crate::plan::{Clean, Outcome};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// The durable record of a job. A ledger with another uid belongs to an earlier job of the same name and counts as
 /// empty.
@@ -150,7 +152,7 @@ impl Ledger {
     }
 
     /// Records that a replica has succeeded.
-    pub fn note_success(&mut self, role: &str, index: u32) {
+    pub fn record_success(&mut self, role: &str, index: u32) {
         if self.has_succeeded(role, index) {
             return;
         }
@@ -231,7 +233,7 @@ mod tests {
     fn successes_fold_into_ranges() {
         let mut ledger = Ledger::default();
         for index in [0, 2, 1, 5, 1] {
-            ledger.note_success("worker", index);
+            ledger.record_success("worker", index);
         }
         assert_eq!(ledger.succeeded["worker"], vec![(0, 2), (5, 5)]);
         assert!(ledger.has_succeeded("worker", 2) && !ledger.has_succeeded("worker", 3));

@@ -106,7 +106,7 @@ fn pods() -> impl Strategy<Value = Vec<Arc<Pod>>> {
 fn ledger() -> impl Strategy<Value = Ledger> {
     proptest::collection::vec((prop_oneof![Just("a"), Just("b")], 0..4_u32), 0..4).prop_map(|successes| {
         let mut ledger = Ledger { uid: UID.into(), ..Ledger::default() };
-        successes.iter().for_each(|(role, index)| ledger.note_success(role, *index));
+        successes.iter().for_each(|(role, index)| ledger.record_success(role, *index));
         ledger
     })
 }

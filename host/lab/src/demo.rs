@@ -10,8 +10,7 @@ use decide::{Snapshot, decide};
 use sandbox::{Executor, Plugins};
 use serde_json::Value;
 use sim::{RequestRecord, Sim};
-use std::path::PathBuf;
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use timeline::{HOST, Timeline, USER, phase};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use troupe::{
@@ -129,7 +128,7 @@ impl Shown {
         let mut asked = (0, Instant::now());
         loop {
             tick.tick().await;
-            self.note_waiting();
+            self.record_waiting();
             self.timeline.print();
             if self.sim.asked(HOST) != asked.0 {
                 asked = (self.sim.asked(HOST), Instant::now());
@@ -143,7 +142,7 @@ impl Shown {
         }
     }
 
-    fn note_waiting(&mut self) {
+    fn record_waiting(&mut self) {
         let passes = self.host.passes().fresh();
         // Keep the latest pass of each job.
         let last: BTreeMap<_, _> =
@@ -212,11 +211,11 @@ impl Shown {
             let name = job["metadata"]["name"].as_str().unwrap_or_default();
             match self.end_of(job) {
                 Some(Ok(())) => continue,
-                Some(Err(why)) => out::note(format_args!("{name} failed: {why}")),
+                Some(Err(why)) => out::diagnostic(format_args!("{name} failed: {why}")),
                 None if ended => continue,
                 None => {
                     let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned()).unwrap_or_default();
-                    out::note(format_args!(
+                    out::diagnostic(format_args!(
                         "{name} has not ended: {}; waiting for {waiting:?}",
                         phase(&self.status(job))
                     ));

@@ -264,7 +264,7 @@ impl Open<'_> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.caller.tally.note(self.asked.plugin, &self.calls);
+        self.caller.tally.record(self.asked.plugin, &self.calls);
         let used = self.calls.iter().map(|call| call.fuel).sum();
         let namespace = self.shown.job.map_or("", JobInput::namespace);
         self.asked.allowances.charge(self.asked.plugin, namespace, used);

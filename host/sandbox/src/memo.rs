@@ -1,11 +1,11 @@
 //! A cache of plans by the hash of the plugin's exact input, and of those inputs.
 
 use super::convert::JobInput;
-use decide::weight;
 use decide::{
     ledger::HostPorts,
     plan::{Plan, Rejection},
     snapshot::Snapshot,
+    weight,
 };
 use std::{
     collections::{BTreeMap, HashMap},

@@ -47,7 +47,7 @@ pub(super) struct Call {
 }
 
 impl Tally {
-    pub(super) fn note(&self, plugin: &str, calls: &[Call]) {
+    pub(super) fn record(&self, plugin: &str, calls: &[Call]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains_key(plugin) {
             all.insert(plugin.to_owned(), BTreeMap::new());
@@ -88,10 +88,10 @@ mod tests {
         let call =
             |micros| Call { function: "judge", took: Duration::from_micros(micros), fuel: 2, faulted: micros == 9 };
         for micros in [9_000_000, 1, 9, 5] {
-            tally.note("paddle", &[call(micros)]);
+            tally.record("paddle", &[call(micros)]);
         }
         for _ in 0..RECENT - 3 {
-            tally.note("paddle", &[call(7)]);
+            tally.record("paddle", &[call(7)]);
         }
         let read = tally.read();
         let [(_, function, stats)] = read.as_slice() else { panic!("{read:?}") };

@@ -14,6 +14,6 @@ pub fn start(json: bool, default: &str) {
     let lines = lines.log_internal_errors(false);
     let started = if json { lines.json().try_init() } else { lines.try_init() };
     if let Err(error) = started {
-        out::note(format_args!("logs go where an earlier call sent them: {error}"));
+        out::diagnostic(format_args!("logs go where an earlier call sent them: {error}"));
     }
 }

@@ -139,9 +139,9 @@ impl Context {
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.stores.retain_made(key, &ledger.made);
         }
-        self.stores.note_applied(key, &snapshot.job, &applied);
+        self.stores.record_applied(key, &snapshot.job, &applied);
         if applied.failures.iter().any(is_for_good) {
-            self.stores.note_namespace_terminating(key, &snapshot.job.uid);
+            self.stores.record_namespace_terminating(key, &snapshot.job.uid);
         }
         let failed =
             applied.failures.iter().find(|failure| !is_for_good(failure)).map(|first| ReconcileError::Writes {
@@ -217,7 +217,7 @@ impl Context {
         let uid = snapshot.job.uid.clone();
         let pass = Arc::new(self.answered(snapshot, held, |count| self.stores.set_aside(key, &uid, count)).await);
         let decision = decide(snapshot, &pass.answer);
-        self.passes.note(Arc::clone(&pass));
+        self.passes.record(Arc::clone(&pass));
         (pass, decision)
     }
 

@@ -78,7 +78,7 @@ pub(super) enum ArchiveError {
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
     /// The API server or the way to it.
-    #[error("failed to {attempt} configmap/{name}: {}", crate::error::said(.source))]
+    #[error("failed to {attempt} configmap/{name}: {}", crate::error::client_error(.source))]
     Api {
         /// What was tried.
         attempt: &'static str,

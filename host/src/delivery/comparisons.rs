@@ -61,15 +61,15 @@ impl Handles {
             && let Report::Verdict { ledger, .. } = &decision.report
             && let Some(finished) = &ledger.finished
         {
-            trials.note_end(&plugin, &pass.snapshot.digest, finished.outcome);
+            trials.record_end(&plugin, &pass.snapshot.digest, finished.outcome);
         }
         match &pass.answer {
             Answer::Faulted(fault) if pass.snapshot.digest == candidate => {
-                trials.note_fault(&plugin, &job(pass), fault);
+                trials.record_fault(&plugin, &job(pass), fault);
             }
             _ if pass.snapshot.digest == candidate => {}
             _ if self.comparisons.add(pass) => {}
-            _ => trials.note_dropped(&plugin),
+            _ => trials.record_dropped(&plugin),
         }
     }
 
@@ -81,7 +81,7 @@ impl Handles {
             if pass.snapshot.digest != candidate {
                 let other = self.plugins.answer(&pass.snapshot, &candidate).await;
                 let different = differences(&pass.snapshot, &pass.answer, &other);
-                self.trials.note_compared(&pass.plugin, &job(&pass), &different, &other);
+                self.trials.record_compared(&pass.plugin, &job(&pass), &different, &other);
             }
         }
     }

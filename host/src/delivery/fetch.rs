@@ -53,7 +53,7 @@ pub(super) enum FetchError {
     NoKey { name: String, wanted: String, has: String },
     #[error("configmap/{0}: the component is not acceptable")]
     Inflate(String, #[source] DecompressError),
-    #[error("failed to read {name}: {}", crate::error::said(.source))]
+    #[error("failed to read {name}: {}", crate::error::client_error(.source))]
     Api { name: String, source: kube::Error },
 }
 

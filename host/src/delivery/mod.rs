@@ -181,7 +181,7 @@ impl Delivery {
                 }
                 () = sleep_until(self.next_attempt()) => self.try_again().await,
                 Some(Ok(looked)) = self.looks.join_next() => self.looked(looked).await,
-                Some(event) = happened.next() => self.note(event).await,
+                Some(event) = happened.next() => self.on_event(event).await,
                 () = handles.trials.changed() => self.refresh().await,
                 _ = tick.tick() => {
                     self.look_at_all().await;

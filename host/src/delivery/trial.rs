@@ -54,7 +54,7 @@ impl Trial {
     }
 
     /// A job that the active digest plans was shown to the candidate too.
-    pub(crate) fn note_compared(&mut self, job: &str, differences: &[Difference], candidate: &Answer) {
+    pub(crate) fn record_compared(&mut self, job: &str, differences: &[Difference], candidate: &Answer) {
         match candidate {
             // It was not asked, since the plugin's jobs burnt too much together.
             Answer::Faulted(Fault::Throttled { .. }) => return,
@@ -68,7 +68,7 @@ impl Trial {
     }
 
     /// A job that the candidate plans was not answered.
-    pub(crate) fn note_fault(&mut self, job: &str, fault: &Fault) {
+    pub(crate) fn record_fault(&mut self, job: &str, fault: &Fault) {
         if matches!(fault, Fault::Throttled { .. }) {
             return;
         }
@@ -78,7 +78,7 @@ impl Trial {
     }
 
     /// A job of this digest is over.
-    pub(crate) fn note_end(&mut self, digest: &str, outcome: Outcome) {
+    pub(crate) fn record_end(&mut self, digest: &str, outcome: Outcome) {
         let ended = if digest == self.digest { &mut self.candidate } else { &mut self.active };
         match outcome {
             Outcome::Open => return,
@@ -127,14 +127,14 @@ mod tests {
     fn compared(state: CandidateState, danger: Danger) -> Trial {
         let mut trial = Trial::of("new", state);
         let rejected = Answer::Rejected(decide::plan::Rejection::Unsupported("x".into()));
-        trial.note_compared("ns/hamlet", &[difference(danger)], &rejected);
+        trial.record_compared("ns/hamlet", &[difference(danger)], &rejected);
         trial
     }
 
     #[test]
     fn a_canary_that_runs_out_of_budget_stops_and_says_for_which_job() {
         let mut trial = Trial::of("new", CandidateState::Canary);
-        trial.note_fault("ns/hamlet", &fault());
+        trial.record_fault("ns/hamlet", &fault());
         assert_eq!(trial.stopped.as_deref(), Some("ns/hamlet: plugin plays ran out of fuel in plan"));
         assert_eq!((trial.live.passes, trial.live.failed), (1, 1));
     }
@@ -143,8 +143,8 @@ mod tests {
     fn a_canary_does_not_stop_because_its_plugin_has_no_fuel_left_this_minute() {
         let throttled = Fault::Throttled { plugin: "plays".into(), fuel: 1, until: jiff::Timestamp::UNIX_EPOCH };
         let mut trial = Trial::of("new", CandidateState::Canary);
-        trial.note_fault("ns/hamlet", &throttled);
-        trial.note_compared("ns/hamlet", &[difference(Danger::Dangerous)], &Answer::Faulted(throttled));
+        trial.record_fault("ns/hamlet", &throttled);
+        trial.record_compared("ns/hamlet", &[difference(Danger::Dangerous)], &Answer::Faulted(throttled));
         assert_eq!(trial, Trial::of("new", CandidateState::Canary));
     }
 
@@ -164,13 +164,13 @@ mod tests {
     fn a_canary_stops_when_its_jobs_fail_more_often_than_the_others() {
         let mut trial = Trial::of("new", CandidateState::Canary);
         for _ in 0..10 {
-            trial.note_end("old", Outcome::Succeeded);
+            trial.record_end("old", Outcome::Succeeded);
         }
         for outcome in [Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed, Outcome::Failed] {
-            trial.note_end("new", outcome);
+            trial.record_end("new", outcome);
         }
         assert_eq!(trial.stopped, None, "four jobs are no rate yet");
-        trial.note_end("new", Outcome::Succeeded);
+        trial.record_end("new", Outcome::Succeeded);
         assert_eq!(trial.stopped.as_deref(), Some("2 of its 5 jobs failed, and 0 of a hundred of the active digest's"));
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let mut trial = Trial::of("new", CandidateState::Canary);
         for digest in ["old", "new"] {
             for outcome in [Outcome::Failed, Outcome::Failed, Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed] {
-                trial.note_end(digest, outcome);
+                trial.record_end(digest, outcome);
             }
         }
         assert_eq!(trial.stopped, None);

@@ -51,23 +51,23 @@ impl Trials {
     }
 
     /// A job of another digest was shown to the candidate.
-    pub(crate) fn note_compared(&self, plugin: &str, job: &str, differences: &[Difference], candidate: &Answer) {
-        self.note(plugin, |trial| trial.note_compared(job, differences, candidate));
+    pub(crate) fn record_compared(&self, plugin: &str, job: &str, differences: &[Difference], candidate: &Answer) {
+        self.update(plugin, |trial| trial.record_compared(job, differences, candidate));
     }
 
     /// A job of another digest was not shown to the candidate, which is behind.
-    pub(super) fn note_dropped(&self, plugin: &str) {
-        self.note(plugin, |trial| trial.dropped += 1);
+    pub(super) fn record_dropped(&self, plugin: &str) {
+        self.update(plugin, |trial| trial.dropped += 1);
     }
 
     /// A job that the candidate plans was not answered.
-    pub(crate) fn note_fault(&self, plugin: &str, job: &str, fault: &Fault) {
-        self.note(plugin, |trial| trial.note_fault(job, fault));
+    pub(crate) fn record_fault(&self, plugin: &str, job: &str, fault: &Fault) {
+        self.update(plugin, |trial| trial.record_fault(job, fault));
     }
 
     /// A job of this digest is over.
-    pub(crate) fn note_end(&self, plugin: &str, digest: &str, outcome: Outcome) {
-        self.note(plugin, |trial| trial.note_end(digest, outcome));
+    pub(crate) fn record_end(&self, plugin: &str, digest: &str, outcome: Outcome) {
+        self.update(plugin, |trial| trial.record_end(digest, outcome));
     }
 
     /// Returns when a candidate has to stop.
@@ -75,11 +75,11 @@ impl Trials {
         self.changed.notified().await;
     }
 
-    fn note(&self, plugin: &str, note: impl FnOnce(&mut Trial)) {
+    fn update(&self, plugin: &str, change: impl FnOnce(&mut Trial)) {
         let mut trials = self.lock();
         let Some(trial) = trials.get_mut(plugin) else { return };
         let before = trial.stopped.is_some();
-        note(trial);
+        change(trial);
         if trial.stopped.is_some() && !before {
             self.changed.notify_one();
         }

@@ -80,7 +80,7 @@ struct Maps {
 
 impl Versions {
     /// Takes note; true where some Plugin may have another source by now.
-    pub(super) fn note(&mut self, namespace: &str, change: Change) -> bool {
+    pub(super) fn record(&mut self, namespace: &str, change: Change) -> bool {
         let maps = self.namespaces.entry(namespace.to_owned()).or_default();
         match change {
             Change::Listing => {
@@ -153,7 +153,7 @@ impl Delivery {
         select(sources, changes.map(|()| Happened::Archived)).boxed()
     }
 
-    pub(super) async fn note(&mut self, event: Happened) {
+    pub(super) async fn on_event(&mut self, event: Happened) {
         match event {
             Happened::Plugin(plugin) => {
                 let name = plugin.name.clone();
@@ -173,7 +173,7 @@ impl Delivery {
                 }
             }
             Happened::ConfigMap(namespace, change) => {
-                let changed = self.versions.note(&namespace, change);
+                let changed = self.versions.record(&namespace, change);
                 if changed {
                     self.look_at_all().await;
                 }
@@ -217,7 +217,7 @@ mod tests {
         let mut versions = Versions::default();
         let mut worth = false;
         for change in changes {
-            worth = versions.note("ns", change);
+            worth = versions.record("ns", change);
         }
         (versions.of("ns", "a"), worth)
     }

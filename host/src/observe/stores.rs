@@ -1,13 +1,15 @@
 //! The objects that the watches have shown, and the one back edge inside the process: a job is not observed until the
 //! watches have shown the host's own writes. Never writes to the API.
 
-use crate::job_key::JobKey;
-use crate::observe::{
-    host_ports::{self, Blocks, Claim},
-    layout::{Layout, Planner, Purpose, Served},
-    table::Table,
-    tombstones::{Tombstones, Witness},
-    wire::{Held, Object, Owner},
+use crate::{
+    job_key::JobKey,
+    observe::{
+        host_ports::{self, Blocks, Claim},
+        layout::{Layout, Planner, Purpose, Served},
+        table::Table,
+        tombstones::{Tombstones, Witness},
+        wire::{Held, Object, Owner},
+    },
 };
 use decide::{
     Applied, Snapshot, is_at_rest,
@@ -286,7 +288,7 @@ impl Stores {
     }
 
     /// Records what was written to the status of the job with this uid.
-    pub fn note_published(&self, key: &JobKey, uid: &str, published: Published) {
+    pub fn record_published(&self, key: &JobKey, uid: &str, published: Published) {
         self.lock().published.insert(key.clone(), (uid.to_owned(), published));
     }
 
@@ -296,7 +298,7 @@ impl Stores {
     }
 
     /// Records the job's objects that are created only once, and the warnings, until its ledger holds them.
-    pub(crate) fn note_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
+    pub(crate) fn record_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
         if applied.made.is_empty() && applied.warnings.is_empty() {
             return;
         }
@@ -310,7 +312,7 @@ impl Stores {
     }
 
     /// Records, until the job is gone, that the namespace of the job with this uid is being deleted.
-    pub(crate) fn note_namespace_terminating(&self, key: &JobKey, uid: &str) {
+    pub(crate) fn record_namespace_terminating(&self, key: &JobKey, uid: &str) {
         self.lock().without_namespace.insert(key.clone(), uid.to_owned());
     }
 
@@ -394,7 +396,7 @@ impl Stores {
         for (here, object) in &old.objects {
             if !inner.tables[watch].objects.contains_key(here) {
                 let of_object = inner.concerned(watch, object);
-                inner.tombstones.note(&of_object, object, Witness::List);
+                inner.tombstones.record(&of_object, object, Witness::List);
                 concerned.extend(of_object);
             }
         }
@@ -427,7 +429,7 @@ impl Stores {
     pub(crate) fn remove(&self, watch: usize, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = inner.concerned(watch, object);
-        inner.tombstones.note(&concerned, object, Witness::Event);
+        inner.tombstones.record(&concerned, object, Witness::Event);
         let here = (object.namespace.clone(), object.name.clone());
         inner.tables[watch].remove(&here);
         inner.tables[watch].progress = inner.tables[watch].progress.max(object.resource_version);

@@ -27,7 +27,7 @@ pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<Object>>);
 
 impl Tombstones {
     /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as a terminating object.
-    pub(crate) fn note(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
+    pub(crate) fn record(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
         let held = match &object.held {
             Held::Pod(pod) if pod.phase.is_terminal() => {
                 let mut pod = pod.clone();
@@ -103,7 +103,7 @@ mod tests {
         let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };
         let mut tombstones = Tombstones::default();
         let note = |tombstones: &mut Tombstones, name: &str| {
-            tombstones.note(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
+            tombstones.record(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
         };
         note(&mut tombstones, "seen");
         let count = tombstones.count(&key);

@@ -4,10 +4,10 @@
 //! A state machine of our own: kube-runtime's watcher hides bookmarks and list versions, which read-your-writes needs,
 //! and decodes an answer as a whole, so that one unreadable object hides all others.
 
-use crate::error::{chain, said};
 use crate::{
     api::{answer, back_off::BackOff},
     control::queue::Queue,
+    error::{chain, client_error},
     observe::{
         course::{Course, Failure, Step},
         layout::{Purpose, WatchSpec},
@@ -53,7 +53,7 @@ enum WatchError {
     Expired,
     #[error("no answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
-    #[error("{}", said(.0))]
+    #[error("{}", client_error(.0))]
     Client(kube::Error),
     #[error("the connection broke")]
     Broken(#[source] io::Error),

@@ -1,8 +1,7 @@
 //! Recent passes, for people and for replay: the latest passes uncompressed, older passes compressed. They contain no
 //! Secret data, since the host watches no Secrets.
 
-use decide::weight;
-use decide::{Decision, Outlook, Snapshot, decide, plan::Answer};
+use decide::{Decision, Outlook, Snapshot, decide, plan::Answer, weight};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
@@ -151,7 +150,7 @@ impl Kept {
 
 impl Passes {
     /// Adds a pass as the latest.
-    pub(crate) fn note(&self, pass: Arc<RecordedPass>) {
+    pub(crate) fn record(&self, pass: Arc<RecordedPass>) {
         let weight = pass.weight();
         self.lock().push(weight, pass);
     }
@@ -239,7 +238,7 @@ mod tests {
     fn passes(count: usize) -> Passes {
         let passes = Passes::default();
         for number in 0..count {
-            passes.note(noted(["a", "b"][number % 2], &number.to_string(), ""));
+            passes.record(noted(["a", "b"][number % 2], &number.to_string(), ""));
         }
         passes
     }
@@ -269,7 +268,7 @@ mod tests {
         let mut random = ChaCha20Rng::seed_from_u64(1);
         for number in 0..40 {
             let text: String = (0..64 << 10).map(|_| format!("{:08x}", random.next_u32())).collect();
-            passes.note(noted("a", &number.to_string(), &text));
+            passes.record(noted("a", &number.to_string(), &text));
         }
         let kept = names(passes.latest(None));
         assert!(passes.lock().bytes() <= MOST_BYTES);
@@ -281,7 +280,7 @@ mod tests {
     fn many_passes_that_are_alike_take_little_room() {
         let passes = Passes::default();
         for number in 0..BLOCK {
-            passes.note(noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
+            passes.record(noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
         }
         assert!(passes.lock().bytes() < BLOCK * 200, "{}", passes.lock().bytes());
     }

@@ -1,10 +1,9 @@
 //! The order and pace of writes, and their results. Reads no store and makes no choices: the same actions make the same
 //! calls.
 
-use crate::api::{DEADLINE, FIELD_MANAGER};
 use crate::{
-    api::{answer, back_off::BackOff, resource::Resource},
-    error::{chain, said},
+    api::{DEADLINE, FIELD_MANAGER, answer, back_off::BackOff, resource::Resource},
+    error::{chain, client_error},
     job_key::JobKey,
     observe::{
         stores::{Expected, Stores},
@@ -12,13 +11,12 @@ use crate::{
     },
     write::{keys, warnings::FieldValidation},
 };
-use decide::weight;
 use decide::{
     Action, Applied, Snapshot, Waiting, Write, build,
-    decision::Part,
-    decision::in_order,
+    decision::{Part, in_order},
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
+    weight,
 };
 use fairness::{Rank, Turn, Turns};
 use futures::future::join_all;
@@ -58,7 +56,7 @@ pub enum WriteError {
     #[error("no reply within {} s", DEADLINE.as_secs())]
     NoReply,
     /// The API server refused the request, or the connection failed.
-    #[error("{}", said(.0))]
+    #[error("{}", client_error(.0))]
     Client(kube::Error),
     /// The request cannot be formed.
     #[error("cannot form the request")]

@@ -105,7 +105,7 @@ impl Publisher {
         }
         debug!("status written");
         let published = Published { at: self.clock.now(), wanted, stored, overwritten };
-        self.stores.note_published(key, &snapshot.job.uid, published);
+        self.stores.record_published(key, &snapshot.job.uid, published);
         self.tell_all(key, snapshot, events).await;
         Ok(Said::WRITTEN)
     }

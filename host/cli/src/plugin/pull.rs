@@ -18,7 +18,12 @@ pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
 
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));
     std::fs::write(&output, &pulled.wasm).with_context(|| format!("{} cannot be written", output.display()))?;
-    out::note(format_args!("pulled {} bytes, digest {}, to {}", pulled.wasm.len(), pulled.digest, output.display()));
+    out::diagnostic(format_args!(
+        "pulled {} bytes, digest {}, to {}",
+        pulled.wasm.len(),
+        pulled.digest,
+        output.display()
+    ));
     out::line(pulled.resolved);
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
     let options = PushOptions { credentials, insecure, ..PushOptions::default() };
     let resolved = run(registry::push(&args.reference, &wasm, description, &options))??;
-    out::note(format_args!(
+    out::diagnostic(format_args!(
         "pushed {} {}, digest {digest}, as {}",
         description.name, description.version, args.reference
     ));

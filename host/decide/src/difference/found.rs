@@ -35,7 +35,14 @@ impl Found {
         self.all
     }
 
-    pub(super) fn note(&mut self, danger: Danger, what: &str, field: &str, old: impl AsRef<str>, new: impl AsRef<str>) {
+    pub(super) fn record(
+        &mut self,
+        danger: Danger,
+        what: &str,
+        field: &str,
+        old: impl AsRef<str>,
+        new: impl AsRef<str>,
+    ) {
         if self.has_room(danger) {
             let (old, new) = (short(old.as_ref()), short(new.as_ref()));
             self.all.push(Difference { what: short(what), field: short(field), old, new, danger });
@@ -90,11 +97,11 @@ impl Found {
             let (one, other) = (by_old.get(name), by_new.get(name));
             if one != other {
                 let none = "none".to_owned();
-                self.note(danger, what, &format!("{field}{name}"), one.unwrap_or(&none), other.unwrap_or(&none));
+                self.record(danger, what, &format!("{field}{name}"), one.unwrap_or(&none), other.unwrap_or(&none));
             }
         }
         if self.all.len() == before {
-            self.note(danger, what, field, "as it was", "in another order");
+            self.record(danger, what, field, "as it was", "in another order");
         }
     }
 }

@@ -16,11 +16,11 @@ pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &
     secrets(found, old, new);
     if old.host_ports != new.host_ports {
         let (old, new) = (old.host_ports.to_string(), new.host_ports.to_string());
-        found.note(danger_if(live.any()), "plan", "/host_ports", old, new);
+        found.record(danger_if(live.any()), "plan", "/host_ports", old, new);
     }
     policies(found, live.any(), old.policy, new.policy);
     if old.warnings != new.warnings {
-        found.note(Danger::Harmless, "plan", "/warnings", super::told(&old.warnings), super::told(&new.warnings));
+        found.record(Danger::Harmless, "plan", "/warnings", super::told(&old.warnings), super::told(&new.warnings));
     }
 }
 
@@ -30,7 +30,7 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
         let what = format!("role {}", was.name);
         let lives = live.role(old, place);
         let Some(is) = new.roles.iter().find(|is| is.name == was.name) else {
-            found.note(danger_if(lives), &what, "", replicas(was), "none");
+            found.record(danger_if(lives), &what, "", replicas(was), "none");
             continue;
         };
         if was == is {
@@ -39,7 +39,7 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
         if was.replicas != is.replicas {
             let gone = live.pods(old, place).any(|(index, _)| (is.replicas..was.replicas).contains(&index));
             let (old, new) = (was.replicas.to_string(), is.replicas.to_string());
-            found.note(danger_if(gone), &what, "/replicas", old, new);
+            found.record(danger_if(gone), &what, "/replicas", old, new);
         }
         if was.success != is.success {
             let counts = live.pods(old, place).next().is_some() || snapshot.ledger.succeeded.contains_key(&was.name);
@@ -49,7 +49,7 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
         gates(found, &what, &was.after, &is.after);
     }
     for is in new.roles.iter().filter(|is| old.roles.iter().all(|was| was.name != is.name)) {
-        found.note(Danger::Harmless, &format!("role {}", is.name), "", "none", replicas(is));
+        found.record(Danger::Harmless, &format!("role {}", is.name), "", "none", replicas(is));
     }
 }
 
@@ -62,8 +62,8 @@ fn contents(found: &mut Found, danger: Danger, what: &str, old: &Role, new: &Rol
     match (&old.backing, &new.backing) {
         (Backing::Pods, Backing::Pods) => {}
         (Backing::Job(old), Backing::Job(new)) => found.json(what, "/backing", (old, new), |_| danger),
-        (Backing::Job(_), Backing::Pods) => found.note(danger, what, "/backing", "a Job", "pods"),
-        (Backing::Pods, Backing::Job(_)) => found.note(danger, what, "/backing", "pods", "a Job"),
+        (Backing::Job(_), Backing::Pods) => found.record(danger, what, "/backing", "a Job", "pods"),
+        (Backing::Pods, Backing::Job(_)) => found.record(danger, what, "/backing", "pods", "a Job"),
     }
     text(found, danger, what, "/pod_name", Some(&old.pod_name), Some(&new.pod_name));
     text(found, danger, what, "/hostname", old.hostname.as_ref(), new.hostname.as_ref());
@@ -88,14 +88,14 @@ fn named(texts: &[(String, Text)]) -> Vec<(String, &Text)> {
 fn text(found: &mut Found, danger: Danger, what: &str, field: &str, old: Option<&Text>, new: Option<&Text>) {
     if old != new {
         let shown = |text: Option<&Text>| text.map_or("none".to_owned(), words);
-        found.note(danger, what, field, shown(old), shown(new));
+        found.record(danger, what, field, shown(old), shown(new));
     }
 }
 
 /// Compares values in `Debug` notation.
 fn debug<T: Debug + PartialEq>(found: &mut Found, danger: Danger, what: &str, field: &str, old: &T, new: &T) {
     if old != new {
-        found.note(danger, what, field, format!("{old:?}"), format!("{new:?}"));
+        found.record(danger, what, field, format!("{old:?}"), format!("{new:?}"));
     }
 }
 
@@ -109,20 +109,20 @@ fn objects(found: &mut Found, live: &Live<'_>, old: &Plan, new: &Plan) {
         let what = format!("object {}", was.key);
         match new.objects.iter().find(|is| is.key == was.key) {
             // The object stays: the host deletes no object because a plan omits it.
-            None => found.note(Danger::Harmless, &what, "", &was.kind, "none"),
+            None => found.record(Danger::Harmless, &what, "", &was.kind, "none"),
             Some(is) if was == is => {}
             Some(is) => object(found, live, &what, was, is),
         }
     }
     for is in new.objects.iter().filter(|is| old.objects.iter().all(|was| was.key != is.key)) {
-        found.note(Danger::Harmless, &format!("object {}", is.key), "", "none", &is.kind);
+        found.record(Danger::Harmless, &format!("object {}", is.key), "", "none", &is.kind);
     }
 }
 
 fn object(found: &mut Found, live: &Live<'_>, what: &str, old: &Object, new: &Object) {
     let identity = |object: &Object| format!("{} {}", object.api_version, object.kind);
     if identity(old) != identity(new) {
-        found.note(Danger::Harmless, what, "/kind", identity(old), identity(new));
+        found.record(Danger::Harmless, what, "/kind", identity(old), identity(new));
     }
     text(found, Danger::Harmless, what, "/name", Some(&old.name), Some(&new.name));
     debug(found, Danger::Harmless, what, "/per_pod_of", &old.per_pod_of, &new.per_pod_of);
@@ -138,8 +138,8 @@ fn object(found: &mut Found, live: &Live<'_>, what: &str, old: &Object, new: &Ob
             let danger = danger_if(live.any() && filled);
             found.texts((danger, what, "/body"), &named(was_filled), &named(is_filled));
         }
-        (Body::Bound, Body::Fixed(..)) => found.note(Danger::Harmless, what, "/body", "bound", "fixed"),
-        (Body::Fixed(..), Body::Bound) => found.note(Danger::Harmless, what, "/body", "fixed", "bound"),
+        (Body::Bound, Body::Fixed(..)) => found.record(Danger::Harmless, what, "/body", "bound", "fixed"),
+        (Body::Fixed(..), Body::Bound) => found.record(Danger::Harmless, what, "/body", "fixed", "bound"),
     }
 }
 
@@ -170,8 +170,8 @@ pub(super) fn compare_bodies(
                 let follows = |pointer: &str| object.is_some_and(|object| follows(object, pointer));
                 found.json(&what, "/body", (was, is), |pointer| danger_if(live.any() && follows(pointer)));
             }
-            (Some(was), None) => found.note(Danger::Harmless, &what, "/body", was.to_string(), "none"),
-            (None, Some(is)) => found.note(Danger::Harmless, &what, "/body", "none", is.to_string()),
+            (Some(was), None) => found.record(Danger::Harmless, &what, "/body", was.to_string(), "none"),
+            (None, Some(is)) => found.record(Danger::Harmless, &what, "/body", "none", is.to_string()),
             (None, None) => {}
         }
     }
@@ -188,7 +188,7 @@ fn secrets(found: &mut Found, old: &Plan, new: &Plan) {
         let (was, is) = (old.get(key), new.get(key));
         if was != is {
             let (was, is) = (was.unwrap_or(&none), is.unwrap_or(&none));
-            found.note(Danger::Harmless, &format!("secret {key}"), "", was, is);
+            found.record(Danger::Harmless, &format!("secret {key}"), "", was, is);
         }
     }
 }

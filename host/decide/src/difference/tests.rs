@@ -281,7 +281,7 @@ fn a_change_of_host_ports_is_dangerous_while_pods_live() {
 fn a_change_of_success_is_dangerous_after_a_success() {
     let momentary = |plan: &mut Plan| plan.roles[0].success = Success::Momentary;
     let mut noted = idle();
-    noted.ledger.note_success("worker", 1);
+    noted.ledger.record_success("worker", 1);
     assert_eq!(only(&noted, momentary), "role worker /success: Final -> Momentary (dangerous)");
     assert_eq!(only(&idle(), momentary), "role worker /success: Final -> Momentary");
 }

@@ -229,7 +229,7 @@ fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
     let shown = Shown::nothing();
     let published = Published { at: Timestamp::UNIX_EPOCH, wanted: json!({}), stored: json!({}), overwritten: 2 };
     shown.has("Tale", &tale("u", 2));
-    shown.0.note_published(&key("hamlet"), "u", published.clone());
+    shown.0.record_published(&key("hamlet"), "u", published.clone());
     assert!(shown.snapshot().pruned, "its CRD kept no ledger");
     assert_eq!(shown.0.published(&key("hamlet")), Some(published));
     // The job is deleted and created again between two passes.
