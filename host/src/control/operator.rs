@@ -152,15 +152,16 @@ impl Operator {
 
     /// Delivers plugins until the value is dropped. A restarted task reads its whole state again.
     fn deliver(&self, started: Delivery) -> AbortOnDrop {
-        let (client, context, options) = (with_deadline(&self.client), self.context.clone(), self.delivery.clone());
+        let handles = self.context.delivery.clone();
+        let (client, options) = (with_deadline(&self.client), self.delivery.clone());
         let mut started = Some(started);
         supervise("delivery", &self.context.delivery.restarts, move || {
-            let (started, client, context) = (started.take(), client.clone(), context.clone());
+            let (started, client, handles) = (started.take(), client.clone(), handles.clone());
             let options = options.clone().unwrap_or_default();
             async move {
                 let delivery = match started {
                     Some(delivery) => delivery,
-                    None => Delivery::start(client, context.delivery.clone(), options).await,
+                    None => Delivery::start(client, handles, options).await,
                 };
                 delivery.run().await;
             }
@@ -169,10 +170,10 @@ impl Operator {
 
     /// Shows passes to candidates until the value is dropped.
     fn compare(&self) -> AbortOnDrop {
-        let context = self.context.clone();
+        let handles = self.context.delivery.clone();
         supervise("comparisons", &self.context.delivery.restarts, move || {
-            let context = context.clone();
-            async move { context.delivery.show_to_candidates().await }
+            let handles = handles.clone();
+            async move { handles.show_to_candidates().await }
         })
     }
 

@@ -89,7 +89,7 @@ pub enum Looked {
 /// The results of one pass.
 pub struct Passed {
     /// The snapshot.
-    pub snapshot: Snapshot,
+    pub snapshot: Box<Snapshot>,
     /// The decision.
     pub decision: Decision,
     /// The results of the writes.
@@ -163,7 +163,7 @@ impl Context {
             (Ok(said), Some(failed)) => (said, Err(failed)),
             (Ok(said), None) => (said, Ok(self.wake(key, tombstones, &decision, said))),
         };
-        Looked::Passed(Box::new(Passed { snapshot: *snapshot, decision, applied, said, next }))
+        Looked::Passed(Box::new(Passed { snapshot, decision, applied, said, next }))
     }
 
     /// Returns when to look again after a pass whose writes all succeeded.
