@@ -344,7 +344,7 @@ pub struct SimArgs {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     pub first: u64,
-    /// Print every request of the last seed.
+    /// Print every request of the hosts and every change by anybody else of the last seed.
     #[arg(long)]
     pub trace: bool,
 }

@@ -5,7 +5,7 @@ use super::{
     history::controller,
     hosts::is_host,
 };
-use decide::status::step;
+use decide::{ledger::Ledger, status::step};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sim::{Delivery, Sim, View, Write};
@@ -169,8 +169,7 @@ impl Succeeded {
         // Users who edit the spec may have asked for fewer pods, and later for more.
         let fewer = || view.by_uid(uid).is_some_and(|job| job["metadata"]["generation"] != 1);
         if is.is_none() && (!is_host(&write.actor) || fewer()) {
-            let noted = view.by_uid(uid).is_some_and(|job| !job["status"]["troupe"]["succeeded"].is_null());
-            if !noted {
+            if !view.by_uid(uid).is_some_and(|job| is_recorded(job, &write.name)) {
                 self.known.remove(&key);
             }
         } else if write.after.as_ref().is_some_and(|pod| pod["status"]["phase"] == "Succeeded") {
@@ -186,6 +185,13 @@ impl Succeeded {
         (self.known.contains(&key) && shown.succeeded.contains(&key))
             .then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
     }
+}
+
+/// Whether the ledger of a job says that the replica of this pod, `JOB-ROLE-INDEX`, has succeeded.
+fn is_recorded(job: &Value, pod: &str) -> bool {
+    let Ok(ledger) = serde_json::from_value::<Ledger>(job["status"]["troupe"].clone()) else { return false };
+    let replica = pod.rsplit_once('-').and_then(|(rest, index)| Some((rest.rsplit_once('-')?.1, index.parse().ok()?)));
+    replica.is_some_and(|(role, index)| ledger.has_succeeded(role, index))
 }
 
 /// S1: names are the only hard uniqueness; nobody makes a second pod for an index under another name.

@@ -13,6 +13,7 @@ mod jobs;
 mod neighbours;
 mod outages;
 mod tally;
+mod trace;
 mod workload;
 
 pub use crowd::{Seen, crowd};
@@ -21,7 +22,7 @@ pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
 use history::History;
-use hosts::{Hosts, Program, is_host};
+use hosts::{Hosts, Program};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use outages::Outage;
@@ -38,6 +39,7 @@ use std::{
 };
 use tally::Tally;
 use tokio::{task::JoinHandle, time::Instant};
+use trace::Trace;
 use troupe::record::passes::Latest;
 use workload::Workload;
 
@@ -67,7 +69,7 @@ pub struct Run {
     pub violations: Vec<String>,
     /// A hash over every request, answer and change; the same for the same seed.
     pub log_hash: u64,
-    /// Every request of the host, a line each.
+    /// Each request of a host and each change of anybody else, a line each, by time.
     pub trace: Vec<String>,
     /// How often a host crashed or lost its lease.
     pub crashes: u32,
@@ -200,6 +202,7 @@ impl Course {
         let mut crashes = sim.crashes();
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
+        let trace = Trace::of(&sim);
         let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref());
         let config = workload.config.clone();
         let program = Program {
@@ -271,10 +274,6 @@ impl Course {
         if faulty.is_zero() {
             seen.extend(workload.over_budget(&sim));
         }
-        let of_hosts = sim.requests().into_iter().filter(|request| is_host(&request.actor));
-        let line =
-            |r: sim::RequestRecord| format!("{} {} {} {}/{} {}", r.at, r.actor, r.what(), r.namespace, r.name, r.code);
-        let trace = of_hosts.map(line).collect();
         let unknown = invariants.unknown_successes(&sim);
         let quiet = || workload.quiet().filter(|job| !unknown.contains(job.name()));
         let ends = quiet().map(|job| (job.name().to_owned(), End::of(&sim, &history, job))).collect();
@@ -282,6 +281,7 @@ impl Course {
         let mut happened = tally.counts();
         happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
         let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));
+        let trace = trace.lines(&sim);
         (Run { violations: seen, log_hash, trace, crashes, writes, happened, passes }, ends)
     }
 }

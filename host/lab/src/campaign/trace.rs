@@ -1,0 +1,53 @@
+//! The log of a run for people: each request of a host, and each change that anybody else made.
+
+use super::hosts::is_host;
+use jiff::Timestamp;
+use sim::{RequestRecord, Sim, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Collects the changes of users, the kubelet, the garbage collector and the like from now on; clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Trace(Arc<Mutex<Vec<(Timestamp, String)>>>);
+
+impl Trace {
+    /// The trace of a simulation.
+    pub(super) fn of(sim: &Sim) -> Self {
+        let trace = Self::default();
+        let lines = trace.0.clone();
+        sim.on_write(move |write, _| {
+            if !is_host(&write.actor) {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push((write.at, change(write)));
+            }
+        });
+        trace
+    }
+
+    /// One line for each request of a host and each change of anybody else, by time.
+    pub(super) fn lines(&self, sim: &Sim) -> Vec<String> {
+        let of_hosts =
+            sim.requests().into_iter().filter(|made| is_host(&made.actor)).map(|made| (made.at, request(&made)));
+        let mut lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        lines.extend(of_hosts);
+        lines.sort_by_key(|(at, _)| *at);
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+fn request(made: &RequestRecord) -> String {
+    format!("{} {} {} {}/{} {}", made.at, made.actor, made.what(), made.namespace, made.name, made.code)
+}
+
+/// `AT ACTOR created|changed|removed KIND NAMESPACE/NAME`, and what decisions depend on: phase, generation, deletion.
+fn change(write: &Write) -> String {
+    let verb = match (&write.before, &write.after) {
+        (None, _) => "created",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    let object = write.after.as_ref().or(write.before.as_ref());
+    let fields = ["/status/phase", "/metadata/generation", "/metadata/deletionTimestamp"];
+    let values = fields.iter().filter_map(|field| object?.pointer(field)).map(ToString::to_string);
+    let values: Vec<_> = values.collect();
+    let Write { at, actor, kind, namespace, name, version, .. } = write;
+    format!("{at} {actor} {verb} {kind} {namespace}/{name} @{version} {}", values.join(" "))
+}
