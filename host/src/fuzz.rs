@@ -172,5 +172,5 @@ fn kind_of(text: &str) -> Option<(JobKind, String)> {
 }
 
 fn jobs_of(kind: &JobKind) -> WatchSpec {
-    WatchSpec { resource: kind.into(), selector: None, purpose: Purpose::Jobs(0), optional: false }
+    WatchSpec { resource: kind.into(), selector: None, purpose: Purpose::Jobs(kind.into()), optional: false }
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use troupe::{
-    job_key::JobKey,
+    job_key::{GroupKind, JobKey},
     write::{
         apply::{Ground, Writer},
         warnings::FieldValidation,
@@ -150,7 +150,7 @@ fn the_bodies_of_all_requests_under_way_have_a_budget() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let writer = runtime.block_on(async { Writer::new(api_server(), Arc::default(), [1; 32], FieldValidation::Warn) });
     let (key, ground) = (
-        JobKey { kind: 0, namespace: "default".into(), name: "wide-and-deep".into() },
+        JobKey::new(&GroupKind::new("example.com", "Tale"), "default", "wide-and-deep"),
         Ground { snapshot: &snapshot, answer: Some(&answer) },
     );
     let taken = again(|| {

@@ -8,8 +8,8 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
+    control::host_ports::Limits,
     control::operator::{Ended, Operator, Options},
-    observe::host_ports::Limits,
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");

@@ -40,7 +40,7 @@ impl World {
         let clock = Clock::starting_at(sim.now());
         let options = Options::alone(clock.clone(), [7; 32]);
         let mut operator = Operator::new(sim.client(HOST), Arc::clone(plugins), options);
-        let watches = operator.context().stores().listed().len();
+        let watches = operator.context().stores().progress().len();
         let host = tokio::spawn(async move {
             operator.run(std::future::pending()).await;
         });

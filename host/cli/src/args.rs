@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use registry::Reference;
 use sandbox::Limits;
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
-use troupe::{install::rbac::Policy, observe::host_ports, write::warnings::FieldValidation};
+use troupe::{control::host_ports, install::rbac::Policy, write::warnings::FieldValidation};
 
 /// One Kubernetes operator for every distributed-job framework.
 #[derive(Debug, Parser)]

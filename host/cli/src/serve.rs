@@ -15,13 +15,13 @@ use tracing::{error, info};
 use troupe::{
     admin::{self, Access, Reviewer, Tls, metrics::Metrics, telemetry},
     clock::Clock,
+    control::host_ports,
     control::{
         lease::{Election, Gate, LeaseName},
         operator::{Ended, Operator, Options},
     },
     delivery,
     install::crds,
-    observe::host_ports,
 };
 
 pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {

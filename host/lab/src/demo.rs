@@ -20,7 +20,7 @@ use troupe::{
         operator::{Operator, Options},
         reconcile::Context as HostContext,
     },
-    job_key::JobKey,
+    job_key::{GroupKind, JobKey},
     out,
 };
 
@@ -77,7 +77,7 @@ async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
     let mut operator = Operator::new(sim.client(HOST), plugins, options);
     let host = operator.context();
     let jobs = read(args, &host)?;
-    let names: Vec<_> = host.stores().layout().kinds().iter().map(|served| served.kind.kind.clone()).collect();
+    let names: Vec<_> = host.stores().layout().kinds().values().map(|served| served.kind.kind.clone()).collect();
     let timeline = Timeline::of(&sim, &names);
     tokio::spawn(async move { operator.run(std::future::pending()).await });
 
@@ -93,11 +93,10 @@ async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
 
 fn read(args: &Demo, host: &HostContext) -> anyhow::Result<Vec<Value>> {
     let layout = host.stores().layout();
-    let served = layout.kinds();
     let read = if args.manifests.is_empty() {
-        EXAMPLES.iter().map(|(file, text)| manifest::parse(file, text, served)).collect::<Result<Vec<_>, _>>()
+        EXAMPLES.iter().map(|(file, text)| manifest::parse(file, text, &layout)).collect::<Result<Vec<_>, _>>()
     } else {
-        args.manifests.iter().map(|path| manifest::read(path, served)).collect()
+        args.manifests.iter().map(|path| manifest::read(path, &layout)).collect()
     };
     Ok(read?.into_iter().flatten().collect())
 }
@@ -108,7 +107,7 @@ impl Shown {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
             let layout = self.host.stores().layout();
-            let Some(served) = layout.kinds().get(key.kind) else { continue };
+            let Some(served) = layout.kinds().get(&key.kind) else { continue };
             let resource = troupe::api::resource::Resource::from(&*served.kind);
             let body = serde_json::to_vec(job).context("a job as JSON")?;
             let request = resource.requests(Some(&key.namespace)).create(&kube::api::PostParams::default(), body)?;
@@ -145,8 +144,7 @@ impl Shown {
     fn record_waiting(&mut self) {
         let passes = self.host.passes().fresh();
         // Keep the latest pass of each job.
-        let last: BTreeMap<_, _> =
-            passes.iter().filter_map(|pass| Some((self.key_of(&pass.snapshot)?, pass))).collect();
+        let last: BTreeMap<_, _> = passes.iter().map(|pass| (key_of(&pass.snapshot), pass)).collect();
         for (key, pass) in last {
             let decision = decide(&pass.snapshot, &pass.answer);
             let waiting = decision.waiting.first().map(ToString::to_string).unwrap_or_default();
@@ -157,16 +155,10 @@ impl Shown {
     }
 
     fn key(&self, job: &Value) -> Option<JobKey> {
-        let kind =
-            self.host.stores().layout().kinds().iter().position(|served| job["kind"] == served.kind.kind.as_str())?;
-        let text = |field: &str| Some(job["metadata"][field].as_str()?.to_owned());
-        Some(JobKey { kind, namespace: text("namespace")?, name: text("name")? })
-    }
-
-    fn key_of(&self, snapshot: &Snapshot) -> Option<JobKey> {
         let layout = self.host.stores().layout();
-        let kind = layout.kinds().iter().position(|served| served.kind.is_same(&snapshot.kind))?;
-        Some(JobKey { kind, namespace: snapshot.job.namespace.clone(), name: snapshot.job.name.clone() })
+        let kind = layout.kinds().keys().find(|kind| job["kind"] == kind.kind())?;
+        let text = |field: &str| job["metadata"][field].as_str();
+        Some(JobKey::new(kind, text("namespace")?, text("name")?))
     }
 
     fn status(&self, job: &Value) -> Value {
@@ -231,8 +223,7 @@ impl Shown {
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
             out::line(format_args!("\n{} {}", job["kind"].as_str().unwrap_or_default(), key.name));
-            let last =
-                self.host.passes().latest(None).filter(|pass| self.key_of(&pass.snapshot).as_ref() == Some(&key));
+            let last = self.host.passes().latest(None).filter(|pass| key_of(&pass.snapshot) == key);
             for request in last.last().iter().flat_map(|pass| plan_of(&pass.answer)) {
                 out::line(&request);
             }
@@ -284,6 +275,10 @@ impl Shown {
         let reads = requests.iter().filter(|request| !request.is_write() && request.verb == "get").count();
         out::line(format_args!("\nreads after the first lists: {reads}"));
     }
+}
+
+fn key_of(snapshot: &Snapshot) -> JobKey {
+    JobKey::new(&GroupKind::from(&*snapshot.kind), &snapshot.job.namespace, &snapshot.job.name)
 }
 
 fn plan_of(answer: &decide::plan::Answer) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Prometheus metrics of the host.
 
-use crate::{control::reconcile::Context, delivery};
+use crate::{control::reconcile::Context, delivery, observe::stores::Progress};
 use http::{Method, Request, Response};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -77,8 +77,8 @@ impl Metrics {
         depth.set(i64::try_from(context.queue().depth()).unwrap_or(i64::MAX));
         registry.register("queue_depth", "Jobs that are ready to be looked at", depth);
         let objects = Family::<ResourceLabels, Gauge>::default();
-        for (watch, size) in context.stores().layout().watches().iter().zip(context.stores().sizes()) {
-            let labels = ResourceLabels { resource: watch.resource.plural.clone() };
+        for Progress { watch, objects: size, .. } in context.stores().progress() {
+            let labels = ResourceLabels { resource: watch.resource.plural };
             objects.get_or_create(&labels).inc_by(i64::try_from(size).unwrap_or(i64::MAX));
         }
         registry.register("watched_objects", "Objects that the watches hold", objects);
@@ -103,7 +103,7 @@ impl Metrics {
         registry.register("plugin_calls", "Calls of plugins", calls);
         registry.register("plugin_call_seconds", "Time spent in calls of plugins", seconds);
         let revisions = Family::<RevisionLabels, Gauge>::default();
-        for served in context.stores().layout().kinds() {
+        for served in context.stores().layout().kinds().values() {
             let canary = served.route.canary.as_ref().map(|(digest, _)| ("canary", digest));
             for (role, digest) in served.route.active.iter().map(|digest| ("active", digest)).chain(canary) {
                 let (plugin, digest) = (served.framework.name.clone(), delivery::short(digest).to_owned());

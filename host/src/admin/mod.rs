@@ -29,7 +29,7 @@ use futures::stream;
 use redact::Environment;
 use serde::Deserialize;
 use serde_json::json;
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 use tokio::net::TcpListener;
 
 /// The maximum size of a recording in bytes; it is cut at the end of a line.
@@ -78,19 +78,20 @@ struct Jobs {
 /// Returns the paths of all jobs whose kinds the reader may list.
 async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<Jobs>) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
-    let (mut listed, mut denied) = (Vec::new(), None);
-    for served in layout.kinds() {
+    let (mut listed, mut denied) = (BTreeSet::new(), None);
+    for (kind, served) in layout.kinds() {
         let right = Right::jobs("list", &served.kind, of.namespace.as_deref(), None);
         let checked = admin.access.check(&headers, &right).await;
-        listed.push(checked.is_ok());
-        denied = denied.or(checked.err());
+        match checked {
+            Ok(()) => drop(listed.insert(kind.clone())),
+            Err(error) => denied = denied.or(Some(error)),
+        }
     }
-    if let Some(denied) = denied.filter(|_| !listed.contains(&true)) {
+    if let Some(denied) = denied.filter(|_| listed.is_empty()) {
         return Err(denied);
     }
-    let wanted = |key: &&JobKey| {
-        listed.get(key.kind) == Some(&true) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace)
-    };
+    let wanted =
+        |key: &&JobKey| listed.contains(&key.kind) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
     let keys = admin.context.stores().jobs();
     let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&admin.context, key)).collect();
     Ok(Json(json!({ "jobs": paths })).into_response())
@@ -104,14 +105,14 @@ async fn job(
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
-    let found = layout.kinds().iter().position(|served| served.kind.plural == plural);
-    let Some((kind, served)) = found.and_then(|kind| Some((kind, layout.kinds().get(kind)?))) else {
+    let found = layout.kinds().iter().find(|(_, served)| served.kind.plural == plural);
+    let Some((kind, served)) = found else {
         // Do not tell an unauthenticated reader which kinds are served.
         admin.access.check(&headers, &Right::Path("/jobs")).await?;
         return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
     };
     admin.access.check(&headers, &Right::jobs("get", &served.kind, Some(&namespace), Some(&name))).await?;
-    let pass = admin.context.rehearse(&JobKey { kind, namespace, name }).await;
+    let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
     Ok(match pass.map(|pass| environment.apply(pass)) {
         Some(Ok(pass)) => Json(pass).into_response(),
         Some(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
@@ -150,7 +151,7 @@ fn line(pass: &Pass) -> io::Result<Vec<u8>> {
 
 fn path(context: &Context, key: &JobKey) -> Option<String> {
     let layout = context.stores().layout();
-    let plural = &layout.kinds().get(key.kind)?.kind.plural;
+    let plural = &layout.kinds().get(&key.kind)?.kind.plural;
     Some(format!("/jobs/{plural}/{}/{}", key.namespace, key.name))
 }
 

@@ -1,5 +1,6 @@
 //! The loop: which job is next, one pass over it, and which host may write.
 
+pub mod host_ports;
 pub mod lease;
 pub mod operator;
 pub mod queue;

@@ -4,6 +4,7 @@ use crate::{
     api::deadline::with_deadline,
     clock::Clock,
     control::{
+        host_ports::{self, PortAllocator},
         lease::Election,
         queue::{PASSES, Queue},
         reconcile::Context,
@@ -13,8 +14,7 @@ use crate::{
     error::chain,
     job_key::JobKey,
     observe::{
-        host_ports,
-        layout::{Layout, Route},
+        layout::{Layout, Route, WatchId},
         stores::Stores,
         watch::watch,
     },
@@ -26,6 +26,7 @@ use futures::FutureExt;
 use kube::Client;
 use sandbox::Plugins;
 use std::{
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
@@ -35,6 +36,10 @@ use std::{
 };
 use tokio::{task::JoinSet, time::Instant};
 use tracing::{Instrument, debug, error, info, info_span, warn};
+
+/// The running watches; each runs until this value is dropped.
+#[derive(Default)]
+pub struct Watches(BTreeMap<WatchId, AbortOnDrop>);
 
 /// Configuration of a host.
 pub struct Options {
@@ -98,13 +103,14 @@ impl Operator {
             layout.add(&framework, &digest);
             layout.route(&framework.name, &Route::to(&digest));
         }
-        let stores = Arc::new(Stores::new(layout, options.host_ports));
+        let stores = Arc::new(Stores::new(layout));
         let queue = Arc::new(Queue::default());
         let delivery = Arc::new(Handles::new(options.clock.clone(), stores.clone(), queue.clone(), plugins.clone()));
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
+            ports: PortAllocator::new(stores.clone(), options.host_ports),
             clock: options.clock,
             stores,
             plugins,
@@ -130,23 +136,27 @@ impl Operator {
         self.context.clone()
     }
 
-    /// Starts all watches of this host; each runs until its value is dropped.
+    /// Starts all watches of this host.
     #[must_use]
-    pub fn watches(&self) -> Vec<AbortOnDrop> {
-        let mut watches = Vec::new();
-        self.watch_more(&mut watches);
+    pub fn watches(&self) -> Watches {
+        let mut watches = Watches::default();
+        self.follow_layout(&mut watches);
         watches
     }
 
-    /// Starts the watches that are not running yet.
-    fn watch_more(&self, running: &mut Vec<AbortOnDrop>) {
-        for place in running.len()..self.context.stores.layout().watches().len() {
-            let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
-            let seed = self.seed;
-            running.push(supervise("watch", &self.context.delivery.restarts, move || {
-                let (stores, queue) = (context.stores.clone(), context.queue.clone());
-                watch(client.clone(), stores, queue, place, namespace.clone(), seed)
-            }));
+    /// Stops the watches that the layout has no longer, and starts those that are not running yet.
+    fn follow_layout(&self, Watches(running): &mut Watches) {
+        let layout = self.context.stores.layout();
+        running.retain(|id, _| layout.watches().contains_key(id));
+        for (id, spec) in layout.watches() {
+            running.entry(*id).or_insert_with(|| {
+                let (client, context, namespace) = (self.client.clone(), self.context.clone(), self.namespace.clone());
+                let (id, spec, seed) = (*id, spec.clone(), self.seed);
+                supervise("watch", &self.context.delivery.restarts, move || {
+                    let (stores, queue) = (context.stores.clone(), context.queue.clone());
+                    watch(client.clone(), stores, queue, (id, spec.clone()), namespace.clone(), seed)
+                })
+            });
         }
     }
 
@@ -225,7 +235,7 @@ impl Operator {
                 biased;
                 () = &mut shutdown => break Ended::AsAsked,
                 () = &mut lost => break Ended::LeaseLost,
-                () = self.context.stores.grown() => self.watch_more(&mut watches),
+                () = self.context.stores.watches_changed() => self.follow_layout(&mut watches),
                 Some(_) = passes.join_next() => {}
                 key = self.context.queue.next(), if passes.len() < PASSES => {
                     let context = self.context.clone();
@@ -243,8 +253,7 @@ impl Operator {
 impl Context {
     /// Runs one pass, and requeues the job by its result. A panic of the host costs one reconcile of one job.
     async fn pass(&self, key: JobKey) {
-        let kind = self.stores.layout().kinds().get(key.kind).map(|served| served.kind.kind.clone());
-        let span = info_span!("reconcile", kind, namespace = key.namespace, name = key.name);
+        let span = info_span!("reconcile", kind = key.kind.kind(), namespace = key.namespace, name = key.name);
         let start = Instant::now();
         let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
         let _entered = span.enter();

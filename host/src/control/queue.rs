@@ -232,10 +232,11 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_key::GroupKind;
     use futures::FutureExt;
 
     fn key(namespace: &str, name: &str) -> JobKey {
-        JobKey { kind: 0, namespace: namespace.into(), name: name.into() }
+        JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, name)
     }
 
     #[tokio::test(start_paused = true)]

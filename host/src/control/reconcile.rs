@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Clock,
-    control::queue::Queue,
+    control::{host_ports::PortAllocator, queue::Queue},
     delivery::Handles,
     job_key::JobKey,
     observe::stores::{Observed, Stores},
@@ -67,6 +67,7 @@ pub struct Context {
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) writer: Writer,
     pub(crate) publisher: Publisher,
+    pub(crate) ports: PortAllocator,
     pub(crate) passes: Passes,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
     pub(crate) panics: std::sync::atomic::AtomicU32,
@@ -114,7 +115,7 @@ impl Context {
     pub async fn look(&self, key: &JobKey) -> Looked {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
-        let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
+        let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Stale => return Looked::NotYet,
@@ -132,7 +133,7 @@ impl Context {
             }
         };
         if !ports::keeps(&snapshot, &decision) {
-            self.stores.release_ports(key, &snapshot.job.uid);
+            self.ports.release(key, &snapshot.job.uid);
         }
         let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
         let Attempted { applied, retry_after } = self.writer.apply(key, ground, &decision.actions).await;
@@ -166,6 +167,23 @@ impl Context {
         Looked::Passed(Box::new(Passed { snapshot, decision, applied, said, next }))
     }
 
+    /// Returns the snapshot of the job, with what this host knows of its ports and of its last status.
+    fn observe(&self, key: &JobKey) -> Observed {
+        let mut observed = self.stores.observe(key, self.clock.now());
+        match &mut observed {
+            Observed::Ready(snapshot) | Observed::Held(snapshot, _) => {
+                snapshot.pruned = self.publisher.is_pruned(key, &snapshot.job.uid);
+                self.ports.correct(key, snapshot);
+            }
+            Observed::Gone => {
+                self.publisher.forget(key);
+                self.ports.forget(key);
+            }
+            Observed::Stale | Observed::Loading(_) => {}
+        }
+        observed
+    }
+
     /// Returns when to look again after a pass whose writes all succeeded.
     fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, said: Option<Said>) -> Wake {
         let Some(said) = said else { return decision.wake };
@@ -180,14 +198,14 @@ impl Context {
     /// Returns the pass over the job as it is now, without writes and without taking ports: snapshot, answer and
     /// decision. Returns `None` if the job cannot be observed.
     pub async fn rehearse(&self, key: &JobKey) -> Option<Pass> {
-        let (mut snapshot, held) = match self.stores.observe(key, self.clock.now()) {
+        let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
             Observed::Stale | Observed::Gone | Observed::Loading(_) => return None,
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
-        let noted = self.answered(&mut snapshot, held, |count| self.stores.offer_ports(key, &uid, count)).await;
+        let noted = self.answered(&mut snapshot, held, |count| self.ports.offer(key, &uid, count)).await;
         Some(match triaged {
             Triage::Settled(decision) => noted.with(decision),
             Triage::NeedsPlan => noted.decided(),
@@ -197,14 +215,14 @@ impl Context {
     /// Moves a job from an older digest to the active one, if its route says so and no live pod is affected.
     async fn migrate(&self, key: &JobKey, snapshot: &mut Snapshot) {
         let layout = self.stores.layout();
-        let Some(served) = layout.kinds().get(key.kind).filter(|served| served.route.migrate) else { return };
+        let Some(served) = layout.kinds().get(&key.kind).filter(|served| served.route.migrate) else { return };
         let moves = |active: &String| *active != snapshot.digest && layout.has_kept(active);
         let Some(active) = served.route.active.clone().filter(moves) else { return };
         let mut moved = snapshot.clone();
         moved.digest.clone_from(&active);
         let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
         if touches_live(snapshot, &old, &new).is_none() {
-            snapshot.kind = layout.kind_by(key.kind, &active).unwrap_or_else(|| snapshot.kind.clone());
+            snapshot.kind = layout.kind_by(&key.kind, &active).unwrap_or_else(|| snapshot.kind.clone());
             snapshot.digest = active;
         }
     }
@@ -215,7 +233,7 @@ impl Context {
             self.migrate(key, snapshot).await;
         }
         let uid = snapshot.job.uid.clone();
-        let pass = Arc::new(self.answered(snapshot, held, |count| self.stores.set_aside(key, &uid, count)).await);
+        let pass = Arc::new(self.answered(snapshot, held, |count| self.ports.set_aside(key, &uid, count)).await);
         let decision = decide(snapshot, &pass.answer);
         self.passes.record(Arc::clone(&pass));
         (pass, decision)

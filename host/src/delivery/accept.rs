@@ -2,6 +2,7 @@
 //! that is not granted, and answers for the jobs that are there.
 
 use super::{
+    census,
     look::{Looker, Question},
     names,
     report::{Stage, Trouble},
@@ -103,7 +104,7 @@ impl Looker {
         let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
         let mut some = Vec::new();
-        for key in stores.keys_of(name) {
+        for key in census::keys_of(stores, name) {
             if comparison.failed >= ENOUGH_FAILED || began.elapsed() > PREFLIGHT {
                 break;
             }

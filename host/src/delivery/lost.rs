@@ -5,7 +5,7 @@
 use super::{
     Delivery,
     archive::{Archive, ArchiveError},
-    look,
+    census, look,
     mark::Mark,
     settings, short,
 };
@@ -90,7 +90,7 @@ impl Delivery {
         let now = Instant::now();
         let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
         for digest in due {
-            if self.is_active(&digest) || !self.handles.stores.keys_pinned_to(&digest).is_empty() {
+            if self.is_active(&digest) || !census::keys_pinned_to(&self.handles.stores, &digest).is_empty() {
                 self.seek(&digest).await;
             } else {
                 self.sought.remove(&digest);
@@ -168,7 +168,7 @@ impl Delivery {
 
     fn wake_pinned(&self, digest: &str) {
         let waiting = self.handles.wanted.settle(digest);
-        let pinned = self.handles.stores.keys_pinned_to(digest);
+        let pinned = census::keys_pinned_to(&self.handles.stores, digest);
         waiting.into_iter().chain(pinned).for_each(|key| self.handles.queue.add(key));
     }
 }

@@ -6,6 +6,7 @@
 mod accept;
 mod archive;
 mod bundled;
+mod census;
 mod comparisons;
 mod fetch;
 mod look;
@@ -378,7 +379,7 @@ impl Delivery {
         }
         self.swept = Instant::now();
         let stores = &self.handles.stores;
-        let mut needed: BTreeSet<String> = stores.all_digests_in_use();
+        let mut needed: BTreeSet<String> = census::all_digests_in_use(stores);
         let statuses = self.known.values().map(|known| &known.status);
         needed.extend(statuses.flat_map(|status| {
             let candidate = status.candidate.as_ref().map(|candidate| candidate.digest.clone());
@@ -386,7 +387,7 @@ impl Delivery {
         }));
         // Whenever a Plugin goes, what comes with the host serves again.
         needed.extend(self.handles.bundled.digests().cloned());
-        needed.extend(stores.layout().kinds().iter().filter_map(|served| served.route.active.clone()));
+        needed.extend(stores.layout().kinds().values().filter_map(|served| served.route.active.clone()));
         if let Err(error) = archive.sweep(&needed, self.handles.clock.now()).await {
             debug!(error = chain(&error), "bytes of plugins are looked at again later");
         }
@@ -395,6 +396,7 @@ impl Delivery {
             self.handles.plugins.unload(&digest);
             stores.change(|layout| layout.remove(&digest));
         }
+        stores.prune().into_iter().for_each(|key| self.handles.queue.add(key));
     }
 }
 

@@ -4,12 +4,14 @@
 use super::{
     Delivery,
     accept::{Accepted, CONFLICT},
+    census,
     look::{Acceptable, Refused},
     report::{Stage, Trouble},
     short,
     upgrade::Step,
 };
 use crate::{
+    job_key::GroupKind,
     observe::layout::{Route, Served},
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus, Strategy},
 };
@@ -136,7 +138,7 @@ impl Delivery {
     /// Where new jobs of a framework go.
     pub(super) fn route_of(&self, name: &str) -> Option<Route> {
         let layout = self.handles.stores.layout();
-        let served = layout.kinds().iter().find(|served| served.framework.name == name)?;
+        let served = layout.kinds().values().find(|served| served.framework.name == name)?;
         Some(served.route.clone())
     }
 
@@ -146,20 +148,22 @@ impl Delivery {
         let before = stores.layout();
         stores.change(|layout| layout.route(name, route));
         let now = stores.layout();
-        let is_another = |(old, new): (&Served, &Served)| new.framework.name == name && old.route != new.route;
-        if !before.kinds().iter().zip(now.kinds()).any(is_another) {
+        let is_another = |(kind, new): (&GroupKind, &Served)| {
+            new.framework.name == name && before.kinds().get(kind).is_none_or(|old| old.route != new.route)
+        };
+        if !now.kinds().iter().any(is_another) {
             return;
         }
         if route.migrate {
             self.wake(name);
         } else {
             // Those that a digest plans stay with it.
-            stores.unplanned_keys_of(name).into_iter().for_each(|key| self.handles.queue.add(key));
+            census::unplanned_keys_of(stores, name).into_iter().for_each(|key| self.handles.queue.add(key));
         }
     }
 
     /// Has all jobs of the framework looked at.
     pub(super) fn wake(&self, name: &str) {
-        self.handles.stores.keys_of(name).into_iter().for_each(|key| self.handles.queue.add(key));
+        census::keys_of(&self.handles.stores, name).into_iter().for_each(|key| self.handles.queue.add(key));
     }
 }

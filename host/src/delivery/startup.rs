@@ -4,7 +4,7 @@
 use super::{
     Archive, Delivery, Options, Seen, Sources, Versions,
     archive::LARGEST,
-    look,
+    census, look,
     lost::{Again, QUIET},
     mark::Mark,
     seen, short,
@@ -69,7 +69,7 @@ impl Delivery {
     /// Where the task was started again, a Plugin may have gone unseen.
     fn give_back_what_nobody_names(&self) {
         let layout = self.handles.stores.layout();
-        for served in layout.kinds() {
+        for served in layout.kinds().values() {
             let name = &served.framework.name;
             let own = self.handles.bundled.get(name).map(|(digest, _)| digest);
             if !self.known.contains_key(name) && served.route.active.as_ref() != own {
@@ -129,7 +129,7 @@ impl Delivery {
 
     /// Jobs that no digest plans so far look whether this one does.
     fn wake_new(&self, name: &str, digest: &str) {
-        let new = self.handles.stores.unplanned_keys_of(name);
+        let new = census::unplanned_keys_of(&self.handles.stores, name);
         self.handles.wanted.settle(digest).into_iter().chain(new).for_each(|key| self.handles.queue.add(key));
     }
 

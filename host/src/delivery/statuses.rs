@@ -1,6 +1,6 @@
 //! What Plugins' statuses say: counts, what became of candidates, and what a person should look at.
 
-use super::{Delivery, report, seen, short};
+use super::{Delivery, census, report, seen, short};
 use crate::{
     error::chain,
     observe::layout::Route,
@@ -28,7 +28,7 @@ impl Delivery {
     }
 
     pub(super) async fn refresh_one(&mut self, name: &str) {
-        let (all, in_use) = self.handles.stores.digests_in_use(name);
+        let (all, in_use) = census::digests_in_use(&self.handles.stores, name);
         let Some(known) = self.known.get_mut(name) else { return };
         let status = &mut known.status;
         status.jobs = Some(all);

@@ -1,8 +1,8 @@
-//! The layout: kinds of job that are served, the digests that plan them, and the watches that they need. Kinds and
-//! watches are only added, so that a place in their lists keeps its meaning for as long as the host runs.
+//! The layout: kinds of job that are served, the digests that plan them, and the watches that they need.
 
 use crate::{
     api::resource::Resource,
+    job_key::GroupKind,
     observe::accepted::{Acceptance, Accepted, is_digest},
     plugin_resource::Canary,
 };
@@ -103,13 +103,17 @@ impl Planner {
 /// The purpose of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// Jobs of the kind at this place.
-    Jobs(usize),
+    /// Jobs of this kind.
+    Jobs(GroupKind),
     /// Pods.
     Pods,
     /// Other children. Of each, only the values at these JSON pointers are kept.
     Children(Vec<String>),
 }
+
+/// The number of a watch, which no other watch gets for as long as the host runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchId(pub(crate) u64);
 
 /// A watch: which objects, and for which purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,8 +146,10 @@ impl Revision {
 /// Which kinds are served, by which digests, and which watches that takes.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    kinds: Vec<Served>,
-    watches: Vec<WatchSpec>,
+    kinds: BTreeMap<GroupKind, Served>,
+    watches: BTreeMap<WatchId, WatchSpec>,
+    /// The number of watches that there have been.
+    numbered: u64,
     revisions: BTreeMap<String, Revision>,
     /// Digests whose bytes cannot be loaded, and why.
     lost: BTreeMap<String, String>,
@@ -156,15 +162,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the kinds of job that are served, by place.
+    /// Returns the kinds of job that are served.
     #[must_use]
-    pub fn kinds(&self) -> &[Served] {
+    pub fn kinds(&self) -> &BTreeMap<GroupKind, Served> {
         &self.kinds
     }
 
-    /// Returns the watches that feed the stores, by place.
+    /// Returns the watches that feed the stores.
     #[must_use]
-    pub fn watches(&self) -> &[WatchSpec] {
+    pub fn watches(&self) -> &BTreeMap<WatchId, WatchSpec> {
         &self.watches
     }
 
@@ -175,7 +181,7 @@ impl Layout {
     }
 
     /// Returns the framework of a kind as the plugin with this digest describes it, else as the active one does.
-    pub(crate) fn framework(&self, kind: usize, digest: &str) -> Option<&Arc<Descriptor>> {
+    pub(crate) fn framework(&self, kind: &GroupKind, digest: &str) -> Option<&Arc<Descriptor>> {
         let served = self.kinds.get(kind)?;
         let own = self.revisions.get(digest).filter(|by| by.kind(&served.kind).is_some());
         Some(own.map_or(&served.framework, |by| &by.descriptor))
@@ -195,19 +201,11 @@ impl Layout {
     fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &str, plans: bool) {
         let kinds: Vec<_> = descriptor.kinds.iter().cloned().map(Arc::new).collect();
         for kind in &kinds {
-            if self.place(kind).is_none() {
-                let (kind, framework) = (Arc::clone(kind), Arc::clone(descriptor));
-                self.kinds.push(Served { kind, framework, route: Route::default() });
-            }
-        }
-        for kind in &kinds {
-            let Some(place) = self.place(kind) else { continue };
-            self.watch(WatchSpec {
-                resource: (&**kind).into(),
-                selector: None,
-                purpose: Purpose::Jobs(place),
-                optional: false,
-            });
+            let key = GroupKind::from(&**kind);
+            let (kind, framework) = (Arc::clone(kind), Arc::clone(descriptor));
+            let resource = (&*kind).into();
+            self.kinds.entry(key.clone()).or_insert_with(|| Served { kind, framework, route: Route::default() });
+            self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: false });
         }
         for child in &descriptor.children {
             self.watch(watch_of(child));
@@ -256,9 +254,26 @@ impl Layout {
         !self.unkept.contains_key(digest)
     }
 
-    /// Removes a digest that plans no job any more. Its kinds and watches stay.
+    /// Removes a digest that plans no job any more. Its kinds and watches stay until [`Layout::prune`].
     pub fn remove(&mut self, digest: &str) {
         self.revisions.remove(digest);
+    }
+
+    /// Removes the kinds that no loaded plugin serves and that are not `in_use`, and the watches that only they needed.
+    pub(crate) fn prune(&mut self, in_use: &BTreeSet<GroupKind>) {
+        let revisions = &self.revisions;
+        self.kinds.retain(|key, served| {
+            let is_served = revisions.values().any(|revision| revision.kind(&served.kind).is_some());
+            is_served || served.route.active.is_some() || in_use.contains(key)
+        });
+        let active = self.kinds.values().map(|served| &served.framework);
+        let descriptors = revisions.values().map(|revision| &revision.descriptor).chain(active);
+        let children: Vec<_> = descriptors.flat_map(|descriptor| &descriptor.children).map(watch_of).collect();
+        let kinds = &self.kinds;
+        self.watches.retain(|_, watch| match &watch.purpose {
+            Purpose::Jobs(kind) => kinds.contains_key(kind),
+            Purpose::Pods | Purpose::Children(_) => children.iter().any(|child| is_same_watch(child, watch)),
+        });
     }
 
     /// Returns why a framework may not serve its kinds: another framework serves one of them, or served it before and
@@ -269,7 +284,7 @@ impl Layout {
             let is_in_use = served.route.active.is_some() || plugins.contains(holder);
             *holder != new.name && is_in_use && new.kinds.iter().any(wanted)
         };
-        let Served { kind, framework, .. } = self.kinds.iter().find(is_held)?;
+        let Served { kind, framework, .. } = self.kinds.values().find(is_held)?;
         let (kind, holder) = (&kind.kind, &framework.name);
         Some(format!("kind {kind} is served by plugin {holder} already; this one is looked at again when that is gone"))
     }
@@ -277,7 +292,7 @@ impl Layout {
     /// Sets the route of the framework's kinds, and of the kinds of its active digest that no framework serves.
     pub fn route(&mut self, framework: &str, route: &Route) {
         let active = route.active.as_ref().and_then(|digest| self.revisions.get(digest)).cloned();
-        for served in &mut self.kinds {
+        for served in self.kinds.values_mut() {
             let kind = active.as_ref().and_then(|active| active.kind(&served.kind));
             let is_free = served.route.active.is_none() && kind.is_some();
             if served.framework.name != framework && !is_free {
@@ -302,7 +317,7 @@ impl Layout {
     #[must_use]
     pub fn planner(
         &self,
-        kind: usize,
+        kind: &GroupKind,
         job: &Job,
         ledger: &Ledger,
         of_children: impl FnOnce() -> Option<String>,
@@ -326,7 +341,7 @@ impl Layout {
     }
 
     /// Returns the digest for a job that has none yet, or why none plans it.
-    pub(crate) fn planner_of_new(&self, kind: usize, job: &Job) -> Planner {
+    pub(crate) fn planner_of_new(&self, kind: &GroupKind, job: &Job) -> Planner {
         let nobody = || Planner::lost(String::new(), "");
         let Some(served) = self.kinds.get(kind) else { return nobody() };
         let Some(digest) = served.route.of(job).cloned() else { return nobody() };
@@ -343,11 +358,11 @@ impl Layout {
     }
 
     /// Returns whether this digest may have planned a job of the kind, as far as is known.
-    pub(crate) fn may_have_planned(&self, kind: usize, digest: &str) -> bool {
+    pub(crate) fn may_have_planned(&self, kind: &GroupKind, digest: &str) -> bool {
         !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Nonsense)
     }
 
-    fn standing(&self, kind: usize, digest: &str) -> Standing<'_> {
+    fn standing(&self, kind: &GroupKind, digest: &str) -> Standing<'_> {
         let Some(served) = self.kinds.get(kind) else { return Standing::Nonsense };
         match self.revisions.get(digest) {
             Some(revision) if revision.kind(&served.kind).is_none() => return Standing::Nonsense,
@@ -364,32 +379,33 @@ impl Layout {
 
     /// Returns the kind as the plugin with this digest describes it, else as the active one does.
     #[must_use]
-    pub(crate) fn kind_by(&self, kind: usize, digest: &str) -> Option<Arc<JobKind>> {
+    pub(crate) fn kind_by(&self, kind: &GroupKind, digest: &str) -> Option<Arc<JobKind>> {
         let served = self.kinds.get(kind)?;
         let own = self.revisions.get(digest).and_then(|by| by.kind(&served.kind));
         Some(Arc::clone(own.unwrap_or(&served.kind)))
     }
 
     /// Returns the tables that jobs of a kind need if this digest plans them. The table of the jobs is the first.
-    pub(crate) fn tables_of(&self, kind: usize, digest: &str) -> Vec<usize> {
+    pub(crate) fn tables_of(&self, kind: &GroupKind, digest: &str) -> Vec<WatchId> {
         let Some(descriptor) = self.framework(kind, digest) else { return vec![] };
-        let place = |wanted: &WatchSpec| self.watches.iter().position(|watch| is_same_watch(watch, wanted));
-        let children = descriptor.children.iter().filter_map(|child| place(&watch_of(child)));
+        let children = descriptor.children.iter().filter_map(|child| self.find(&watch_of(child)));
         self.jobs_of(kind).into_iter().chain(children).collect()
     }
 
     /// Returns the table of the jobs of a kind.
-    pub(crate) fn jobs_of(&self, kind: usize) -> Option<usize> {
-        self.watches.iter().position(|watch| watch.purpose == Purpose::Jobs(kind))
+    pub(crate) fn jobs_of(&self, kind: &GroupKind) -> Option<WatchId> {
+        let of_jobs = |watch: &WatchSpec| matches!(&watch.purpose, Purpose::Jobs(of) if of == kind);
+        self.watches.iter().find(|(_, watch)| of_jobs(watch)).map(|(id, _)| *id)
     }
 
-    fn place(&self, kind: &JobKind) -> Option<usize> {
-        self.kinds.iter().position(|served| served.kind.is_same(kind))
+    fn find(&self, wanted: &WatchSpec) -> Option<WatchId> {
+        self.watches.iter().find(|(_, watch)| is_same_watch(watch, wanted)).map(|(id, _)| *id)
     }
 
     fn watch(&mut self, watch: WatchSpec) {
-        if !self.watches.iter().any(|known| is_same_watch(known, &watch)) {
-            self.watches.push(watch);
+        if self.find(&watch).is_none() {
+            self.watches.insert(WatchId(self.numbered), watch);
+            self.numbered += 1;
         }
     }
 }
@@ -406,7 +422,7 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
 /// Returns whether two watches show the same objects with the same content.
 fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {
     let resource = match (&one.purpose, &other.purpose) {
-        // A kind of job has one place, whatever version a digest reads it in.
+        // A kind of job has one watch, whatever version a digest reads it in.
         (Purpose::Jobs(one), Purpose::Jobs(other)) => return one == other,
         _ => one.resource == other.resource,
     };

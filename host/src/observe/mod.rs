@@ -1,11 +1,13 @@
 //! Watches, the stores that they fill, and the snapshots that decisions are made from.
 
 pub(crate) mod accepted;
+pub(crate) mod cache;
+pub(crate) mod children;
 pub(crate) mod course;
 pub(crate) mod decode;
-pub mod host_ports;
 pub mod layout;
 pub(crate) mod pages;
+pub(crate) mod records;
 pub mod stores;
 pub(crate) mod table;
 pub(crate) mod tombstones;

@@ -75,9 +75,10 @@ impl Table {
         self.objects.insert(here, object);
     }
 
-    pub(crate) fn remove(&mut self, here: &(String, String)) {
-        let Some(object) = self.objects.remove(here) else { return };
-        if let Some(owner) = object.owner
+    /// Removes an object, and returns it.
+    pub(crate) fn remove(&mut self, here: &(String, String)) -> Option<Object> {
+        let object = self.objects.remove(here)?;
+        if let Some(owner) = &object.owner
             && let Some(owned) = self.by_owner.get_mut(&owner.uid)
         {
             owned.objects.remove(here);
@@ -85,6 +86,7 @@ impl Table {
                 self.by_owner.remove(&owner.uid);
             }
         }
+        Some(object)
     }
 
     /// Returns the objects of this controller.

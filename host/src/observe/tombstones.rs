@@ -78,6 +78,7 @@ impl Tombstones {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_key::GroupKind;
     use crate::{
         api::resource::Resource,
         observe::layout::{Purpose, WatchSpec},
@@ -100,7 +101,7 @@ mod tests {
     // the pass dropped its tombstone.
     #[test]
     fn what_went_while_a_pass_was_under_way_is_still_known_after_it() {
-        let key = JobKey { kind: 0, namespace: "ns".into(), name: "job".into() };
+        let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "job");
         let mut tombstones = Tombstones::default();
         let note = |tombstones: &mut Tombstones, name: &str| {
             tombstones.record(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);

@@ -10,7 +10,7 @@ use crate::{
     error::{chain, client_error},
     observe::{
         course::{Course, Failure, Step},
-        layout::{Purpose, WatchSpec},
+        layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
         stores::Stores,
         wire::{self, Object},
@@ -96,20 +96,19 @@ pub async fn watch(
     client: Client,
     stores: Arc<Stores>,
     queue: Arc<Queue>,
-    place: usize,
+    (id, spec): (WatchId, WatchSpec),
     namespace: Option<String>,
     seed: [u8; 32],
 ) {
-    let Some(spec) = stores.layout().watches().get(place).cloned() else { return };
-    let back_off = BackOff::new(seed, 2 + place as u64);
-    Watch { client, stores, queue, place, namespace, spec, back_off }.run().await;
+    let back_off = BackOff::new(seed, 2 + id.0);
+    Watch { client, stores, queue, id, namespace, spec, back_off }.run().await;
 }
 
 struct Watch {
     client: Client,
     stores: Arc<Stores>,
     queue: Arc<Queue>,
-    place: usize,
+    id: WatchId,
     namespace: Option<String>,
     spec: WatchSpec,
     back_off: BackOff,
@@ -193,14 +192,14 @@ impl Watch {
             tokio::select! {
                 biased;
                 () = sleep(wait) => {}
-                () = self.stores.is_served(self.place) => {}
+                () = self.stores.is_served(self.id) => {}
             }
         }
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.
     fn missing(&self, error: &WatchError, told: &mut bool) -> Duration {
-        self.wake(self.stores.no_such_kind(self.place));
+        self.wake(self.stores.no_such_kind(self.id));
         if !*told && self.spec.optional {
             info!(%error, "jobs are served without it");
         } else if !*told {
@@ -261,7 +260,7 @@ impl Watch {
             if params.continue_token.is_none() {
                 let version = page.version;
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
-                self.wake(self.stores.replace(self.place, objects, version));
+                self.wake(self.stores.replace(self.id, objects, version));
                 course.listed(version);
                 return Ok(());
             }
@@ -316,7 +315,7 @@ impl Watch {
             Change::Bookmark => {
                 let bookmark: Bookmark = serde_json::from_str(object.get())?;
                 let version = bookmark.metadata.resource_version.parse().unwrap_or(0);
-                self.wake(self.stores.bookmark(self.place, version));
+                self.wake(self.stores.bookmark(self.id, version));
                 Ok(version)
             }
             Change::Error => {
@@ -327,8 +326,8 @@ impl Watch {
                 let Some(object) = self.object(object.get()) else { return Ok(0) };
                 let version = object.resource_version;
                 self.wake(match change {
-                    Change::Deleted => self.stores.remove(self.place, &object),
-                    _ => self.stores.upsert(self.place, object),
+                    Change::Deleted => self.stores.remove(self.id, &object),
+                    _ => self.stores.upsert(self.id, object),
                 });
                 Ok(version)
             }

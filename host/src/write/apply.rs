@@ -346,7 +346,7 @@ impl Writer {
     fn resource(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Resource {
         let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
         let layout = self.stores.layout();
-        let framework = layout.framework(key.kind, &snapshot.digest);
+        let framework = layout.framework(&key.kind, &snapshot.digest);
         match framework.and_then(|framework| framework.children.iter().find(of_action)) {
             Some(child) => child.into(),
             None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
@@ -426,6 +426,7 @@ fn is_of_terminating_namespace(status: &kube::core::Status) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_key::GroupKind;
     use decide::{
         decide,
         plan::{Outcome, Verdict},
@@ -454,7 +455,7 @@ mod tests {
         });
         let writer = Writer::new(Client::new(silent, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
         let make = async |namespace: &str, (snapshot, answer): (Snapshot, Answer)| {
-            let key = JobKey { kind: 0, namespace: namespace.to_owned(), name: snapshot.job.name.clone() };
+            let key = JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, &snapshot.job.name);
             let actions = decide(&snapshot, &answer).actions;
             writer.apply(&key, Ground { snapshot: &snapshot, answer: Some(&answer) }, &actions).await.applied.created
         };

@@ -3,4 +3,5 @@
 pub mod apply;
 pub(crate) mod keys;
 pub mod publish;
+mod published;
 pub mod warnings;

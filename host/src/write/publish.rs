@@ -9,7 +9,10 @@ use crate::{
         stores::{Expected, Stores},
         wire::Written,
     },
-    write::apply::{self, WriteError},
+    write::{
+        apply::{self, WriteError},
+        published::PublishedStatuses,
+    },
 };
 use decide::{
     Applied, Decision, Snapshot, Wake,
@@ -48,13 +51,24 @@ pub struct Publisher {
     client: Client,
     stores: Arc<Stores>,
     clock: Clock,
+    published: PublishedStatuses,
 }
 
 impl Publisher {
     /// Returns a publisher.
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, clock: Clock) -> Self {
-        Self { client, stores, clock }
+        Self { client, stores, clock, published: PublishedStatuses::default() }
+    }
+
+    /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
+    pub(crate) fn is_pruned(&self, key: &JobKey, uid: &str) -> bool {
+        self.published.is_pruned(key, uid)
+    }
+
+    /// Forgets what was last written to the job's status: the job is gone.
+    pub(crate) fn forget(&self, key: &JobKey) {
+        self.published.forget(key);
     }
 
     /// Writes the status if it has changed, then emits its events and the event of the created objects.
@@ -67,8 +81,8 @@ impl Publisher {
     ) -> Result<Said, WriteError> {
         let layout = self.stores.layout();
         let none = BTreeMap::new();
-        let reasons = layout.framework(key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
-        let before = self.stores.published(key);
+        let reasons = layout.framework(&key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
+        let before = self.published.of(key, &snapshot.job.uid);
         let said = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
             Publication::Nothing(wake) => Ok(Said { all: true, wake }),
             Publication::Later(at) => Ok(Said { all: false, wake: Wake::At(at) }),
@@ -95,7 +109,7 @@ impl Publisher {
             Err(error) => {
                 if error.is_of_doubt() {
                     // The write may have succeeded, so the last write is unknown.
-                    self.stores.forget_published(key);
+                    self.published.forget(key);
                 }
                 return Err(error);
             }
@@ -105,7 +119,7 @@ impl Publisher {
         }
         debug!("status written");
         let published = Published { at: self.clock.now(), wanted, stored, overwritten };
-        self.stores.record_published(key, &snapshot.job.uid, published);
+        self.published.record(key, &snapshot.job.uid, published);
         self.tell_all(key, snapshot, events).await;
         Ok(Said::WRITTEN)
     }
@@ -138,7 +152,7 @@ impl Publisher {
         let digest = Sha256::digest(told.as_bytes());
         let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let layout = self.stores.layout();
-        let framework = layout.framework(key.kind, &snapshot.digest);
+        let framework = layout.framework(&key.kind, &snapshot.digest);
         let source = framework.map(|framework| framework.event_source.clone());
         let now = rfc3339(self.clock.now());
         let body = json!({

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use troupe::{
     clock::Clock,
     control::{
-        operator::{Operator, Options},
+        operator::{Operator, Options, Watches},
         reconcile::{Context, Looked},
-        supervise::AbortOnDrop,
     },
     job_key::JobKey,
 };
@@ -24,7 +23,7 @@ const SEED: [u8; 32] = [7; 32];
 /// One run of a host's process; dropping it leaves nothing behind.
 pub(super) struct Host {
     context: Arc<Context>,
-    _watches: Vec<AbortOnDrop>,
+    _watches: Watches,
 }
 
 impl Host {

@@ -8,7 +8,10 @@ use sandbox::{PluginLimits, Plugins, Settings};
 use serde_json::{Value, json};
 use sim::{ApiError, Kind, Life, Matching, Refusal, Running, Sim, Uids};
 use std::{sync::Arc, time::Duration};
-use troupe::{api::resource::Resource, job_key::JobKey};
+use troupe::{
+    api::resource::Resource,
+    job_key::{GroupKind, JobKey},
+};
 
 /// How many consecutive idle turns count as rest: an event passes through fewer tasks on its way.
 const HOPS: u32 = 32;
@@ -94,13 +97,10 @@ impl World {
         let kind = (text(&manifest, "/apiVersion"), text(&manifest, "/kind"));
         let frameworks = self.plugins.frameworks();
         let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-        let served = kinds.enumerate().find(|(_, known)| (known.api_version(), known.kind.clone()) == kind);
-        let (place, served) = served.with_context(|| format!("no plugin serves {} {}", kind.0, kind.1))?;
-        let key = JobKey {
-            kind: place,
-            namespace: text(&manifest, "/metadata/namespace"),
-            name: text(&manifest, "/metadata/name"),
-        };
+        let served = kinds.into_iter().find(|known| (known.api_version(), known.kind.clone()) == kind);
+        let served = served.with_context(|| format!("no plugin serves {} {}", kind.0, kind.1))?;
+        let (namespace, name) = (text(&manifest, "/metadata/namespace"), text(&manifest, "/metadata/name"));
+        let key = JobKey::new(&GroupKind::from(served), &namespace, &name);
         self.make(manifest.clone())?;
         self.job = Some(Submitted { kind: served.clone(), key, manifest });
         Ok(())

@@ -59,3 +59,33 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     stage.sim.create(plugin("poodla", &grants("paddle")));
     stage.is("poodla", "Accepted", "Conflict").await;
 }
+
+/// Longer than the host takes to notice that nothing needs a plugin any more.
+const SWEPT: Duration = Duration::from_secs(1300);
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_plugin_is_gone_is_watched_until_its_last_job_has_ended() {
+    let component = of_poodles("poodla");
+    let stage = Stage::with(vec![map("poodla", &component), plugin("poodla", &grants("paddle"))]);
+    let is_watched = || stage.context.stores().progress().iter().any(|of| of.watch.resource.plural == "poodlejobs");
+    let requests = || stage.sim.requests().iter().filter(|request| request.resource == "poodlejobs").count();
+    stage.serves("poodla", &component).await;
+    stage.submit_poodle("held-hamlet").await;
+    stage.planner_of_poodle("held-hamlet").await;
+    stage.sim.delete(API, "Plugin", "", "poodla").unwrap();
+    sleep(SWEPT).await;
+    assert!(is_watched(), "its job has not ended");
+
+    stage.sim.delete(JOBS.0, POODLE, "default", "held-hamlet").unwrap();
+    sleep(SWEPT).await;
+    assert!(!is_watched());
+    let before = requests();
+    sleep(SWEPT).await;
+    assert_eq!(requests(), before, "nobody asks for the kind");
+
+    // The Plugin comes back.
+    stage.sim.create(plugin("poodla", &grants("paddle")));
+    stage.serves("poodla", &component).await;
+    stage.submit_poodle("othello").await;
+    assert_eq!(stage.planner_of_poodle("othello").await, source::digest(&component));
+}

@@ -129,7 +129,8 @@ impl Stage {
         let mut kinds = campaign::kinds(&plugins);
         kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
         kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
-        let sim = Sim::new(sim::Options { kinds, ..sim::Options::default() });
+        let life = sim::Life::default().rule("held-*", "schedule-after", "forever");
+        let sim = Sim::new(sim::Options { kinds, life, ..sim::Options::default() });
         let running = sim.start();
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
         std::iter::once(namespace).chain(objects).for_each(|object| drop(sim.create(object)));

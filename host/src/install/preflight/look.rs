@@ -126,10 +126,8 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
     while !context.is_ready() && start.elapsed() < PATIENCE {
         sleep(Duration::from_millis(20)).await;
     }
-    let layout = context.stores().layout();
-    let watches = layout.watches().iter().zip(context.stores().listed());
-    let unlisted = watches.filter(|(_, listed)| *listed == Listed::NotYet);
-    let unlisted: BTreeSet<_> = unlisted.map(|(watch, _)| watch.resource.plural.clone()).collect();
+    let unlisted = context.stores().progress().into_iter().filter(|watch| watch.listed == Listed::NotYet);
+    let unlisted: BTreeSet<_> = unlisted.map(|of| of.watch.resource.plural).collect();
     let mut jobs = vec![];
     for key in context.stores().jobs() {
         if let Some(pass) = context.rehearse(&key).await {

@@ -49,13 +49,13 @@ fn a_kind_moves_to_another_framework_once_nobody_serves_it_and_its_plugin_is_gon
     assert!(layout.conflict(&operas, &both).unwrap().contains("served by plugin plays"));
     layout.add(&operas, "two");
     layout.route("operas", &Route::to("two"));
-    assert_eq!(layout.kinds()[0].framework.name, "plays", "it is not taken from who serves it");
+    assert_eq!(layout.kinds()[&play()].framework.name, "plays", "it is not taken from who serves it");
 
     layout.route("plays", &Route::default());
     assert!(layout.conflict(&operas, &both).is_some(), "its Plugin is there, and may serve again");
     assert_eq!(layout.conflict(&operas, &alone), None);
     layout.route("operas", &Route::to("two"));
-    assert_eq!(layout.kinds()[0].framework.name, "operas");
+    assert_eq!(layout.kinds()[&play()].framework.name, "operas");
     assert!(layout.conflict(&descriptor("1.0.0", "/a"), &both).unwrap().contains("served by plugin operas"));
 }
 
@@ -67,13 +67,17 @@ fn layout() -> Layout {
     layout
 }
 
+fn play() -> GroupKind {
+    GroupKind::new("example.com", "Play")
+}
+
 fn job(uid: &str, labels: &[(&str, &str)]) -> Job {
     let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Job { labels, ..decide::testkit::job("hamlet", uid) }
 }
 
 fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<&str>) -> Planner {
-    layout.planner(0, &job("u", &[]), ledger, || of_children.map(str::to_owned))
+    layout.planner(&play(), &job("u", &[]), ledger, || of_children.map(str::to_owned))
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn a_digest_that_was_never_accepted_for_the_kind_holds_the_job_that_names_it() {
     keep(&mut layout, &gone(), "Opera.example.com");
     let held = Planner::Held(gone(), Fault::NotAccepted { digest: gone() });
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
-    assert!(!layout.may_have_planned(0, &gone()));
+    assert!(!layout.may_have_planned(&play(), &gone()));
     // Loading a digest as a candidate does not accept it.
     layout.try_out(&descriptor("2.0.0", "/a"), &gone());
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
@@ -143,7 +147,7 @@ fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
     layout.add(&Arc::new(opera), &gone());
     for digest in [gone().as_str(), "nonsense"] {
         assert_eq!(planner(&layout, &pinned(digest), None), Planner::Digest("one".into()), "{digest}");
-        assert!(!layout.may_have_planned(0, digest));
+        assert!(!layout.may_have_planned(&play(), digest));
     }
 }
 
@@ -170,12 +174,15 @@ fn a_framework_that_nobody_serves_has_no_planner_for_new_jobs() {
 }
 
 #[test]
-fn a_digest_that_keeps_other_fields_has_watches_of_its_own_and_places_stay() {
+fn a_digest_that_keeps_other_fields_has_watches_of_its_own() {
     let mut layout = layout();
-    let before = layout.tables_of(0, "one");
+    let before = layout.tables_of(&play(), "one");
     layout.add(&descriptor("2.0.0", "/b"), "two");
-    assert_eq!(layout.tables_of(0, "one"), before);
-    assert_eq!((before, layout.tables_of(0, "two")), (vec![0, 1], vec![0, 2]));
+    assert_eq!(layout.tables_of(&play(), "one"), before);
+    assert_eq!(
+        (before, layout.tables_of(&play(), "two")),
+        (vec![WatchId(0), WatchId(1)], vec![WatchId(0), WatchId(2)])
+    );
     assert_eq!(layout.kinds().len(), 1);
 }
 
@@ -188,4 +195,25 @@ fn a_canary_serves_its_share_of_the_jobs_that_it_selects() {
         |labels: &[(&str, &str)]| uids.iter().filter(|uid| route.of(&job(uid, labels)).unwrap() == "two").count();
     assert_eq!(by_two(&[("team", "b")]), 0);
     assert!((250..350).contains(&by_two(&[("team", "a")])), "{}", by_two(&[("team", "a")]));
+}
+
+#[test]
+fn a_kind_without_a_plugin_or_an_open_job_is_watched_no_longer() {
+    let mut layout = layout();
+    layout.add(&descriptor("2.0.0", "/b"), "two");
+    layout.route("plays", &Route::to("two"));
+    layout.remove("one");
+    layout.prune(&BTreeSet::new());
+    assert_eq!(layout.tables_of(&play(), "two"), [WatchId(0), WatchId(2)], "nobody keeps /a any more");
+    assert_eq!(layout.watches().len(), 2);
+
+    layout.route("plays", &Route::default());
+    layout.remove("two");
+    layout.prune(&BTreeSet::from([play()]));
+    assert_eq!(layout.watches().len(), 2, "a job of the kind has not ended");
+    layout.prune(&BTreeSet::new());
+    assert!(layout.kinds().is_empty() && layout.watches().is_empty());
+
+    layout.add(&descriptor("2.0.0", "/b"), "two");
+    assert_eq!(layout.tables_of(&play(), "two"), [WatchId(3), WatchId(4)], "it is listed again");
 }

@@ -16,7 +16,7 @@ struct Shown(Stores);
 
 impl Shown {
     fn nothing() -> Self {
-        let shown = Self(Stores::new(layout(), host_ports::Limits::default()));
+        let shown = Self(Stores::new(layout()));
         for kind in ["Tale", "Pod", "Service", "Job"] {
             shown.lists(kind, &[], 1);
         }
@@ -37,16 +37,17 @@ impl Shown {
     }
 
     fn expects(&self, kind: &str, expected: Expected) {
-        let api_version = self.0.layout().watches()[self.watch(kind)].resource.api_version();
+        let api_version = self.0.layout().watches()[&self.watch(kind)].resource.api_version();
         self.0.expect(&key("hamlet"), DIGEST, (&api_version, kind), expected);
     }
 
-    fn watch(&self, kind: &str) -> usize {
-        self.0.layout().watches().iter().position(|watch| watch.resource.kind == kind).unwrap()
+    fn watch(&self, kind: &str) -> WatchId {
+        let layout = self.0.layout();
+        *layout.watches().iter().find(|(_, watch)| watch.resource.kind == kind).unwrap().0
     }
 
     fn decoded(&self, kind: &str, object: &Value) -> Object {
-        wire::object(&object.to_string(), &self.0.layout().watches()[self.watch(kind)]).unwrap()
+        wire::object(&object.to_string(), &self.0.layout().watches()[&self.watch(kind)]).unwrap()
     }
 
     fn seen(&self, name: &str) -> Observed {
@@ -96,7 +97,7 @@ fn layout() -> Layout {
 }
 
 fn key(name: &str) -> JobKey {
-    JobKey { kind: 0, namespace: "ns".into(), name: name.into() }
+    JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", name)
 }
 
 fn keys(names: &[&str]) -> BTreeSet<JobKey> {
@@ -170,7 +171,7 @@ fn pods_of_a_jobs_own_job_are_its_pods() {
 
 #[test]
 fn nothing_is_observed_before_every_watch_that_the_job_needs_has_listed() {
-    let shown = Shown(Stores::new(layout(), host_ports::Limits::default()));
+    let shown = Shown(Stores::new(layout()));
     for kind in ["Tale", "Pod", "Service"] {
         shown.lists(kind, &[], 1);
     }
@@ -225,20 +226,6 @@ fn a_job_that_is_gone_is_gone_and_nothing_of_it_is_another_jobs_of_its_name() {
 }
 
 #[test]
-fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
-    let shown = Shown::nothing();
-    let published = Published { at: Timestamp::UNIX_EPOCH, wanted: json!({}), stored: json!({}), overwritten: 2 };
-    shown.has("Tale", &tale("u", 2));
-    shown.0.record_published(&key("hamlet"), "u", published.clone());
-    assert!(shown.snapshot().pruned, "its CRD kept no ledger");
-    assert_eq!(shown.0.published(&key("hamlet")), Some(published));
-    // The job is deleted and created again between two passes.
-    shown.has("Tale", &tale("v", 3));
-    assert!(!shown.snapshot().pruned);
-    assert_eq!(shown.0.published(&key("hamlet")), None);
-}
-
-#[test]
 fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));
@@ -288,5 +275,23 @@ fn an_object_without_a_controller_of_ours_is_not_kept() {
     let of_nobody =
         json!({ "metadata": { "namespace": "ns", "name": "hamlet-1", "uid": "x", "resourceVersion": "4" } });
     assert_eq!((shown.has("Pod", &of_another), shown.has("Pod", &of_nobody)), (keys(&[]), keys(&[])));
-    assert_eq!(shown.0.sizes().iter().sum::<usize>(), 0);
+    assert_eq!(shown.0.progress().iter().map(|watch| watch.objects).sum::<usize>(), 0);
+}
+
+#[test]
+fn a_kind_that_nobody_serves_is_watched_until_its_last_job_has_ended() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    let ended = json!({ "troupe": { "uid": "u", "finished": { "at": "2026-01-01T00:00:00Z", "outcome": "succeeded", "clean": "keep" } } });
+    shown.0.change(|layout| {
+        layout.route("tales", &Route::default());
+        layout.remove(DIGEST);
+    });
+    let watch = shown.watch("Tale");
+    assert_eq!((shown.0.prune(), shown.0.progress().len()), (keys(&[]), 4));
+    shown.has("Tale", &with(tale("u", 3), "status", ended));
+    let late = shown.decoded("Tale", &tale("u", 4));
+    assert_eq!((shown.0.prune(), shown.0.progress().len()), (keys(&["hamlet"]), 0));
+    assert!(matches!(shown.seen("hamlet"), Observed::Gone));
+    assert_eq!(shown.0.upsert(watch, late), keys(&[]), "a watch that has ended changes nothing");
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::resource::Resource;
+use crate::job_key::GroupKind;
 
 fn spec(kind: &str, purpose: Purpose) -> WatchSpec {
     let resource = Resource::new("v1", kind, &format!("{}s", kind.to_lowercase()));
@@ -23,7 +24,7 @@ fn nested(levels: usize) -> Value {
 fn of_a_job_that_is_nested_too_deep_everything_else_is_read() {
     let spec = json!({ "suspend": true, "odd": nested(120) });
     let object = json!({ "metadata": metadata_of("deep"), "spec": spec, "status": { "phase": "Running" } });
-    let object = read(Purpose::Jobs(0), "Tale", &object);
+    let object = read(Purpose::Jobs(GroupKind::new("example.com", "Tale")), "Tale", &object);
     let Held::Job(packed) = &object.held else { panic!("a job") };
     let job = packed.unpacked();
     assert_eq!(

@@ -158,11 +158,12 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_key::GroupKind;
 
     const RANGE: Limits = Limits { range: 100..=199, per_namespace: 60 };
 
     fn key(namespace: &str, name: &str) -> JobKey {
-        JobKey { kind: 0, namespace: namespace.into(), name: name.into() }
+        JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, name)
     }
 
     fn block(first: u32, count: u32) -> HostPorts {

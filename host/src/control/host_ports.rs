@@ -7,10 +7,12 @@
 //! the quota of the namespace. A job whose claim is refused has no pods on these ports and is given others. A job whose
 //! plan asks for no ports, or for another number, loses its claim in its first pass.
 
+mod allocator;
 mod blocks;
 mod free;
 
-pub(crate) use blocks::{Blocks, Claim};
+pub(crate) use allocator::PortAllocator;
+use blocks::{Blocks, Claim};
 use std::ops::RangeInclusive;
 
 /// The default range of host ports.

@@ -1,0 +1,132 @@
+//! Gives blocks to jobs and takes them back, by what the watches have shown.
+
+use super::{Blocks, Claim, Limits};
+use crate::{
+    job_key::{GroupKind, JobKey},
+    observe::{
+        cache::Cache,
+        stores::Stores,
+        wire::{Held, Object},
+    },
+};
+use decide::{
+    Snapshot,
+    ledger::{HostPorts, Ledger},
+    ports::NoPorts,
+};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The one place of a host that gives host ports to jobs.
+#[derive(Debug)]
+pub(crate) struct PortAllocator {
+    stores: Arc<Stores>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    blocks: Blocks,
+    /// Kinds whose ledgers have been read.
+    claimed: BTreeSet<GroupKind>,
+}
+
+impl PortAllocator {
+    pub(crate) fn new(stores: Arc<Stores>, limits: Limits) -> Self {
+        Self { stores, known: Mutex::new(Known { blocks: Blocks::new(limits), claimed: BTreeSet::new() }) }
+    }
+
+    /// Removes from the snapshot's ledger a block that the job does not hold. Releases the ports of earlier jobs of
+    /// this name whose pods have ended.
+    pub(crate) fn correct(&self, key: &JobKey, snapshot: &mut Snapshot) {
+        let mut known = self.lock();
+        self.stores.read(|cache| {
+            known.release_former(cache, key, Some(&snapshot.job.uid));
+            known.believe_claims(cache, &key.kind);
+        });
+        let held = known.blocks.of(key, &snapshot.job.uid);
+        snapshot.ledger.host_ports = snapshot.ledger.host_ports.filter(|ports| held == Some(*ports));
+    }
+
+    /// Releases the ports of jobs of this name whose pods have ended: the job is gone.
+    pub(crate) fn forget(&self, key: &JobKey) {
+        let mut known = self.lock();
+        self.stores.read(|cache| known.release_former(cache, key, None));
+    }
+
+    /// Returns a block for the job: the block that it holds, else a free one, which it holds from now on.
+    ///
+    /// # Errors
+    /// Returns why there is none. No ports are free until all jobs and pods have been listed.
+    pub(crate) fn set_aside(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        let mut known = self.lock();
+        self.stores.read(|cache| {
+            if cache.awaits_jobs_or_pods() {
+                return Err(NoPorts::NoneFree);
+            }
+            cache.layout().kinds().keys().for_each(|kind| known.believe_claims(cache, kind));
+            known.blocks.give(key, uid, count)
+        })
+    }
+
+    /// Returns the block that [`PortAllocator::set_aside`] would return, without taking it.
+    ///
+    /// # Errors
+    /// As for [`PortAllocator::set_aside`].
+    pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+        if self.stores.read(Cache::awaits_jobs_or_pods) {
+            return Err(NoPorts::NoneFree);
+        }
+        self.lock().blocks.offer(key, uid, count)
+    }
+
+    /// Releases the ports of the job.
+    pub(crate) fn release(&self, key: &JobKey, uid: &str) {
+        self.lock().blocks.release(key, uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
+    fn believe_claims(&mut self, cache: &Cache, kind: &GroupKind) {
+        if self.claimed.insert(kind.clone()) {
+            self.blocks.believe(claims(cache, kind));
+        }
+    }
+
+    fn release_former(&mut self, cache: &Cache, key: &JobKey, uid: Option<&str>) {
+        for former in self.blocks.others(key, uid) {
+            if !cache.runs_pods_of(&former) {
+                self.blocks.release(key, &former);
+            }
+        }
+    }
+}
+
+fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
+    let tables = cache.tables_of_jobs().filter(|(of, _)| *of == kind);
+    let claim = |object: &Object| {
+        let Held::Job(packed) = &object.held else { return None };
+        let (job, status) = (packed.job(), packed.status());
+        let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
+        let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || cache.runs_pods_of(&job.uid))?;
+        let key = JobKey::new(kind, &job.namespace, &job.name);
+        let evident = runs_on(cache, &job.uid, ports);
+        Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
+    };
+    tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
+}
+
+/// Returns whether a live pod of the job with this uid is on a node and declares one of these ports.
+fn runs_on(cache: &Cache, uid: &str, ports: HostPorts) -> bool {
+    cache.owned_by(uid).any(|object| {
+        let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
+        is_there && object.host_ports.iter().any(|port| ports.contains(*port))
+    })
+}

@@ -1,0 +1,256 @@
+//! The cache: the objects that all watches have shown, in one layout, and what can be read from them. Says of every
+//! change which jobs it may concern.
+
+use crate::{
+    job_key::{GroupKind, JobKey},
+    observe::{
+        layout::{Layout, Purpose, Served, WatchId},
+        table::{Expected, Listed, Table},
+        wire::{Held, Object, Owner},
+    },
+};
+use decide::ledger::Ledger;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// The objects of all watches, by watch.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    layout: Arc<Layout>,
+    tables: BTreeMap<WatchId, Table>,
+}
+
+impl Cache {
+    /// Returns the current layout.
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Changes the layout: a new watch gets a table, the table of a watch that has ended is dropped. Returns whether
+    /// there are other watches than before.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Layout)) -> bool {
+        change(Arc::make_mut(&mut self.layout));
+        let watches = self.layout.watches();
+        let before = self.tables.len();
+        self.tables.retain(|id, _| watches.contains_key(id));
+        let mut is_other = self.tables.len() < before;
+        for id in watches.keys() {
+            self.tables.entry(*id).or_insert_with(|| {
+                is_other = true;
+                Table::default()
+            });
+        }
+        is_other
+    }
+
+    /// Returns the table of a watch, unless the watch has ended.
+    pub(crate) fn table(&self, watch: WatchId) -> Option<&Table> {
+        self.tables.get(&watch)
+    }
+
+    /// Returns each watch with its table.
+    pub(crate) fn tables(&self) -> &BTreeMap<WatchId, Table> {
+        &self.tables
+    }
+
+    /// Replaces a watch's objects by a complete list as of this version, and returns the table as it was before.
+    pub(crate) fn replace(&mut self, watch: WatchId, objects: Vec<Object>, version: u64) -> Option<Table> {
+        let table = self.tables.get_mut(&watch)?;
+        let progress = version.max(table.progress);
+        let before = std::mem::take(table);
+        (table.progress, table.listed) = (progress, Listed::Yes);
+        objects.into_iter().for_each(|object| self.insert(watch, object));
+        Some(before)
+    }
+
+    /// Stores an object that was added or changed, and returns it as it was before.
+    pub(crate) fn upsert(&mut self, watch: WatchId, object: Object) -> Option<Object> {
+        let version = object.resource_version;
+        let before = self.take(watch, &object, version);
+        self.insert(watch, object);
+        before
+    }
+
+    /// Removes a deleted object.
+    pub(crate) fn remove(&mut self, watch: WatchId, object: &Object) {
+        self.take(watch, object, object.resource_version);
+    }
+
+    fn take(&mut self, watch: WatchId, object: &Object, version: u64) -> Option<Object> {
+        let table = self.tables.get_mut(&watch)?;
+        table.progress = table.progress.max(version);
+        table.remove(&(object.namespace.clone(), object.name.clone()))
+    }
+
+    /// Records that the watch has reached this version.
+    pub(crate) fn progressed(&mut self, watch: WatchId, version: u64) {
+        if let Some(table) = self.tables.get_mut(&watch) {
+            table.progress = table.progress.max(version);
+        }
+    }
+
+    /// Records that the API server does not serve the kind of this watch. Returns whether that is the first answer.
+    pub(crate) fn no_such_kind(&mut self, watch: WatchId) -> bool {
+        let Some(table) = self.tables.get_mut(&watch) else { return false };
+        std::mem::replace(&mut table.listed, Listed::NoSuchKind) == Listed::NotYet
+    }
+
+    /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job.
+    fn insert(&mut self, watch: WatchId, object: Object) {
+        let is_job = matches!(object.held, Held::Job(_));
+        let is_kept =
+            is_job || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner));
+        if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
+            table.insert(object);
+        }
+    }
+
+    /// Returns the job with this key, as its watch has shown it.
+    pub(crate) fn job(&self, key: &JobKey) -> Option<&Object> {
+        let table = self.table(self.layout.jobs_of(&key.kind)?)?;
+        table.objects.get(&(key.namespace.clone(), key.name.clone()))
+    }
+
+    /// Returns the jobs that a change of this object may concern.
+    pub(crate) fn concerned(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
+        match self.layout.watches().get(&watch).map(|watch| &watch.purpose) {
+            Some(Purpose::Jobs(kind)) => BTreeSet::from([JobKey::new(kind, &object.namespace, &object.name)]),
+            Some(Purpose::Pods | Purpose::Children(_)) => {
+                object.owner.as_ref().and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
+            }
+            None => BTreeSet::new(),
+        }
+    }
+
+    fn job_of(&self, namespace: &str, owner: &Owner) -> Option<JobKey> {
+        if let Some(kind) = self.kind_of(owner) {
+            return Some(JobKey::new(kind, namespace, &owner.name));
+        }
+        if !is_batch_job(owner) {
+            return None;
+        }
+        let Some(job) = self.batch_job(namespace, owner) else {
+            return self.job_named_before(namespace, &owner.name);
+        };
+        let owner = job.owner.as_ref()?;
+        Some(JobKey::new(self.kind_of(owner)?, namespace, &owner.name))
+    }
+
+    /// Returns the batch/v1 Job that this owner reference names, unless it is gone.
+    fn batch_job(&self, namespace: &str, owner: &Owner) -> Option<&Object> {
+        let here = (namespace.to_owned(), owner.name.clone());
+        let of_jobs = self.layout.watches().iter().filter(|(_, watch)| watch.resource.kind == "Job");
+        let named = of_jobs.filter_map(|(id, _)| self.table(*id)?.objects.get(&here));
+        named.into_iter().find(|job| job.uid == owner.uid)
+    }
+
+    /// Returns the job that a deleted Job belonged to: the name of a Job is that of its job with a suffix.
+    fn job_named_before(&self, namespace: &str, name: &str) -> Option<JobKey> {
+        name.rmatch_indices('-').find_map(|(end, _)| {
+            let here = (namespace.to_owned(), name[..end].to_owned());
+            let (kind, _) = self.tables_of_jobs().find(|(_, table)| table.objects.contains_key(&here))?;
+            Some(JobKey { kind: kind.clone(), namespace: here.0, name: here.1 })
+        })
+    }
+
+    fn kind_of(&self, owner: &Owner) -> Option<&GroupKind> {
+        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+        self.layout.kinds().keys().find(|kind| kind.kind() == owner.kind && kind.group() == group)
+    }
+
+    /// Returns whether the watch has listed, or its kind is optional and not served.
+    pub(crate) fn is_shown(&self, watch: WatchId) -> bool {
+        let is_optional = || self.layout.watches().get(&watch).is_some_and(|watch| watch.optional);
+        self.table(watch).is_some_and(|table| match table.listed {
+            Listed::Yes => true,
+            Listed::NoSuchKind => is_optional(),
+            Listed::NotYet => false,
+        })
+    }
+
+    /// Returns whether the watch has shown a write in this namespace; a watch that has ended shows nothing more.
+    pub(crate) fn shows(&self, watch: WatchId, namespace: &str, expected: &Expected) -> bool {
+        self.table(watch).is_none_or(|table| table.shows(namespace, expected))
+    }
+
+    /// Returns whether a watch of jobs or pods has not listed yet.
+    pub(crate) fn awaits_jobs_or_pods(&self) -> bool {
+        self.layout.watches().iter().any(|(id, watch)| {
+            matches!(watch.purpose, Purpose::Jobs(_) | Purpose::Pods)
+                && self.table(*id).is_some_and(|table| table.listed == Listed::NotYet)
+        })
+    }
+
+    /// Returns the tables of jobs, each with its kind.
+    pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
+        self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
+            Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
+            Purpose::Pods | Purpose::Children(_) => None,
+        })
+    }
+
+    /// Returns the jobs that have not ended, with the kind and the ledger of each.
+    pub(crate) fn open_jobs(&self) -> impl Iterator<Item = (JobKey, &Served, Ledger)> {
+        let objects =
+            self.tables_of_jobs().flat_map(|(kind, table)| table.objects.values().map(move |job| (kind, job)));
+        objects.filter_map(|(kind, object)| {
+            let Held::Job(job) = &object.held else { return None };
+            let ledger = Ledger::read(&job.status(), &job.job().uid);
+            let is_open = ledger.finished.is_none();
+            let key = JobKey::new(kind, &object.namespace, &object.name);
+            is_open.then_some((key, self.layout.kinds().get(kind)?, ledger))
+        })
+    }
+
+    /// Returns the keys of all jobs.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = JobKey> {
+        let tables = self.tables_of_jobs();
+        tables.flat_map(|(kind, table)| {
+            table.objects.keys().map(move |(namespace, name)| JobKey::new(kind, namespace, name))
+        })
+    }
+
+    /// Returns the children of the controller with this uid.
+    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
+        self.tables.values().flat_map(move |table| table.owned_by(uid))
+    }
+
+    /// Returns the first digest named by a child of the job with this uid that `may_be` accepts.
+    pub(crate) fn digest_of_children(&self, uid: &str, may_be: impl Fn(&str) -> bool) -> Option<String> {
+        self.owned_by(uid).find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
+    }
+
+    /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
+    /// earlier job of this name, and of deleted Jobs whose pods still exist.
+    pub(crate) fn taken(&self, children: &[WatchId], key: &JobKey, uid: &str) -> BTreeSet<(String, String)> {
+        let JobKey { namespace, name: job, .. } = key;
+        let mut taken = BTreeSet::new();
+        for (id, watch) in children.iter().filter_map(|id| Some((id, self.layout.watches().get(id)?))) {
+            let Some(table) = self.table(*id) else { continue };
+            let named_alike = table.objects.range((namespace.clone(), job.clone())..);
+            let named_alike = named_alike.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
+            for ((_, name), object) in named_alike {
+                let ours = object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
+                if !ours {
+                    taken.insert((watch.resource.kind.clone(), name.clone()));
+                }
+                let of_a_job = object.owner.as_ref().filter(|owner| is_batch_job(owner));
+                if let Some(owner) = of_a_job.filter(|owner| self.batch_job(namespace, owner).is_none()) {
+                    taken.insert((owner.kind.clone(), owner.name.clone()));
+                }
+            }
+        }
+        taken
+    }
+
+    /// Returns whether a pod of the job with this uid has not ended.
+    pub(crate) fn runs_pods_of(&self, uid: &str) -> bool {
+        self.owned_by(uid).any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
+    }
+}
+
+fn is_batch_job(owner: &Owner) -> bool {
+    owner.kind == "Job" && owner.api_version == "batch/v1"
+}

@@ -1,0 +1,60 @@
+//! The pods and the other children of one job, as the watches have shown them, with its tombstones.
+
+use crate::{
+    job_key::JobKey,
+    observe::{cache::Cache, layout::WatchId, tombstones::Tombstones, wire::Held},
+};
+use decide::{
+    plan::FieldError,
+    snapshot::{Child, Pod},
+};
+use std::sync::Arc;
+
+/// The children of a job, by name.
+pub(crate) struct Children {
+    pub(crate) pods: Vec<Arc<Pod>>,
+    pub(crate) others: Vec<Arc<Child>>,
+    /// The first error in the text of one of them.
+    pub(crate) unreadable: Option<FieldError>,
+}
+
+impl Children {
+    /// Returns the children of the job with this uid in these watches: its own, and the pods of its batch/v1 Jobs.
+    pub(crate) fn of(cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) -> Self {
+        let mut found = Self { pods: Vec::new(), others: Vec::new(), unreadable: None };
+        found.add(cache, watches, tombstones, key, uid);
+        let jobs = found.others.iter().filter(|child| child.kind == "Job");
+        let jobs: Vec<_> = jobs.map(|child| child.uid.clone()).collect();
+        let own = found.others.len();
+        for uid in &jobs {
+            found.add(cache, watches, tombstones, key, uid);
+        }
+        found.others.truncate(own);
+        found.pods.sort_by(|a, b| a.name.cmp(&b.name));
+        found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+        found
+    }
+
+    fn add(&mut self, cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) {
+        for object in watches.iter().filter_map(|id| cache.table(*id)).flat_map(|table| table.owned_by(uid)) {
+            self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
+            match &object.held {
+                Held::Pod(pod) => self.pods.push(pod.clone()),
+                Held::Child(child) => self.others.push(child.clone()),
+                Held::Job(_) => {}
+            }
+        }
+        // If a live object reuses the name, ignore the tombstone.
+        for held in tombstones.owned_by(key, uid) {
+            match held {
+                Held::Pod(pod) if self.pods.iter().all(|other| other.name != pod.name) => self.pods.push(pod.clone()),
+                Held::Child(child)
+                    if self.others.iter().all(|other| (&other.kind, &other.name) != (&child.kind, &child.name)) =>
+                {
+                    self.others.push(child.clone());
+                }
+                Held::Pod(_) | Held::Child(_) | Held::Job(_) => {}
+            }
+        }
+    }
+}

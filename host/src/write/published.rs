@@ -1,0 +1,61 @@
+//! What this process last wrote to the status of each job.
+
+use crate::job_key::JobKey;
+use decide::status::Published;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// The last write of each job's status, with the uid of the job. A write to an earlier job of the name does not count.
+#[derive(Debug, Default)]
+pub(super) struct PublishedStatuses(Mutex<BTreeMap<JobKey, (String, Published)>>);
+
+impl PublishedStatuses {
+    /// Returns what was last written to the status of the job with this uid.
+    pub(super) fn of(&self, key: &JobKey, uid: &str) -> Option<Published> {
+        self.lock().get(key).filter(|(of, _)| of == uid).map(|(_, published)| published.clone())
+    }
+
+    /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
+    pub(super) fn is_pruned(&self, key: &JobKey, uid: &str) -> bool {
+        self.lock().get(key).is_some_and(|(of, published)| of == uid && published.is_pruned())
+    }
+
+    /// Records what was written to the status of the job with this uid.
+    pub(super) fn record(&self, key: &JobKey, uid: &str, published: Published) {
+        self.lock().insert(key.clone(), (uid.to_owned(), published));
+    }
+
+    /// Forgets the last write: the job is gone, or the result of a write is unknown.
+    pub(super) fn forget(&self, key: &JobKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobKey, (String, Published)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_key::GroupKind;
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_said_of_an_earlier_job_of_the_name_was_not_said_of_this_one() {
+        let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "hamlet");
+        let published = Published { at: Timestamp::UNIX_EPOCH, wanted: json!({}), stored: json!({}), overwritten: 2 };
+        let statuses = PublishedStatuses::default();
+        statuses.record(&key, "u", published.clone());
+        assert!(statuses.is_pruned(&key, "u"), "its CRD kept no ledger");
+        assert_eq!(statuses.of(&key, "u"), Some(published));
+        // The job is deleted and created again between two passes.
+        assert!(!statuses.is_pruned(&key, "v"));
+        assert_eq!(statuses.of(&key, "v"), None);
+        statuses.forget(&key);
+        assert_eq!(statuses.of(&key, "u"), None);
+    }
+}
