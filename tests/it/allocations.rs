@@ -14,7 +14,7 @@ use std::{
 use troupe::{
     job_key::{GroupKind, JobKey},
     write::{
-        apply::{Ground, Writer},
+        apply::{DecisionInput, Writer},
         warnings::FieldValidation,
     },
 };
@@ -149,12 +149,12 @@ fn the_bodies_of_all_requests_under_way_have_a_budget() {
     let decision = decide(&snapshot, &answer);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let writer = runtime.block_on(async { Writer::new(api_server(), Arc::default(), [1; 32], FieldValidation::Warn) });
-    let (key, ground) = (
+    let (key, input) = (
         JobKey::new(&GroupKind::new("example.com", "Tale"), "default", "wide-and-deep"),
-        Ground { snapshot: &snapshot, answer: Some(&answer) },
+        DecisionInput { snapshot: &snapshot, answer: Some(&answer) },
     );
     let taken = again(|| {
-        let applied = runtime.block_on(writer.apply(&key, ground, &decision.actions)).applied;
+        let applied = runtime.block_on(writer.apply(&key, input, &decision.actions)).applied;
         assert_eq!(applied.failures, []);
     });
     assert!(taken.bytes_max <= 10 << 20, "{taken:?}");

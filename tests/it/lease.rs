@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use troupe::{
     clock::Clock,
     control::{
-        lease::{Election, Gate, LeaseName},
+        lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
     },
 };
@@ -36,7 +36,7 @@ impl World {
     }
 
     fn host(&self, name: &str) -> Host {
-        let gate = Gate::closed();
+        let gate = WriteGate::closed();
         let client = self.sim.client_through(name, &gate);
         let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: name.into() };
         let clock = Clock::starting_at(self.sim.now());

@@ -17,7 +17,7 @@ use troupe::{
     clock::Clock,
     control::host_ports,
     control::{
-        lease::{Election, Gate, LeaseName},
+        lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
     },
     delivery,
@@ -32,7 +32,7 @@ pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 
 async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let metrics = Metrics::default();
-    let gate = args.leader_elect.then(Gate::closed);
+    let gate = args.leader_elect.then(WriteGate::closed);
     let client = client(&metrics, gate.clone()).await?;
     let (listener, access) = admin_port(&args, &metrics).await?;
     let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
@@ -127,7 +127,7 @@ pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow:
 }
 
 /// Returns a client that does not retry on its own and whose requests are counted.
-pub(super) async fn client(metrics: &Metrics, gate: Option<Gate>) -> anyhow::Result<Client> {
+pub(super) async fn client(metrics: &Metrics, gate: Option<WriteGate>) -> anyhow::Result<Client> {
     let mut config =
         Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
     config.default_retry = false;

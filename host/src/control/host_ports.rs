@@ -48,12 +48,17 @@ impl Default for Limits {
     }
 }
 
+/// The text is no range of ports.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no range of ports such as 35000-65000")]
+pub struct InvalidRange(String);
+
 /// Parses a range of ports on the command line: `35000-65000` or `35000,65000`.
 ///
 /// # Errors
-/// Returns a message for the user if the text is no such range.
-pub fn parse(text: &str) -> Result<RangeInclusive<u32>, String> {
-    let wrong = || format!("{text:?} is no range of ports such as 35000-65000");
+/// If the text is no such range.
+pub fn parse(text: &str) -> Result<RangeInclusive<u32>, InvalidRange> {
+    let wrong = || InvalidRange(text.to_owned());
     let (first, last) = text.split_once(['-', ',']).ok_or_else(wrong)?;
     let port = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
     let (first, last) = (u32::from(port(first)?), u32::from(port(last)?));

@@ -49,9 +49,9 @@ pub struct LeaseName {
 
 /// Until when writes may pass. A closed gate lets reads pass, and what is said of leases.
 #[derive(Debug, Clone, Default)]
-pub struct Gate(Arc<Mutex<Option<Instant>>>);
+pub struct WriteGate(Arc<Mutex<Option<Instant>>>);
 
-impl Gate {
+impl WriteGate {
     /// No write passes before the first lease is taken.
     #[must_use]
     pub fn closed() -> Self {
@@ -78,7 +78,7 @@ impl Gate {
 #[error("the lease is not this host's any more, so nothing is written")]
 struct NotTheHolder;
 
-impl<S> Layer<S> for Gate {
+impl<S> Layer<S> for WriteGate {
     type Service = Gated<S>;
 
     fn layer(&self, inner: S) -> Gated<S> {
@@ -86,10 +86,10 @@ impl<S> Layer<S> for Gate {
     }
 }
 
-/// See [`Gate`].
+/// See [`WriteGate`].
 #[derive(Debug, Clone)]
 pub struct Gated<S> {
-    gate: Gate,
+    gate: WriteGate,
     inner: S,
 }
 
@@ -120,7 +120,7 @@ pub struct Election {
     leases: Api<Lease>,
     lease: LeaseName,
     clock: Clock,
-    gate: Gate,
+    gate: WriteGate,
     /// The version that another's lease had, and when it was first seen: clocks of other machines are not compared.
     seen: Option<(String, Instant)>,
 }
@@ -128,7 +128,7 @@ pub struct Election {
 impl Election {
     /// An election in which this host takes part. `gate` is the one that the client's writes pass.
     #[must_use]
-    pub fn new(client: Client, lease: LeaseName, clock: Clock, gate: Gate) -> Self {
+    pub fn new(client: Client, lease: LeaseName, clock: Clock, gate: WriteGate) -> Self {
         Self { leases: Api::namespaced(client, &lease.namespace), lease, clock, gate, seen: None }
     }
 

@@ -8,8 +8,8 @@ use crate::{
     observe::stores::{Observed, Stores},
     record::passes::{Pass, Passes, RecordedPass},
     write::{
-        apply::{Attempted, Ground, WriteError, Writer},
-        publish::{Publisher, Said},
+        apply::{Attempted, DecisionInput, WriteError, Writer},
+        publish::{Publisher, StatusState},
     },
 };
 use decide::{
@@ -78,7 +78,7 @@ pub struct Context {
 }
 
 /// The result of looking at a job.
-pub enum Looked {
+pub enum Reconciled {
     /// The job is gone.
     Gone,
     /// The job is not decided until something changes.
@@ -96,7 +96,7 @@ pub struct Passed {
     /// The results of the writes.
     pub applied: Applied,
     /// The state of the status; `None` if the write of the status was skipped or failed.
-    pub said: Option<Said>,
+    pub status: Option<StatusState>,
     /// When to look again, or why the job is requeued.
     pub next: Result<Wake, ReconcileError>,
 }
@@ -104,26 +104,26 @@ pub struct Passed {
 impl Context {
     /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
-        match self.look(key).await {
-            Looked::Gone => Ok(None),
-            Looked::NotYet => Ok(Some(Wake::OnChange)),
-            Looked::Passed(passed) => passed.next.map(Some),
+        match self.run_pass(key).await {
+            Reconciled::Gone => Ok(None),
+            Reconciled::NotYet => Ok(Some(Wake::OnChange)),
+            Reconciled::Passed(passed) => passed.next.map(Some),
         }
     }
 
     /// Does the same as `reconcile`, and returns all results of the pass.
-    pub async fn look(&self, key: &JobKey) -> Looked {
+    pub async fn run_pass(&self, key: &JobKey) -> Reconciled {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
         let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale => return Looked::NotYet,
+            Observed::Stale => return Reconciled::NotYet,
             Observed::Loading(digest) => {
                 self.delivery.wanted.add(digest, key);
-                return Looked::NotYet;
+                return Reconciled::NotYet;
             }
-            Observed::Gone => return Looked::Gone,
+            Observed::Gone => return Reconciled::Gone,
         };
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
@@ -135,8 +135,8 @@ impl Context {
         if !ports::keeps(&snapshot, &decision) {
             self.ports.release(key, &snapshot.job.uid);
         }
-        let ground = Ground { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
-        let Attempted { applied, retry_after } = self.writer.apply(key, ground, &decision.actions).await;
+        let input = DecisionInput { snapshot: &snapshot, answer: pass.as_ref().map(|pass| &pass.answer) };
+        let Attempted { applied, retry_after } = self.writer.apply(key, input, &decision.actions).await;
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.stores.retain_made(key, &ledger.made);
         }
@@ -151,20 +151,20 @@ impl Context {
                 first: first.to_string(),
                 retry_after,
             });
-        let said = match (&failed, retry_after) {
+        let status = match (&failed, retry_after) {
             // If the API server asks to wait, the status is not written either.
             (Some(_), Some(_)) => None,
             _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
         };
-        if let (Some(pass), Some(Ok(_))) = (&pass, &said) {
+        if let (Some(pass), Some(Ok(_))) = (&pass, &status) {
             self.delivery.try_candidate(pass, &decision);
         }
-        let (said, next) = match (said.transpose(), failed) {
+        let (status, next) = match (status.transpose(), failed) {
             (Err(error), _) => (None, Err(ReconcileError::Status(error))),
-            (Ok(said), Some(failed)) => (said, Err(failed)),
-            (Ok(said), None) => (said, Ok(self.wake(key, tombstones, &decision, said))),
+            (Ok(status), Some(failed)) => (status, Err(failed)),
+            (Ok(status), None) => (status, Ok(self.wake(key, tombstones, &decision, status))),
         };
-        Looked::Passed(Box::new(Passed { snapshot, decision, applied, said, next }))
+        Reconciled::Passed(Box::new(Passed { snapshot, decision, applied, status, next }))
     }
 
     /// Returns the snapshot of the job, with what this host knows of its ports and of its last status.
@@ -185,14 +185,14 @@ impl Context {
     }
 
     /// Returns when to look again after a pass whose writes all succeeded.
-    fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, said: Option<Said>) -> Wake {
-        let Some(said) = said else { return decision.wake };
+    fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, status: Option<StatusState>) -> Wake {
+        let Some(status) = status else { return decision.wake };
         // The status holds all that this pass has found, as far as the CRD keeps it.
-        let noted = said.all && !matches!(decision.report, Report::Trouble(_));
+        let noted = status.is_complete && !matches!(decision.report, Report::Trouble(_));
         if noted && self.stores.forget_tombstones(key, tombstones) {
             return Wake::At(self.clock.now());
         }
-        said.wake.min(decision.wake)
+        status.wake.min(decision.wake)
     }
 
     /// Returns the pass over the job as it is now, without writes and without taking ports: snapshot, answer and
@@ -205,7 +205,7 @@ impl Context {
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
-        let noted = self.answered(&mut snapshot, held, |count| self.ports.offer(key, &uid, count)).await;
+        let noted = self.answered(&mut snapshot, held, |count| self.ports.preview(key, &uid, count)).await;
         Some(match triaged {
             Triage::Settled(decision) => noted.with(decision),
             Triage::NeedsPlan => noted.decided(),
@@ -233,7 +233,7 @@ impl Context {
             self.migrate(key, snapshot).await;
         }
         let uid = snapshot.job.uid.clone();
-        let pass = Arc::new(self.answered(snapshot, held, |count| self.ports.set_aside(key, &uid, count)).await);
+        let pass = Arc::new(self.answered(snapshot, held, |count| self.ports.allocate(key, &uid, count)).await);
         let decision = decide(snapshot, &pass.answer);
         self.passes.record(Arc::clone(&pass));
         (pass, decision)

@@ -3,10 +3,10 @@
 pub(crate) mod accepted;
 pub(crate) mod cache;
 pub(crate) mod children;
-pub(crate) mod course;
 pub(crate) mod decode;
 pub mod layout;
 pub(crate) mod pages;
+pub(crate) mod position;
 pub(crate) mod records;
 pub mod stores;
 pub(crate) mod table;

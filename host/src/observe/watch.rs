@@ -9,9 +9,9 @@ use crate::{
     control::queue::Queue,
     error::{chain, client_error},
     observe::{
-        course::{Course, Failure, Step},
         layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
+        position::{Failure, Position, Step},
         stores::Stores,
         wire::{self, Object},
     },
@@ -172,21 +172,21 @@ struct Read {
 
 impl Watch {
     async fn run(&self) {
-        let mut course = Course::default();
+        let mut position = Position::default();
         let mut told_missing = false;
         loop {
             let began = Instant::now();
-            let result = match course.step() {
-                Step::List => self.list(&mut course).await,
-                Step::Follow(from) => self.follow(&mut course, from).await,
+            let result = match position.step() {
+                Step::List => self.list(&mut position).await,
+                Step::Follow(from) => self.follow(&mut position, from).await,
             };
             let wait = match result {
                 Ok(()) => continue,
                 Err(error @ WatchError::NoSuchKind(_)) => {
-                    course.failed(error.failure());
+                    position.failed(error.failure());
                     self.missing(&error, &mut told_missing)
                 }
-                Err(error) => self.failed(&mut course, &error, began.elapsed()),
+                Err(error) => self.failed(&mut position, &error, began.elapsed()),
             };
             // A write of the host may show first that the kind is served now.
             tokio::select! {
@@ -211,14 +211,14 @@ impl Watch {
     }
 
     /// Records an attempt that failed after this time; returns the time to the next attempt.
-    fn failed(&self, course: &mut Course, error: &WatchError, lasted: Duration) -> Duration {
+    fn failed(&self, position: &mut Position, error: &WatchError, lasted: Duration) -> Duration {
         let in_a_row = match error {
-            WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => course.ended(lasted),
-            _ => course.failed(error.failure()),
+            WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => position.ended(lasted),
+            _ => position.failed(error.failure()),
         };
         let wait = self.pause(in_a_row, error);
         let kind = &self.spec.resource.plural;
-        match (error, course.step()) {
+        match (error, position.step()) {
             (WatchError::Ended, Step::Follow(version)) => debug!(kind, version, "watch ended and goes on where it was"),
             (_, Step::Follow(version)) => {
                 info!(kind, version, in_a_row, error = chain(error), "watch broke and goes on where it was");
@@ -235,7 +235,7 @@ impl Watch {
 
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
     /// that fails is requested again, without the pages before it.
-    async fn list(&self, course: &mut Course) -> Result<(), WatchError> {
+    async fn list(&self, position: &mut Position) -> Result<(), WatchError> {
         let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
         let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
@@ -261,7 +261,7 @@ impl Watch {
                 let version = page.version;
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
                 self.wake(self.stores.replace(self.id, objects, version));
-                course.listed(version);
+                position.listed(version);
                 return Ok(());
             }
         }
@@ -282,7 +282,7 @@ impl Watch {
     }
 
     /// Follows events until the watch ends.
-    async fn follow(&self, course: &mut Course, from: u64) -> Result<(), WatchError> {
+    async fn follow(&self, position: &mut Position, from: u64) -> Result<(), WatchError> {
         let params = WatchParams {
             label_selector: self.spec.selector.clone(),
             timeout: Some(LIFE),
@@ -304,7 +304,7 @@ impl Watch {
                 Ok(Some(line)) => line.map_err(WatchError::Broken)?,
             };
             version = version.max(self.take(&line)?);
-            course.shown(version);
+            position.shown(version);
         }
     }
 

@@ -120,7 +120,7 @@ pub struct Writer {
 
 /// The input of a decision; bodies are built from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground<'a> {
+pub struct DecisionInput<'a> {
     /// The snapshot.
     pub snapshot: &'a Snapshot,
     /// The plugin's answer, if it was asked.
@@ -130,7 +130,7 @@ pub struct Ground<'a> {
 /// One action, with its job and its resource.
 struct One<'a> {
     key: &'a JobKey,
-    ground: Ground<'a>,
+    input: DecisionInput<'a>,
     resource: &'a Resource,
     action: &'a Action,
 }
@@ -165,13 +165,13 @@ impl Writer {
     /// Applies the actions, and records what the watches must show before the job is decided again. Creates come last:
     /// a deletion may free the quota that they need, and refused creates must not delay it. Nothing is created while a
     /// required object is missing, or if the API server asks to wait.
-    pub async fn apply(&self, key: &JobKey, ground: Ground<'_>, actions: &[Action]) -> Attempted {
+    pub async fn apply(&self, key: &JobKey, input: DecisionInput<'_>, actions: &[Action]) -> Attempted {
         let [others, creates] = in_order(actions);
-        let Attempted { mut applied, retry_after } = self.in_batches(key, ground, &others).await;
+        let Attempted { mut applied, retry_after } = self.in_batches(key, input, &others).await;
         if retry_after.is_some() || applied.lacks_required_object() {
             return Attempted { applied, retry_after };
         }
-        let created = self.in_batches(key, ground, &creates).await;
+        let created = self.in_batches(key, input, &creates).await;
         applied.made.extend(created.applied.made);
         applied.created.extend(created.applied.created);
         applied.failures.extend(created.applied.failures);
@@ -180,13 +180,13 @@ impl Writer {
     }
 
     /// Applies the actions in growing batches, each in parallel. Stops after a batch with a failure.
-    async fn in_batches(&self, key: &JobKey, ground: Ground<'_>, actions: &[&Action]) -> Attempted {
+    async fn in_batches(&self, key: &JobKey, input: DecisionInput<'_>, actions: &[&Action]) -> Attempted {
         let Attempted { mut applied, mut retry_after } = Attempted::default();
         let mut size = SLOW_START;
         let mut rest = actions;
         while !rest.is_empty() && applied.failures.is_empty() {
             let (batch, later) = rest.split_at(size.min(rest.len()));
-            let results = join_all(batch.iter().map(|action| self.write(key, ground, action))).await;
+            let results = join_all(batch.iter().map(|action| self.write(key, input, action))).await;
             for (action, result) in batch.iter().zip(results) {
                 match result {
                     Ok(warnings) => {
@@ -217,10 +217,10 @@ impl Writer {
     }
 
     /// Applies one action, and returns the warnings of the API server.
-    async fn write(&self, key: &JobKey, ground: Ground<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
+    async fn write(&self, key: &JobKey, input: DecisionInput<'_>, action: &Action) -> Result<Vec<String>, WriteError> {
         let _turn = self.turns.wait(rank(action), &key.namespace).await;
-        let resource = self.resource(key, ground.snapshot, action);
-        let one = One { key, ground, resource: &resource, action };
+        let resource = self.resource(key, input.snapshot, action);
+        let one = One { key, input, resource: &resource, action };
         match action.write() {
             Write::Create(part) => return self.create_part(&one, *part).await,
             Write::CreateSecret { recipe, metadata } => {
@@ -239,10 +239,10 @@ impl Writer {
 
     /// Waits for a permit for the body, then builds the body and sends it.
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
-        let answer = one.ground.answer.ok_or(WriteError::NoSuchPart)?;
+        let answer = one.input.answer.ok_or(WriteError::NoSuchPart)?;
         let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
         let _room = self.room_for(one, source).await;
-        let body = build::body(one.ground.snapshot, answer, part).map(|body| text(&body));
+        let body = build::body(one.input.snapshot, answer, part).map(|body| text(&body));
         self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
     }
 
@@ -271,7 +271,7 @@ impl Writer {
     async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
         let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
         let there = self.send(request).await?;
-        if there.controller() == Some(&one.ground.snapshot.job.uid) {
+        if there.controller() == Some(&one.input.snapshot.job.uid) {
             self.expect(one, version(&there));
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl Writer {
 
     fn expect(&self, one: &One<'_>, expected: Expected) {
         let of = (one.action.api_version.as_str(), one.action.kind.as_str());
-        self.stores.expect(one.key, &one.ground.snapshot.digest, of, expected);
+        self.stores.expect(one.key, &one.input.snapshot.digest, of, expected);
     }
 
     fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
@@ -457,7 +457,11 @@ mod tests {
         let make = async |namespace: &str, (snapshot, answer): (Snapshot, Answer)| {
             let key = JobKey::new(&GroupKind::new("example.com", "Tale"), namespace, &snapshot.job.name);
             let actions = decide(&snapshot, &answer).actions;
-            writer.apply(&key, Ground { snapshot: &snapshot, answer: Some(&answer) }, &actions).await.applied.created
+            writer
+                .apply(&key, DecisionInput { snapshot: &snapshot, answer: Some(&answer) }, &actions)
+                .await
+                .applied
+                .created
         };
         let both = join(make("crowd", wide("huge", 9, 5 << 20)), make("quiet", wide("small", 3, 100)));
         assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");

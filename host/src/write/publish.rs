@@ -34,16 +34,16 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// The state of the job's status after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said {
+pub struct StatusState {
     /// Whether the watch has shown the complete status, as far as the CRD keeps it.
-    pub all: bool,
+    pub is_complete: bool,
     /// When to look again because of the status.
     pub wake: Wake,
 }
 
-impl Said {
+impl StatusState {
     /// The status was written, and its watch must show it.
-    const WRITTEN: Self = Self { all: false, wake: Wake::OnChange };
+    const WRITTEN: Self = Self { is_complete: false, wake: Wake::OnChange };
 }
 
 /// Writes status and events.
@@ -78,34 +78,34 @@ impl Publisher {
         snapshot: &Snapshot,
         decision: &Decision,
         applied: &Applied,
-    ) -> Result<Said, WriteError> {
+    ) -> Result<StatusState, WriteError> {
         let layout = self.stores.layout();
         let none = BTreeMap::new();
         let reasons = layout.framework(&key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
         let before = self.published.of(key, &snapshot.job.uid);
-        let said = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
-            Publication::Nothing(wake) => Ok(Said { all: true, wake }),
-            Publication::Later(at) => Ok(Said { all: false, wake: Wake::At(at) }),
+        let status = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
+            Publication::Nothing(wake) => Ok(StatusState { is_complete: true, wake }),
+            Publication::Later(at) => Ok(StatusState { is_complete: false, wake: Wake::At(at) }),
             Publication::Now { patch, wanted, overwritten, events } => {
-                self.say(key, snapshot, &patch, (wanted, overwritten), &events).await
+                self.write_and_emit(key, snapshot, &patch, (wanted, overwritten), &events).await
             }
         };
-        self.tell_all(key, snapshot, creation(applied, reasons).as_slice()).await;
-        said
+        self.emit_all(key, snapshot, creation(applied, reasons).as_slice()).await;
+        status
     }
 
-    async fn say(
+    async fn write_and_emit(
         &self,
         key: &JobKey,
         snapshot: &Snapshot,
         patch: &Value,
         (wanted, overwritten): (Value, u32),
         events: &[Event],
-    ) -> Result<Said, WriteError> {
+    ) -> Result<StatusState, WriteError> {
         let stored = match self.write(key, snapshot, patch).await {
             Ok(stored) => stored,
             // The job was deleted meanwhile; the watch will show it.
-            Err(error) if error.code() == Some(404) => return Ok(Said::WRITTEN),
+            Err(error) if error.code() == Some(404) => return Ok(StatusState::WRITTEN),
             Err(error) => {
                 if error.is_of_doubt() {
                     // The write may have succeeded, so the last write is unknown.
@@ -120,13 +120,13 @@ impl Publisher {
         debug!("status written");
         let published = Published { at: self.clock.now(), wanted, stored, overwritten };
         self.published.record(key, &snapshot.job.uid, published);
-        self.tell_all(key, snapshot, events).await;
-        Ok(Said::WRITTEN)
+        self.emit_all(key, snapshot, events).await;
+        Ok(StatusState::WRITTEN)
     }
 
-    async fn tell_all(&self, key: &JobKey, snapshot: &Snapshot, events: &[Event]) {
+    async fn emit_all(&self, key: &JobKey, snapshot: &Snapshot, events: &[Event]) {
         for (number, event) in events.iter().enumerate() {
-            if let Err(error) = self.tell(key, snapshot, event, number).await {
+            if let Err(error) = self.emit(key, snapshot, event, number).await {
                 debug!(reason = event.reason, error = chain(&error), "event lost");
             }
         }
@@ -146,10 +146,10 @@ impl Publisher {
 
     /// Creates an event in the core group, where the RBAC of the original operators allows it. The name is derived from
     /// the content, so that a repeated attempt is the same event.
-    async fn tell(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
+    async fn emit(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
         let job = &snapshot.job;
-        let told = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
-        let digest = Sha256::digest(told.as_bytes());
+        let content = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
+        let digest = Sha256::digest(content.as_bytes());
         let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let layout = self.stores.layout();
         let framework = layout.framework(&key.kind, &snapshot.digest);

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
     control::{
-        lease::{Election, Gate, LeaseName},
+        lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
         reconcile::Context,
     },
@@ -142,7 +142,7 @@ impl Program {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&(self.seed + life).to_le_bytes());
         let clock = Clock::starting_at(self.sim.now());
-        let gate = Gate::closed();
+        let gate = WriteGate::closed();
         let client = if self.two { self.sim.client_through(actor, &gate) } else { self.sim.client(actor) };
         let election = self.two.then(|| {
             let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: actor.into() };

@@ -9,7 +9,7 @@ use troupe::{
     clock::Clock,
     control::{
         operator::{Operator, Options, Watches},
-        reconcile::{Context, Looked},
+        reconcile::{Context, Reconciled},
     },
     job_key::JobKey,
 };
@@ -40,8 +40,8 @@ impl Host {
     }
 
     /// Runs one pass.
-    pub(super) async fn look(&self, key: &JobKey) -> Looked {
-        self.context.look(key).await
+    pub(super) async fn run_pass(&self, key: &JobKey) -> Reconciled {
+        self.context.run_pass(key).await
     }
 
     /// Returns when the host's clock reaches this time.

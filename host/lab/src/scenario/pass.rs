@@ -12,7 +12,7 @@ use decide::{
 use jiff::Timestamp;
 use serde_json::Value;
 use sim::RequestRecord;
-use troupe::control::reconcile::{Looked, Passed};
+use troupe::control::reconcile::{Passed, Reconciled};
 
 /// The maximum width of a line of actions; longer lines are broken.
 const WIDTH: usize = 110;
@@ -37,10 +37,10 @@ pub(super) struct Pass {
 pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     let quiet = |line: &str| Pass { lines: vec![line.to_owned()], quiet: true, later: None };
     let (before, version) = (host::requests(&world.sim).len(), world.sim.version());
-    let passed = match world.host()?.look(&world.submitted()?.key).await {
-        Looked::Gone => return Ok(quiet("there is no job")),
-        Looked::NotYet => return Ok(quiet("not decided before something changes")),
-        Looked::Passed(passed) => passed,
+    let passed = match world.host()?.run_pass(&world.submitted()?.key).await {
+        Reconciled::Gone => return Ok(quiet("there is no job")),
+        Reconciled::NotYet => return Ok(quiet("not decided before something changes")),
+        Reconciled::Passed(passed) => passed,
     };
     world.come_to_rest().await?;
     let asked = host::requests(&world.sim).split_off(before);
@@ -144,8 +144,8 @@ fn wrapped(said: &[String]) -> Vec<String> {
 
 /// Returns when the deferred status will be written.
 fn later(passed: &Passed) -> Option<Timestamp> {
-    match passed.said {
-        Some(said) if !said.all => match said.wake {
+    match passed.status {
+        Some(status) if !status.is_complete => match status.wake {
             Wake::At(at) => Some(at),
             Wake::OnChange => None,
         },

@@ -44,7 +44,7 @@ impl PortAllocator {
         let mut known = self.lock();
         self.stores.read(|cache| {
             known.release_former(cache, key, Some(&snapshot.job.uid));
-            known.believe_claims(cache, &key.kind);
+            known.accept_claims(cache, &key.kind);
         });
         let held = known.blocks.of(key, &snapshot.job.uid);
         snapshot.ledger.host_ports = snapshot.ledger.host_ports.filter(|ports| held == Some(*ports));
@@ -60,26 +60,26 @@ impl PortAllocator {
     ///
     /// # Errors
     /// Returns why there is none. No ports are free until all jobs and pods have been listed.
-    pub(crate) fn set_aside(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+    pub(crate) fn allocate(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let mut known = self.lock();
         self.stores.read(|cache| {
             if cache.awaits_jobs_or_pods() {
                 return Err(NoPorts::NoneFree);
             }
-            cache.layout().kinds().keys().for_each(|kind| known.believe_claims(cache, kind));
-            known.blocks.give(key, uid, count)
+            cache.layout().kinds().keys().for_each(|kind| known.accept_claims(cache, kind));
+            known.blocks.allocate(key, uid, count)
         })
     }
 
-    /// Returns the block that [`PortAllocator::set_aside`] would return, without taking it.
+    /// Returns the block that [`PortAllocator::allocate`] would return, without taking it.
     ///
     /// # Errors
-    /// As for [`PortAllocator::set_aside`].
-    pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+    /// As for [`PortAllocator::allocate`].
+    pub(crate) fn preview(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         if self.stores.read(Cache::awaits_jobs_or_pods) {
             return Err(NoPorts::NoneFree);
         }
-        self.lock().blocks.offer(key, uid, count)
+        self.lock().blocks.preview(key, uid, count)
     }
 
     /// Releases the ports of the job.
@@ -94,9 +94,9 @@ impl PortAllocator {
 
 impl Known {
     /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
-    fn believe_claims(&mut self, cache: &Cache, kind: &GroupKind) {
+    fn accept_claims(&mut self, cache: &Cache, kind: &GroupKind) {
         if self.claimed.insert(kind.clone()) {
-            self.blocks.believe(claims(cache, kind));
+            self.blocks.accept(claims(cache, kind));
         }
     }
 

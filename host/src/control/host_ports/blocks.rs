@@ -59,7 +59,7 @@ impl Blocks {
     ///
     /// # Errors
     /// Returns why there is no block now: the quota of the namespace, or no free run of this length.
-    pub(crate) fn give(&mut self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+    pub(crate) fn allocate(&mut self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         if let Some(ports) = self.of(key, uid).filter(|ports| ports.count == count) {
             return Ok(ports);
         }
@@ -69,11 +69,11 @@ impl Blocks {
         Ok(ports)
     }
 
-    /// Returns the block that [`Blocks::give`] would return, without taking it.
+    /// Returns the block that [`Blocks::allocate`] would return, without taking it.
     ///
     /// # Errors
-    /// As for [`Blocks::give`].
-    pub(crate) fn offer(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
+    /// As for [`Blocks::allocate`].
+    pub(crate) fn preview(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         match self.of(key, uid).filter(|ports| ports.count == count) {
             Some(ports) => Ok(ports),
             None => self.lowest(&key.namespace, count),
@@ -91,7 +91,7 @@ impl Blocks {
 
     /// Accepts claims of jobs. Claims of jobs whose pods run on the ports come first, and displace holders without such
     /// pods. The others follow by age, and are accepted if their ports are free and within the quota of the namespace.
-    pub(crate) fn believe(&mut self, mut claims: Vec<Claim>) {
+    pub(crate) fn accept(&mut self, mut claims: Vec<Claim>) {
         claims.sort_by(|a, b| (Reverse(a.evident), a.created, &a.uid).cmp(&(Reverse(b.evident), b.created, &b.uid)));
         for Claim { key, uid, ports, evident, .. } in claims {
             let last = ports.first.saturating_add(ports.count);
@@ -182,27 +182,27 @@ mod tests {
     #[test]
     fn a_job_is_given_the_lowest_block_that_is_free_and_always_the_same() {
         let mut blocks = Blocks::new(RANGE);
-        assert_eq!(blocks.give(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
-        assert_eq!(blocks.give(&key("b", "2"), "u2", 20), Ok(block(120, 20)));
-        assert_eq!(blocks.give(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
+        assert_eq!(blocks.allocate(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
+        assert_eq!(blocks.allocate(&key("b", "2"), "u2", 20), Ok(block(120, 20)));
+        assert_eq!(blocks.allocate(&key("a", "1"), "u1", 20), Ok(block(100, 20)));
         blocks.release(&key("a", "1"), "u1");
         assert_eq!(blocks.of(&key("a", "1"), "u1"), None);
-        assert_eq!(blocks.give(&key("b", "3"), "u3", 20), Ok(block(100, 20)));
-        assert_eq!(blocks.give(&key("b", "2"), "u2", 40), Ok(block(120, 40)), "its smaller block is taken back");
+        assert_eq!(blocks.allocate(&key("b", "3"), "u3", 20), Ok(block(100, 20)));
+        assert_eq!(blocks.allocate(&key("b", "2"), "u2", 40), Ok(block(120, 40)), "its smaller block is taken back");
     }
 
     #[test]
     fn a_namespace_has_a_quota_and_what_is_released_counts_no_more() {
         let mut blocks = Blocks::new(RANGE);
         for number in 0..3 {
-            blocks.give(&key("a", "1"), &format!("u{number}"), 20).unwrap();
+            blocks.allocate(&key("a", "1"), &format!("u{number}"), 20).unwrap();
         }
-        assert_eq!(blocks.give(&key("a", "2"), "v", 20), Err(NoPorts::Quota { used: 60, most: 60 }));
-        assert_eq!(blocks.give(&key("b", "1"), "w", 20), Ok(block(160, 20)));
+        assert_eq!(blocks.allocate(&key("a", "2"), "v", 20), Err(NoPorts::Quota { used: 60, most: 60 }));
+        assert_eq!(blocks.allocate(&key("b", "1"), "w", 20), Ok(block(160, 20)));
         assert_eq!(blocks.others(&key("a", "1"), Some("u1")), ["u0", "u2"]);
         blocks.release(&key("a", "1"), "u1");
-        assert_eq!(blocks.give(&key("a", "2"), "v", 20), Ok(block(120, 20)));
-        assert_eq!(blocks.give(&key("b", "2"), "x", 40), Err(NoPorts::NoneFree));
+        assert_eq!(blocks.allocate(&key("a", "2"), "v", 20), Ok(block(120, 20)));
+        assert_eq!(blocks.allocate(&key("b", "2"), "x", 40), Err(NoPorts::NoneFree));
     }
 
     #[test]
@@ -210,20 +210,20 @@ mod tests {
         let young = Claim { created: Timestamp::from_second(9).unwrap(), ..claim("a", "young", block(100, 20)) };
         let old = claim("b", "old", block(110, 20));
         let mut blocks = Blocks::new(RANGE);
-        blocks.believe(vec![young.clone(), old.clone()]);
+        blocks.accept(vec![young.clone(), old.clone()]);
         assert_eq!((held(&blocks, &young), held(&blocks, &old)), (None, Some(block(110, 20))));
 
         let young = Claim { evident: true, ..young };
         for together in [true, false] {
             let mut blocks = Blocks::new(RANGE);
             if together {
-                blocks.believe(vec![old.clone(), young.clone()]);
+                blocks.accept(vec![old.clone(), young.clone()]);
             } else {
-                blocks.believe(vec![old.clone()]);
-                blocks.believe(vec![young.clone()]);
+                blocks.accept(vec![old.clone()]);
+                blocks.accept(vec![young.clone()]);
             }
             assert_eq!((held(&blocks, &young), held(&blocks, &old)), (Some(block(100, 20)), None));
-            assert_eq!(blocks.give(&key("c", "1"), "u", 20), Ok(block(120, 20)));
+            assert_eq!(blocks.allocate(&key("c", "1"), "u", 20), Ok(block(120, 20)));
         }
     }
 
@@ -232,12 +232,12 @@ mod tests {
         let mut blocks = Blocks::new(RANGE);
         let wrong = [(0, 20), (90, 20), (190, 20), (120, 0), (u32::MAX, 2), (100, 80)].map(|(first, count)| {
             let claim = claim("a", &format!("{first}-{count}"), block(first, count));
-            blocks.believe(vec![claim.clone()]);
+            blocks.accept(vec![claim.clone()]);
             held(&blocks, &claim)
         });
         assert_eq!(wrong, [None; 6]);
         let fits = ["1", "2", "3", "4"].map(|name| claim("a", name, block(80 + 20 * name.parse::<u32>().unwrap(), 20)));
-        blocks.believe(fits.to_vec());
+        blocks.accept(fits.to_vec());
         assert_eq!(fits.map(|claim| held(&blocks, &claim).is_some()), [true, true, true, false]);
     }
 
@@ -246,10 +246,10 @@ mod tests {
     fn pods_that_run_beyond_the_range_keep_their_ports_until_they_are_gone() {
         let mut blocks = Blocks::new(RANGE);
         let running = Claim { evident: true, ..claim("a", "1", block(90, 20)) };
-        blocks.believe(vec![running.clone()]);
+        blocks.accept(vec![running.clone()]);
         assert_eq!(held(&blocks, &running), Some(block(90, 20)));
-        assert_eq!(blocks.give(&key("b", "1"), "u", 20), Ok(block(110, 20)));
+        assert_eq!(blocks.allocate(&key("b", "1"), "u", 20), Ok(block(110, 20)));
         blocks.release(&running.key, &running.uid);
-        assert_eq!(blocks.give(&key("b", "2"), "v", 10), Ok(block(100, 10)));
+        assert_eq!(blocks.allocate(&key("b", "2"), "v", 10), Ok(block(100, 10)));
     }
 }

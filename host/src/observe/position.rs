@@ -31,13 +31,13 @@ pub(crate) enum Failure {
 /// The version that a watch has reached, and its failures in a row. A list does not show how missing objects ended, so
 /// a watch lists again only when the version cannot be used.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct Position {
     from: Option<u64>,
     failures: u32,
     barren: u32,
 }
 
-impl Course {
+impl Position {
     /// Returns the next step.
     pub(crate) fn step(&self) -> Step {
         self.from.map_or(Step::List, Step::Follow)
@@ -78,64 +78,64 @@ impl Course {
 mod tests {
     use super::*;
 
-    fn at(version: u64) -> Course {
-        let mut course = Course::default();
-        course.listed(version);
-        course
+    fn at(version: u64) -> Position {
+        let mut position = Position::default();
+        position.listed(version);
+        position
     }
 
     #[test]
     fn a_watch_lists_first_and_then_follows() {
-        assert_eq!(Course::default().step(), Step::List);
-        let mut course = at(7);
-        assert_eq!(course.step(), Step::Follow(7));
-        course.shown(9);
-        assert_eq!(course.step(), Step::Follow(9));
+        assert_eq!(Position::default().step(), Step::List);
+        let mut position = at(7);
+        assert_eq!(position.step(), Step::Follow(7));
+        position.shown(9);
+        assert_eq!(position.step(), Step::Follow(9));
     }
 
     #[test]
     fn nothing_but_an_expired_version_is_listed_again_at_once() {
-        let mut course = at(7);
+        let mut position = at(7);
         for _ in 0..1000 {
-            course.failed(Failure::Unanswered);
+            position.failed(Failure::Unanswered);
         }
-        course.failed(Failure::Barren);
-        course.ended(Duration::from_secs(90));
-        assert_eq!(course.step(), Step::Follow(7));
-        course.failed(Failure::Expired);
-        assert_eq!(course.step(), Step::List);
+        position.failed(Failure::Barren);
+        position.ended(Duration::from_secs(90));
+        assert_eq!(position.step(), Step::Follow(7));
+        position.failed(Failure::Expired);
+        assert_eq!(position.step(), Step::List);
     }
 
     #[test]
     fn a_version_that_brings_nothing_several_times_in_a_row_is_given_up() {
-        let mut course = at(7);
+        let mut position = at(7);
         for _ in 1..DOUBTS {
-            course.failed(Failure::Barren);
+            position.failed(Failure::Barren);
         }
-        assert_eq!(course.step(), Step::Follow(7));
-        course.failed(Failure::Barren);
-        assert_eq!(course.step(), Step::List);
-        course.listed(8);
-        assert_eq!(course.step(), Step::Follow(8));
+        assert_eq!(position.step(), Step::Follow(7));
+        position.failed(Failure::Barren);
+        assert_eq!(position.step(), Step::List);
+        position.listed(8);
+        assert_eq!(position.step(), Step::Follow(8));
     }
 
     #[test]
     fn what_comes_in_between_ends_the_row() {
-        let mut course = at(7);
+        let mut position = at(7);
         for version in 8..100 {
-            course.ended(Duration::ZERO);
-            course.shown(version);
+            position.ended(Duration::ZERO);
+            position.shown(version);
         }
-        assert_eq!(course.failed(Failure::Unanswered), 1);
-        assert_eq!(course.ended(LASTING), 0);
-        assert_eq!(course.failed(Failure::Unanswered), 1);
+        assert_eq!(position.failed(Failure::Unanswered), 1);
+        assert_eq!(position.ended(LASTING), 0);
+        assert_eq!(position.failed(Failure::Unanswered), 1);
     }
 
     #[test]
     fn a_list_that_is_expired_at_once_is_a_failure_in_a_row() {
-        let mut course = at(7);
-        assert_eq!(course.failed(Failure::Expired), 1);
-        course.listed(8);
-        assert_eq!(course.failed(Failure::Expired), 2);
+        let mut position = at(7);
+        assert_eq!(position.failed(Failure::Expired), 1);
+        position.listed(8);
+        assert_eq!(position.failed(Failure::Expired), 2);
     }
 }
