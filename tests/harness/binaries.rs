@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::oci::hex;
 use crate::run_dir::{cluster_dir, locked, workspace};
 
 const VERSION: &str = "v1.36.3";
@@ -126,8 +125,7 @@ fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
     // Only a program that is not taken as it is has one.
     hash.update(fs::read(source_dir(tool).join("main.go")).unwrap_or_default());
     hash.update(flags());
-    let key = hex(&hash.finalize()[..6]);
-    Ok(bin.join(format!("{module}-{key}")).join(name))
+    Ok(bin.join(format!("{module}-{:.12x}", hash.finalize())).join(name))
 }
 
 fn source_dir(tool: Tool) -> PathBuf {

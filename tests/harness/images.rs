@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 pub use crate::oci::Defaults;
-use crate::oci::{hex, write};
+use crate::oci::write;
 use crate::packages;
 use crate::process::output;
 use crate::run_dir::{cluster_dir, locked};
@@ -117,7 +117,7 @@ impl Image {
     ) -> Result<Image> {
         let images = cluster_dir().join("images");
         let name = format!("docker.io/local/{short}:1");
-        let key = hex(&Sha256::digest(format!("{name}\n{recipe}\n{defaults:?}"))[..6]);
+        let key = format!("{:.12x}", Sha256::digest(format!("{name}\n{recipe}\n{defaults:?}")));
         let archive = images.join(format!("{short}-{key}.tar"));
         if !archive.exists() {
             let _lock = locked(&images.join(format!(".{short}.lock")))?;

@@ -1,7 +1,7 @@
 //! Writes a folder as an OCI image archive with one layer, which `ctr images import` takes.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
@@ -72,18 +72,8 @@ fn adopt(layout: &Path, file: &Path, media_type: &str) -> Result<Value> {
 fn sha256(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_context(|| format!("failed to open {}", path.display()))?;
     let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            count => hash.update(&buffer[..count]),
-        }
-    }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    io::copy(&mut file, &mut hash)?;
+    Ok(format!("{:x}", hash.finalize()))
 }
 
 /// Go's name of this machine's architecture.

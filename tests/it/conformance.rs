@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 use harness::{ControlPlane, Options};
-use lab::scenario::diff;
+use similar::{Algorithm, udiff::unified_diff};
 
 use self::run::{Answer, run};
 use self::step::{MPI_JOBS, PADDLE_JOBS, Sequence};
@@ -118,7 +118,7 @@ async fn the_simulator_answers_as_the_real_api_server() {
             eprintln!(
                 "--- {}, step {step} (- the real API server, + the simulator)\n{}",
                 sequence.name,
-                diff::lines(&real, &simulated)
+                unified_diff(Algorithm::Myers, &real, &simulated, 3, None)
             );
             different.push(format!("{}, step {step}", sequence.name));
         }

@@ -109,8 +109,8 @@ impl Operator {
         Self::spawn(binary, logs, kubeconfig, arguments, free_port("127.0.0.1:0").unwrap()).unwrap()
     }
 
-    /// What it has written so far.
-    pub(crate) fn log(&self) -> String {
+    /// What it has written so far. No test waits for a line of it: the API, metrics and readiness say more.
+    fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
@@ -131,8 +131,8 @@ impl Operator {
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM: it ends by itself, and well.
-    pub(crate) async fn stop(mut self) {
+    /// SIGTERM: it ends by itself, and well. Returns what it has written.
+    pub(crate) async fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
         let ended = until(STOP, "the operator to end", || {
@@ -141,6 +141,7 @@ impl Operator {
         });
         let status = ended.await.unwrap();
         assert!(status.success(), "ended with {status}");
+        self.log()
     }
 
     fn spawn(binary: &Path, logs: &Path, kubeconfig: &Path, arguments: &[&str], admin: SocketAddr) -> Result<Self> {

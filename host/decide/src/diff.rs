@@ -5,7 +5,7 @@ use crate::{
     decision::{Action, Part},
     names,
     plan::{Body, Moment, Object, Plan, Upkeep},
-    pointer::unescaped,
+    pointer::place,
     replicas::MOST_AT_ONCE,
     snapshot::Child,
     standing::Standing,
@@ -101,7 +101,8 @@ fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) 
         let (have, want) = (child.fields.get(pointer).unwrap_or(&Value::Null), body.pointer(pointer));
         let want = want.unwrap_or(&Value::Null);
         if have != want {
-            place(&mut patch, pointer, merge_patch(have, want));
+            let at = place(&mut patch, pointer).expect("no kept field is within another: `vet`");
+            *at = merge_patch(have, want);
         }
     }
     (patch != json!({})).then(|| Action::patch(child, patch))
@@ -118,13 +119,4 @@ fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
         })
     });
     gone.map(|child| Action::delete(child)).collect()
-}
-
-/// Sets `value` at a JSON pointer, and creates the objects on the way.
-fn place(root: &mut Value, pointer: &str, value: Value) {
-    let mut at = root;
-    for token in pointer.split('/').skip(1) {
-        at = &mut at[&*unescaped(token)];
-    }
-    *at = value;
 }

@@ -1,5 +1,8 @@
-//! Steps of JSON pointers, escaped as in RFC 6901.
+//! JSON pointers (RFC 6901): their steps, and the values that they lead to.
+//!
+//! Not the crate jsonptr, whose assignment makes a list for a member that is called `0`, and replaces texts on its way.
 
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Escapes the name of a field as a step of a pointer.
@@ -10,6 +13,37 @@ pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
 /// Unescapes a step of a pointer to the name of a field.
 pub(crate) fn unescaped(step: &str) -> Cow<'_, str> {
     if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() }
+}
+
+/// What a pointer cannot lead through.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle<'a> {
+    /// A list without this item.
+    Item(&'a str),
+    /// The value at this pointer, which is no object.
+    Value(&'a str),
+}
+
+/// Returns the value at the pointer, null where there was none. Makes objects of what is absent or null on the way.
+pub(crate) fn place<'a, 'b>(root: &'a mut Value, pointer: &'b str) -> Result<&'a mut Value, Obstacle<'b>> {
+    let mut at = root;
+    let mut behind = 0;
+    for step in pointer.split('/').skip(1) {
+        let here = &pointer[..behind];
+        behind += 1 + step.len();
+        if at.is_null() {
+            *at = Map::new().into();
+        }
+        at = match at {
+            Value::Array(items) if step == "-" || step.parse::<usize>().is_ok() => {
+                let item = step.parse().ok().and_then(|index: usize| items.get_mut(index));
+                item.ok_or(Obstacle::Item(step))?
+            }
+            Value::Object(fields) => fields.entry(unescaped(step)).or_insert(Value::Null),
+            _ => return Err(Obstacle::Value(here)),
+        };
+    }
+    Ok(at)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Applies a plugin's edits to a user's template.
 
 use crate::{
-    pointer::unescaped,
+    pointer::{self, Obstacle},
     rejection::{Objection, Rejection, field_of_spec},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Maximum number of steps in a pointer: no field of a pod is half as deep.
 const DEEPEST: usize = 32;
@@ -94,25 +94,10 @@ fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, Wr
     if pointer.split('/').nth(DEEPEST + 1).is_some() {
         return Err(Wrong::Edit(format!("an edit leads more than {DEEPEST} steps into it")));
     }
-    let mut at = template;
-    let mut behind = 0;
-    for step in pointer.split('/').skip(1) {
-        let here = &pointer[..behind];
-        behind += 1 + step.len();
-        if at.is_null() {
-            *at = Map::new().into();
-        }
-        at = match at {
-            Value::Array(items) if step == "-" || step.parse::<usize>().is_ok() => {
-                let item = step.parse().ok().and_then(|index: usize| items.get_mut(index));
-                let lacks = || Wrong::Edit(format!("an edit leads to {pointer}, but there is no item {step}"));
-                item.ok_or_else(lacks)?
-            }
-            Value::Object(fields) => fields.entry(unescaped(step)).or_insert(Value::Null),
-            _ => return Err(Wrong::Type { at: here.to_owned(), right: "an object" }),
-        };
-    }
-    Ok(at)
+    pointer::place(template, pointer).map_err(|obstacle| match obstacle {
+        Obstacle::Item(item) => Wrong::Edit(format!("an edit leads to {pointer}, but there is no item {item}")),
+        Obstacle::Value(at) => Wrong::Type { at: at.to_owned(), right: "an object" },
+    })
 }
 
 /// Returns the type of a value in words.

@@ -1,5 +1,6 @@
 //! Queues by namespace. Values of one namespace keep their order; the next value is from the namespace with the least
-//! under way, and namespaces with equally much take turns.
+//! under way, and namespaces with equally much take turns. Our own: we know of no crate that queues by
+//! what is under way.
 
 use std::collections::{BTreeMap, VecDeque};
 

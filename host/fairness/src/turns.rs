@@ -1,6 +1,7 @@
 //! A semaphore with fair order. Namespaces take turns, and one holds at most its share of the permits, so that there is
 //! room for others. Pods go before everything else: in a burst of jobs the pods of all jobs are created before the
-//! Services of any, so that they are scheduled and pull their images meanwhile.
+//! Services of any, so that they are scheduled and pull their images meanwhile. tokio's semaphore serves in the order of
+//! arrival alone.
 
 use crate::lanes::{Amount, Lanes, Shares};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn only_a_public_key_of_p256_is_a_key() {
-        const P256: &str = include_str!("signature/signed/cosign.pub");
+        const P256: &str = include_str!("signature/cosign/cosign.pub");
         const P384: &str = "-----BEGIN PUBLIC KEY-----\nMHYwEAYHKoZIzj0CAQYFK4EEACIDYgAEquG7X9rBZyhVS+pmnFbXtPfjnMjCGnKR\n-----END PUBLIC KEY-----\n";
         assert!(PublicKey::parse(P256).is_ok());
         assert!(PublicKey::parse(&format!("\n {P256}\n\n")).is_ok());

@@ -4,7 +4,7 @@
 //! digest, which opens when several of its jobs fail. Each digest has a circuit too, which opens only when several
 //! namespaces see faults and no call was answered recently: one tenant's odd jobs do not stop a framework, since an
 //! answer to another tenant proves that the plugin works. Only the namespace that caused a fault gets its message. The
-//! caller passes the current time.
+//! caller passes the current time. Our own: the crates that we know have one circuit and read the clock.
 
 mod circuit;
 

@@ -1,4 +1,5 @@
-//! A cache of plans by the hash of the plugin's exact input, and of those inputs.
+//! A cache of plans by the hash of the plugin's exact input, and of those inputs. Our own: it is bounded by bytes and
+//! forgets a job's input with its plan, of which the crate lru does neither, and quick_cache evicts by another rule.
 
 use super::convert::JobInput;
 use decide::{

@@ -33,11 +33,7 @@ pub fn is_component(wasm: &[u8]) -> bool {
 /// Returns the SHA-256 of the bytes, in hex.
 #[must_use]
 pub fn digest(wasm: &[u8]) -> String {
-    use std::fmt::Write;
-    Sha256::digest(wasm).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!("{:x}", Sha256::digest(wasm))
 }
 
 /// Compresses the bytes to a zstd frame.

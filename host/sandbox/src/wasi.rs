@@ -2,7 +2,8 @@
 //!
 //! A stub gives nothing away and is the same on every run: no environment, no arguments, no files, closed input, printing
 //! goes to the log, clocks stand still, random numbers follow from the job. What is on the list but has no stub traps when
-//! it is called; what is off the list is refused when the component is loaded.
+//! it is called; what is off the list is refused when the component is loaded. Not the crate wasmtime-wasi: it serves a
+//! real system, and a plugin must have none.
 
 use super::{
     guest::{Guest, charge},

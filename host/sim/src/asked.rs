@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::Method;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -29,17 +30,13 @@ impl Asked {
     pub(crate) fn new(request: &http::request::Parts, body: Bytes) -> Self {
         let path = request.uri.path().to_owned();
         let query = request.uri.query().unwrap_or_default();
-        let query: BTreeMap<String, String> = query
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-            .map(|(key, value)| (decode(key), decode(value)))
-            .collect();
+        let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let header = |name: http::HeaderName| {
             request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
         };
         let (content_type, accept) = (header(http::header::CONTENT_TYPE), header(http::header::ACCEPT));
-        let mut steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
+        let decoded = |step| percent_decode_str(step).decode_utf8_lossy().into_owned();
+        let mut steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decoded).collect();
         let (mut group, mut version) = (String::new(), String::new());
         match steps.first().map(String::as_str) {
             Some("api") if steps.len() > 2 => {
@@ -94,24 +91,4 @@ impl Asked {
     pub(crate) fn metadata_only(&self) -> bool {
         self.accept.contains("as=PartialObjectMetadata")
     }
-}
-
-/// Percent-decodes a part of a URL.
-fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match (bytes[at], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                at += 3;
-                continue;
-            }
-            (b'+', _) => out.push(b' '),
-            (byte, _) => out.push(byte),
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

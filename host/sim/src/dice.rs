@@ -1,4 +1,5 @@
 //! Seeded randomness: one independent stream per concern and number, so that a new draw in one shifts no other.
+//! The ranges are our own for the reason that `draw.rs` of the campaign has: seeds keep their meaning.
 
 use std::time::Duration;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use wildmatch::WildMatch;
+
 use crate::fate::About;
-use crate::life::fits;
 
 /// The probabilities of faults. They are per request, per opened watch, or per watch event.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,7 +218,7 @@ impl Matching {
             && same(&self.resource, about.resource)
             && same(&self.subresource, about.subresource)
             && same(&self.namespace, about.namespace)
-            && self.name.as_deref().is_none_or(|want| fits(want, about.name))
+            && self.name.as_deref().is_none_or(|want| WildMatch::new(want).matches(about.name))
             && self.actor.as_deref().map_or(about.actor != "user", |want| want == about.actor)
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
+use wildmatch::WildMatch;
 
 use crate::delete::DeleteOptions;
 use crate::dice::Dice;
-use crate::life::{Life, fits, is_terminal};
+use crate::life::{Life, is_terminal};
 use crate::paint::{Progress, paint};
 use crate::store::{Change, Event, Place, deleting, key, name, namespace, text, uid};
 use crate::verbs::Target;
@@ -202,8 +203,9 @@ impl World {
             let is = text(&other["status"]["phase"]);
             is == phase || (phase == "Running" && is == "Succeeded")
         };
+        let pattern = WildMatch::new(pattern);
         let others = self.store.list("/pods", namespace(pod));
-        let there = others.filter(|other| fits(pattern, name(other)) && far_enough(other)).count();
+        let there = others.filter(|other| pattern.matches(name(other)) && far_enough(other)).count();
         count.parse().is_ok_and(|count: usize| there >= count)
     }
 

@@ -1,29 +1,10 @@
-//! The kinds of patch: merge, JSON, and strategic by merge keys.
+//! JSON patches with the deviations of kube-apiserver, and strategic patches by merge keys.
 
+use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::Pointer};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-
-/// Applies a merge patch (RFC 7386).
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(target) = target else {
-        return;
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            target.remove(key);
-        } else {
-            merge(target.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
 
 /// Applies a strategic merge patch: joins the lists that a job operator patches by their merge keys.
 pub(crate) fn strategic(target: &mut Value, patch: &Value) {
@@ -103,98 +84,40 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Applies a JSON patch (RFC 6902).
+/// Applies a JSON patch (RFC 6902), as kube-apiserver's library does.
 pub(crate) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), ApiError> {
-    let Value::Array(operations) = patch else {
+    if !patch.is_array() {
         return Err(ApiError::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
             type_name(patch)
         )));
+    }
+    let refused = || {
+        let mut error = ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request");
+        error.details = Some(json!({}));
+        error
     };
+    let Patch(operations) = Patch::deserialize(patch).map_err(|_| refused())?;
     for operation in operations {
-        apply(target, operation).map_err(|()| {
-            let mut error =
-                ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request");
-            error.details = Some(json!({}));
-            error
-        })?;
+        let operation = match operation {
+            // A missing member is null to a test, and a replacement adds it.
+            PatchOperation::Test(test) if test.value.is_null() && target.pointer(test.path.as_str()).is_none() => {
+                continue;
+            }
+            PatchOperation::Replace(new) if lacks(target, &new.path) => {
+                PatchOperation::Add(AddOperation { path: new.path, value: new.value })
+            }
+            operation => operation,
+        };
+        json_patch::patch(target, &[operation]).map_err(|_| refused())?;
     }
     Ok(())
 }
 
-fn apply(target: &mut Value, operation: &Value) -> Result<(), ()> {
-    let path = operation["path"].as_str().ok_or(())?;
-    let from = || operation["from"].as_str().ok_or(());
-    match operation["op"].as_str().ok_or(())? {
-        "add" => add(target, path, operation.get("value").cloned().unwrap_or(Value::Null)),
-        "remove" => remove(target, path).map(|_| ()),
-        "replace" => {
-            let value = operation.get("value").cloned().unwrap_or(Value::Null);
-            // kube-apiserver adds a missing member.
-            if target.pointer(path).is_none() && !parent(target, path)?.0.is_object() {
-                return Err(());
-            }
-            match target.pointer_mut(path) {
-                Some(have) => *have = value,
-                None => add(target, path, value)?,
-            }
-            Ok(())
-        }
-        "test" => {
-            let expected = operation.get("value").unwrap_or(&Value::Null);
-            if target.pointer(path).unwrap_or(&Value::Null) == expected { Ok(()) } else { Err(()) }
-        }
-        "move" => {
-            let value = remove(target, from()?)?;
-            add(target, path, value)
-        }
-        "copy" => {
-            let value = target.pointer(from()?).cloned().ok_or(())?;
-            add(target, path, value)
-        }
-        _ => Err(()),
-    }
-}
-
-fn parent<'a>(target: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), ()> {
-    let (parent, last) = path.rsplit_once('/').ok_or(())?;
-    let last = last.replace("~1", "/").replace("~0", "~");
-    Ok((target.pointer_mut(parent).ok_or(())?, last))
-}
-
-fn add(target: &mut Value, path: &str, value: Value) -> Result<(), ()> {
-    if path.is_empty() {
-        *target = value;
-        return Ok(());
-    }
-    let (parent, last) = parent(target, path)?;
-    match parent {
-        Value::Object(object) => {
-            object.insert(last, value);
-        }
-        Value::Array(list) if last == "-" => list.push(value),
-        Value::Array(list) => {
-            let at: usize = last.parse().map_err(|_| ())?;
-            if at > list.len() {
-                return Err(());
-            }
-            list.insert(at, value);
-        }
-        _ => return Err(()),
-    }
-    Ok(())
-}
-
-fn remove(target: &mut Value, path: &str) -> Result<Value, ()> {
-    let (parent, last) = parent(target, path)?;
-    match parent {
-        Value::Object(object) => object.remove(&last).ok_or(()),
-        Value::Array(list) => {
-            let at: usize = last.parse().map_err(|_| ())?;
-            if at < list.len() { Ok(list.remove(at)) } else { Err(()) }
-        }
-        _ => Err(()),
-    }
+/// Returns whether the pointer leads to an object and names a member that the object does not have.
+fn lacks(target: &Value, pointer: &Pointer) -> bool {
+    let parent = pointer.parent().and_then(|parent| target.pointer(parent.as_str()));
+    parent.is_some_and(Value::is_object) && target.pointer(pointer.as_str()).is_none()
 }
 
 #[cfg(test)]
@@ -202,25 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merge_patch_sets_removes_and_replaces_lists() {
-        let mut object = json!({ "a": { "b": 1, "c": [1, 2] }, "d": 4 });
-        merge(&mut object, &json!({ "a": { "b": null, "c": [3], "e": {} }, "f": "g" }));
-        assert_eq!(object, json!({ "a": { "c": [3], "e": {} }, "d": 4, "f": "g" }));
-    }
-
-    #[test]
-    fn json_patch_tests_adds_moves_and_removes() {
-        let mut object = json!({ "a": [1, 2], "b": { "x/y": 1 } });
+    fn a_json_patch_may_replace_and_test_a_missing_member_as_on_kube_apiserver() {
+        let mut object = json!({ "a": {} });
         let patch = json!([
-            { "op": "test", "path": "/b/x~1y", "value": 1 },
-            { "op": "add", "path": "/a/-", "value": 3 },
-            { "op": "remove", "path": "/a/0" },
-            { "op": "move", "from": "/b/x~1y", "path": "/c" },
-            { "op": "copy", "from": "/c", "path": "/d" },
-            { "op": "replace", "path": "/c", "value": true }
+            { "op": "test", "path": "/a/b", "value": null },
+            { "op": "replace", "path": "/a/b", "value": 1 },
         ]);
         json_patch(&mut object, &patch).unwrap();
-        assert_eq!(object, json!({ "a": [2, 3], "b": {}, "c": true, "d": 1 }));
+        assert_eq!(object, json!({ "a": { "b": 1 } }));
+        for (op, path) in [("replace", "/c/d"), ("replace", "/a/b/c"), ("remove", "/c"), ("none", "/a")] {
+            let error = json_patch(&mut object, &json!([{ "op": op, "path": path, "value": 2 }])).unwrap_err();
+            assert_eq!((error.code, &object), (422, &json!({ "a": { "b": 1 } })), "{op} {path}");
+        }
     }
 
     #[test]

@@ -254,7 +254,7 @@ fn edited(kind: &Kind, old: &Value, edit: Edit) -> Result<Value, ApiError> {
                     patch::type_name(&patch)
                 )));
             }
-            patch::merge(&mut new, &patch);
+            json_patch::merge(&mut new, &patch);
         }
         Edit::Json(patch) => patch::json_patch(&mut new, &patch)?,
         Edit::Strategic(patch) if kind.builtin() => patch::strategic(&mut new, &patch),

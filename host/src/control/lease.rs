@@ -1,5 +1,6 @@
 //! One host at a time: a Lease by client-go's rule (leaderelection), and a gate at the socket that lets no write pass once
-//! the lease may be another's.
+//! the lease may be another's. Our own for the gate: the crates that we know tell their caller that a lease
+//! is lost when a write of it may be on its way.
 //!
 //! The host that waits watches nothing: what it lists after it was given the lease is newer than all that the one before
 //! it has written.

@@ -149,8 +149,7 @@ impl Publisher {
     async fn emit(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
         let job = &snapshot.job;
         let content = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
-        let digest = Sha256::digest(content.as_bytes());
-        let suffix: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let suffix = format!("{:.16x}", Sha256::digest(content.as_bytes()));
         let layout = self.stores.layout();
         let framework = layout.framework(&key.kind, &snapshot.digest);
         let source = framework.map(|framework| framework.event_source.clone());

@@ -1,5 +1,7 @@
-//! The bump allocator of a component. An instance lives for one pass, so the allocator never frees memory. It resizes
-//! only the last allocation in place.
+//! The bump allocator of a component, behind the feature `arena`. An instance lives for one pass, so the allocator never
+//! frees memory. It resizes only the last allocation in place.
+//!
+//! Not the crate bumpalo: it is no global allocator, and serde allocates in that one.
 #![allow(unsafe_code)]
 
 use std::{

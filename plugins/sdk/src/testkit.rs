@@ -97,7 +97,8 @@ pub fn template(planned: &Template, spec: &Value) -> Value {
     template
 }
 
-/// Returns the value at the pointer. Creates objects where the path is absent or null.
+/// Returns the value at the pointer. Creates objects where the path is absent or null. The host has its own, which says
+/// whose error it is where that is impossible; the SDK uses nothing of the host.
 fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
     pointer.split('/').skip(1).fold(json, |at, step| {
         let step = step.replace("~1", "/").replace("~0", "~");

@@ -25,13 +25,11 @@ async fn established(client: &Client, name: &str) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// Returns when a line of the log says this of it.
-async fn logged(operator: &Operator, message: &str, of: &str) {
-    let seen = || async {
-        let log = operator.log();
-        Ok(log.lines().any(|line| line.contains(message) && line.contains(of)).then_some(()))
-    };
-    until(SOON, format!("the log to say {message:?} of {of}"), seen).await.unwrap();
+/// Returns when the operator has asked for objects of this kind and was told that there is no such kind.
+async fn missed(operator: &Operator, plural: &str) {
+    let labels = format!(r#"resource="{plural}",code="404"}}"#);
+    let seen = || async { Ok(operator.metrics().await?.contains(&labels).then_some(())) };
+    until(SOON, format!("the operator to miss {plural}"), seen).await.unwrap();
 }
 
 #[tokio::test]
@@ -43,8 +41,8 @@ async fn the_operator_waits_for_a_missing_crd_and_installs_them_when_asked() {
 
     // Ready, since a kind that nobody can submit is nothing to wait with the others for; and it says what is missing.
     let waiting = Operator::start(&plane, &[]).await;
-    for crd in ["mpijobs.kubeflow.org", "paddlejobs.batch.paddlepaddle.org"] {
-        logged(&waiting, "waiting for the CRD: apply crds/ or start with --install-crds", crd).await;
+    for plural in ["mpijobs", "paddlejobs"] {
+        missed(&waiting, plural).await;
     }
     let of_mpi = troupe::install::crds::all().into_iter().find(|crd| crd.name_any() == "mpijobs.kubeflow.org").unwrap();
     let api = Api::<CustomResourceDefinition>::all(client.clone());
@@ -52,7 +50,11 @@ async fn the_operator_waits_for_a_missing_crd_and_installs_them_when_asked() {
     established(&client, "mpijobs.kubeflow.org").await;
     namespace.create(&MPI_JOBS, &mpi("pi").manifest).await;
     namespace.is(&PODS, "pi-worker-1", "there", |_| true).await;
-    waiting.stop().await;
+    let log = waiting.stop().await;
+    for crd in ["mpijobs.kubeflow.org", "paddlejobs.batch.paddlepaddle.org"] {
+        let told = |line: &str| line.contains("waiting for the CRD: apply crds/") && line.contains(crd);
+        assert!(log.lines().any(told), "{crd}: {log}");
+    }
 
     // Over the one that is there, and beside it.
     let installing = Operator::start(&plane, &["--install-crds"]).await;

@@ -27,9 +27,11 @@ async fn the_next_host_goes_on_where_the_first_was_killed() {
     world.create(&PADDLE_JOBS, &paddle("long").worker(2).policy("Never").runs("2s").manifest).await;
     world.is(&PADDLE_JOBS, "long", "begun", |job| !at(job, "/status/phase").is_null()).await;
     let second = world.electing().await;
-    let waits = || async { Ok(second.log().contains("waiting for the lease").then_some(())) };
-    until(SOON, "the second host to wait for the lease", waits).await.unwrap();
-    assert!(!second.log().contains("listed"), "{}", second.log());
+    let asked = r#"troupe_api_requests_total{verb="get",resource="leases",code="200"}"#;
+    let waits = || async { Ok(second.metrics().await?.contains(asked).then_some(())) };
+    until(SOON, "the second host to ask for the lease", waits).await.unwrap();
+    let metrics = second.metrics().await.unwrap();
+    assert!(!metrics.contains(r#"resource="pods""#), "it lists or watches: {metrics}");
     first.kill();
     let completed = |job: &serde_json::Value| at(job, "/status/phase") == "Completed";
     world.is(&PADDLE_JOBS, "long", "Completed", completed).await;

@@ -107,9 +107,14 @@ fn referrers(stock: &Stock) -> String {
 
 /// What comes of a pull with the first signer's key.
 async fn pull(stock: Stock) -> Result<Vec<u8>, SignatureError> {
+    pull_by(public(&signer(1)), stock).await
+}
+
+/// What comes of a pull with this key.
+async fn pull_by(key: PublicKey, stock: Stock) -> Result<Vec<u8>, SignatureError> {
     let blob = stock.blob();
     let server = Server::start(move |asked| stock.answer(asked)).await;
-    let options = PullOptions { public_key: Some(public(&signer(1))), ..options() };
+    let options = PullOptions { public_key: Some(key), ..options() };
     match pull_with(&format!("{}/owner/plugin:1", server.address), &options).await {
         Ok(pulled) => Ok(pulled.wasm),
         Err(PullError::Signature { source, .. }) => {
@@ -226,4 +231,55 @@ async fn a_payload_that_is_not_what_it_is_called_by_is_refused() {
     let stock = signed(stock.and(blob, Reply::ok(mine.replace("null", "1234"))), &[(mine, signature)]);
     let error = pull(stock).await.unwrap_err();
     assert!(matches!(error, SignatureError::Registry(_)), "{}", told(&error));
+}
+
+/// What cosign wrote, from the folder whose README says how.
+mod cosign {
+    pub(super) const KEY: &str = include_str!("../../../host/registry/src/signature/cosign/cosign.pub");
+    pub(super) const ARTIFACT: &str = include_str!("../../../host/registry/src/signature/cosign/artifact.json");
+    pub(super) const SIGNATURES: &str = include_str!("../../../host/registry/src/signature/cosign/signatures.json");
+    pub(super) const PAYLOAD: &str = include_str!("../../../host/registry/src/signature/cosign/payload.json");
+    pub(super) const REFERRERS: &str = include_str!("../../../host/registry/src/signature/cosign/referrers.json");
+    pub(super) const REFERRER: &str = include_str!("../../../host/registry/src/signature/cosign/bundle-manifest.json");
+    pub(super) const BUNDLE: &str = include_str!("../../../host/registry/src/signature/cosign/bundle.json");
+}
+
+/// The artifact that cosign signed, and what it has left of it: a payload with a signature, or a bundle.
+fn by_cosign() -> [(&'static str, Stock); 2] {
+    let wasm = b"\0asm\x0d\0\x01\0".to_vec();
+    let manifest = serde_json::from_str(cosign::ARTIFACT).unwrap();
+    let stock = Stock { wasm, manifest, media_type: MANIFEST, others: vec![] };
+    let tag = format!("manifests/{}", stock.digest().replace(':', "-"));
+    let manifest = |text: &str, media_type: &str| Reply::ok(text).header("Content-Type", media_type);
+    let blob = |text: &str| (format!("blobs/{}", digest(text.as_bytes())), Reply::ok(text));
+    let (payload, bundle) = (blob(cosign::PAYLOAD), blob(cosign::BUNDLE));
+    let signed = stock.clone().and(format!("{tag}.sig"), manifest(cosign::SIGNATURES, MANIFEST));
+    let referrer = format!("manifests/{}", digest(cosign::REFERRER.as_bytes()));
+    let referred =
+        stock.and(tag, manifest(cosign::REFERRERS, INDEX)).and(referrer, manifest(cosign::REFERRER, MANIFEST));
+    [("payload", signed.and(payload.0, payload.1)), ("bundle", referred.and(bundle.0, bundle.1))]
+}
+
+#[tokio::test]
+async fn an_artifact_that_cosign_has_signed_is_pulled_with_its_key_only() {
+    for (what, stock) in by_cosign() {
+        let key = PublicKey::parse(cosign::KEY).unwrap();
+        assert_eq!(pull_by(key, stock.clone()).await.unwrap(), stock.wasm, "{what}");
+        let error = pull(stock).await.unwrap_err();
+        assert!(matches!(error, SignatureError::OtherKey(1)), "{what}: {}", told(&error));
+    }
+}
+
+#[tokio::test]
+async fn what_cosign_has_written_of_one_artifact_vouches_for_no_other() {
+    for (what, stock) in by_cosign() {
+        let old = stock.digest();
+        let mut other = stock.with("/layers/0/mediaType", json!("application/wasn"));
+        let new = other.digest();
+        let moved = |path: &str| path.replace(&old.replace(':', "-"), &new.replace(':', "-"));
+        other.others = other.others.iter().map(|(path, reply)| (moved(path), reply.clone())).collect();
+        let error = pull_by(PublicKey::parse(cosign::KEY).unwrap(), other).await.unwrap_err();
+        let SignatureError::OtherDigest { signed, .. } = &error else { panic!("{what}: {}", told(&error)) };
+        assert_eq!(signed, &old, "{what}");
+    }
 }

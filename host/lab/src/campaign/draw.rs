@@ -1,4 +1,6 @@
 //! Seeded choices: the same seed and the same concern make the same ones, whatever else is drawn.
+//! The ranges are our own, not those of the crate rand: another rule, or another version of it, would give the seeds that
+//! tests name (`ONCE_FAILED`) another meaning.
 
 use rand_chacha::{
     ChaCha8Rng,

@@ -28,6 +28,7 @@ use super::{
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::time::Duration;
+use wildmatch::WildMatch;
 
 /// Whether a manifest follows the command.
 pub(super) fn takes_manifest(command: &str) -> bool {
@@ -92,9 +93,8 @@ fn job(world: &mut World, shorthand: &Shorthand, plugin: &str, name: &str, field
 
 fn befall(world: &World, pattern: &str, story: &[&str]) -> anyhow::Result<()> {
     let job = format!("{}-", world.submitted()?.key.name);
-    let meant = |name: &str| {
-        words::matches(pattern, name) || name.strip_prefix(&job).is_some_and(|rest| words::matches(pattern, rest))
-    };
+    let wanted = WildMatch::new(pattern);
+    let meant = |name: &str| wanted.matches(name) || name.strip_prefix(&job).is_some_and(|rest| wanted.matches(rest));
     let mut pods = world.sim.list("v1", "Pod", "");
     pods.retain(|pod| meant(&text(pod, "/metadata/name")));
     anyhow::ensure!(!pods.is_empty(), "no pod is called {pattern}");

@@ -15,7 +15,6 @@
 //! `shorthand.json` in the folder defines the paths of the roles in the line of a job.
 
 mod command;
-pub mod diff;
 mod host;
 mod manifest;
 mod pass;
@@ -32,6 +31,7 @@ pub use shorthand::Shorthand;
 use crate::campaign;
 use anyhow::Context;
 use sandbox::Plugins;
+use similar::{Algorithm, udiff::unified_diff};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -44,7 +44,7 @@ pub enum Outcome {
     AsItSays,
     /// The output differs, and the file was rewritten with the new output.
     Rewritten,
-    /// The output differs: the difference, line by line.
+    /// The output differs: a unified diff from the file (`-`) to what happened (`+`).
     Otherwise(String),
     /// The scenario cannot be replayed, and the reason.
     Stuck(anyhow::Error),
@@ -85,7 +85,7 @@ fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) 
         return Ok(Outcome::AsItSays);
     }
     if !update {
-        return Ok(Outcome::Otherwise(diff::lines(&says, &goes)));
+        return Ok(Outcome::Otherwise(unified_diff(Algorithm::Myers, &says, &goes, 3, None)));
     }
     fs::write(file, goes).context("the file cannot be written")?;
     Ok(Outcome::Rewritten)

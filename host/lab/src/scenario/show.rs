@@ -8,6 +8,7 @@ use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use decide::{ownership::PLUGIN_DIGEST_ANNOTATION, status::of_framework, waiting::object};
 use serde_json::{Map, Value, json};
+use wildmatch::WildMatch;
 
 /// The maximum number of characters of a value that is printed in one line.
 const INLINE: usize = 100;
@@ -34,10 +35,10 @@ pub(super) fn show(world: &World, what: &str, sections: &[&str]) -> anyhow::Resu
 }
 
 fn objects(world: &World, pattern: &str) -> Vec<String> {
-    let there = world.objects();
+    let (pattern, there) = (WildMatch::new(pattern), world.objects());
     let there = there.iter().map(|it| (object(&text(it, "/kind"), &text(it, "/metadata/name")), it));
     let lines: Vec<_> = there
-        .filter(|(name, _)| words::matches(pattern, name))
+        .filter(|(name, _)| pattern.matches(name))
         .map(|(name, it)| {
             let going = it.pointer("/metadata/deletionTimestamp").map(|_| "terminating".to_owned());
             let about = [text(it, "/status/phase"), text(it, "/status/podIP"), going.unwrap_or_default()];

@@ -1,4 +1,4 @@
-//! The syntax of commands: words, values, paths, patterns.
+//! The syntax of commands: words, values, paths.
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -78,17 +78,6 @@ fn enter<'a>(value: &'a mut Value, step: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// Whether the name matches the pattern, in which `*` is any text.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-            ends.into_iter().any(|at| matches(after, &rest[at..]))
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,18 +96,5 @@ mod tests {
         assert_eq!((at(&whole, "a.0.b"), at(&whole, "c.d")), (Some(&json!(2)), Some(&json!(true))));
         set(&mut whole, "c.d", Value::Null).unwrap();
         assert_eq!(whole, json!({ "a": [{ "b": 2 }], "c": {} }));
-    }
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name, expected) in [
-            ("ps-*", "ps-0", true),
-            ("ps-*", "worker-0", false),
-            ("*-1", "ps-1", true),
-            ("*", "", true),
-            ("a", "ab", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
     }
 }

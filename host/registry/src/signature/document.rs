@@ -114,33 +114,65 @@ fn names(digests: impl IntoIterator<Item = String>, manifest: &Digest) -> Worth 
 mod tests {
     use super::*;
 
-    // Made by openssl, with a key that was thrown away, in the formats of cosign's specifications.
-    const KEY: &str = include_str!("signed/cosign.pub");
-    const PAYLOAD: &[u8] = include_bytes!("signed/payload.json");
-    const PAYLOAD_SIGNATURE: &str = include_str!("signed/payload.sig");
-    const BUNDLE: &str = include_str!("signed/bundle.json");
+    // `cosign/README.md` says how cosign wrote them.
+    const KEY: &str = include_str!("cosign/cosign.pub");
+    const MANIFEST: &[u8] = include_bytes!("cosign/artifact.json");
+    const PAYLOAD: &[u8] = include_bytes!("cosign/payload.json");
+    const SIGNATURES: &str = include_str!("cosign/signatures.json");
+    const BUNDLE: &str = include_str!("cosign/bundle.json");
 
     fn key() -> PublicKey {
         PublicKey::parse(KEY).unwrap()
     }
 
-    #[test]
-    fn a_payload_that_openssl_signed_vouches_for_its_manifest_only() {
-        let worth = |payload: &[u8], of: &[u8]| simple_signing(&key(), payload, PAYLOAD_SIGNATURE, &Digest::of(of));
-        assert_eq!(worth(PAYLOAD, b"manifest"), Worth::Vouches);
-        assert_eq!(worth(PAYLOAD, b"another"), Worth::Other(Digest::of(b"manifest").to_string()));
-        assert_eq!(worth(&PAYLOAD[1..], b"manifest"), Worth::NotByKey);
+    /// Returns the text at a JSON pointer of a document.
+    fn text(document: &str, pointer: &str) -> String {
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        document.pointer(pointer).unwrap().as_str().unwrap().to_owned()
+    }
+
+    /// Returns the bytes with one bit of one byte changed, for each byte.
+    fn spoiled(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let spoil = |at: usize| bytes.iter().enumerate().map(|(i, byte)| byte ^ u8::from(i == at)).collect();
+        (0..bytes.len()).map(spoil).collect()
+    }
+
+    /// Returns the base64 text with one bit of one encoded byte changed, for each byte.
+    fn spoiled_base64(encoded: &str) -> Vec<String> {
+        let bytes = BASE64_STANDARD.decode(encoded).unwrap();
+        spoiled(&bytes).iter().map(|bytes| BASE64_STANDARD.encode(bytes)).collect()
     }
 
     #[test]
-    fn a_bundle_that_openssl_signed_vouches_for_its_manifest_only() {
+    fn a_payload_that_cosign_signed_vouches_for_its_manifest_only() {
+        let signature = text(SIGNATURES, "/layers/0/annotations/dev.cosignproject.cosign~1signature");
+        let worth =
+            |payload: &[u8], signature: &str, of: &[u8]| simple_signing(&key(), payload, signature, &Digest::of(of));
+        assert_eq!(worth(PAYLOAD, &signature, MANIFEST), Worth::Vouches);
+        assert_eq!(worth(PAYLOAD, &signature, b"another"), Worth::Other(Digest::of(MANIFEST).to_string()));
+        for payload in spoiled(PAYLOAD) {
+            assert_eq!(worth(&payload, &signature, MANIFEST), Worth::NotByKey);
+        }
+        for signature in spoiled_base64(&signature) {
+            assert_eq!(worth(PAYLOAD, &signature, MANIFEST), Worth::NotByKey);
+        }
+    }
+
+    #[test]
+    fn a_bundle_that_cosign_signed_vouches_for_its_manifest_only() {
         let worth = |document: &str, of: &[u8]| bundle(&key(), document.as_bytes(), &Digest::of(of));
-        assert_eq!(worth(BUNDLE, b"manifest"), Worth::Vouches);
-        assert_eq!(worth(BUNDLE, b"another"), Worth::Other(Digest::of(b"manifest").to_string()));
+        assert_eq!(worth(BUNDLE, MANIFEST), Worth::Vouches);
+        assert_eq!(worth(BUNDLE, b"another"), Worth::Other(Digest::of(MANIFEST).to_string()));
+        for signed in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
+            let signed = text(BUNDLE, signed);
+            for other in spoiled_base64(&signed) {
+                assert_eq!(worth(&BUNDLE.replace(&signed, &other), MANIFEST), Worth::NotByKey, "{other}");
+            }
+        }
         // The type is signed too.
-        assert_eq!(worth(&BUNDLE.replace("vnd.in-toto", "vnd.other"), b"manifest"), Worth::NotByKey);
+        assert_eq!(worth(&BUNDLE.replace("vnd.in-toto", "vnd.other"), MANIFEST), Worth::NotByKey);
         for broken in ["", "{}", &BUNDLE.replace("dsseEnvelope", "messageSignature"), &BUNDLE[..200]] {
-            assert_eq!(worth(broken, b"manifest"), Worth::NotByKey, "{broken}");
+            assert_eq!(worth(broken, MANIFEST), Worth::NotByKey, "{broken}");
         }
     }
 }

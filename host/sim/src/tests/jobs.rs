@@ -7,7 +7,7 @@ fn job(spec: &Value) -> Value {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "j" },
         "spec": { "template": { "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "i:1" }] } } },
     });
-    crate::patch::merge(&mut job["spec"], spec);
+    json_patch::merge(&mut job["spec"], spec);
     job
 }
 
