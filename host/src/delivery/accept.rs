@@ -2,9 +2,10 @@
 //! that is not granted, and answers for the jobs that are there.
 
 use super::{
-    look::{Looker, Question},
+    look::Question,
     names,
     report::{Stage, Trouble},
+    shared::Shared,
     short, trial,
 };
 use crate::{observe::stores::Observed, plugin_resource::Comparison};
@@ -39,7 +40,7 @@ pub(super) struct Accepted {
     pub(super) preflight: Comparison,
 }
 
-impl Looker {
+impl Shared {
     /// Lets the component answer for every job that is there, beside what serves and unseen by it.
     pub(super) async fn accept(
         &self,
@@ -47,7 +48,7 @@ impl Looker {
         new: &Prepared,
         settings: &Settings,
     ) -> Result<Accepted, Trouble> {
-        let Question { name, active, plugins, .. } = question;
+        let Question { name, active, .. } = question;
         let layout = self.handles.stores.layout();
         let refused = |reason, message| Trouble { at: Stage::Accepted, reason, message };
         if new.descriptor.name != *name {
@@ -56,7 +57,7 @@ impl Looker {
                 format!("the component is {called} {version}: name the Plugin {called}, or give it another source");
             return Err(refused("WrongName", message));
         }
-        if let Some(message) = layout.conflict(&new.descriptor, plugins) {
+        if let Some(message) = layout.conflict(&new.descriptor, &self.names()) {
             return Err(refused(CONFLICT, message));
         }
         let names = names::check(&self.sources.client, &new.descriptor).await;

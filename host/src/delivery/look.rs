@@ -2,15 +2,16 @@
 //! it may fail, hang or panic at any point.
 
 use super::{
-    Version,
     accept::Accepted,
-    archive::{Archive, ArchiveError},
-    fetch::{FetchError, Fetched, Sources},
+    archive::ArchiveError,
+    fetch::{FetchError, Fetched},
     mark::Mark,
     refusals::Refusal,
     report::{Stage, Trouble},
+    shared::Shared,
     short,
     upgrade::{Found, Step, step},
+    watched::Version,
 };
 use crate::{
     delivery::Handles,
@@ -19,16 +20,8 @@ use crate::{
 };
 use futures::FutureExt;
 use sandbox::{Prepared, Settings, wanted};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 
 /// A look takes no longer than this: a pull, a compilation, and the questions about the jobs that are there.
 const LOOK: Duration = Duration::from_secs(300);
@@ -54,10 +47,6 @@ pub(super) struct Question {
     pub(super) status: PluginStatus,
     /// How the last look ended.
     pub(super) refusal: Option<Refusal>,
-    /// The names of all Plugins.
-    pub(super) plugins: BTreeSet<String>,
-    /// Marks of what is kept, by digest.
-    pub(super) marks: BTreeMap<String, Mark>,
 }
 
 impl Question {
@@ -101,23 +90,13 @@ pub(super) struct Refused {
 
 /// How a look ended.
 pub(super) struct Looked {
-    pub(super) number: u64,
     pub(super) question: Question,
     pub(super) result: Result<Acceptable, Refused>,
 }
 
-/// What looks work with.
-#[derive(Clone)]
-pub(super) struct Looker {
-    pub(super) handles: Arc<Handles>,
-    pub(super) sources: Sources,
-    pub(super) archive: Option<Archive>,
-    pub(super) places: Arc<Semaphore>,
-}
-
-impl Looker {
+impl Shared {
     /// Looks within bounds, whatever happens.
-    pub(super) async fn look(self, number: u64, question: Question) -> Looked {
+    pub(super) async fn look(self: Arc<Self>, question: Question) -> Looked {
         let _place = self.places.acquire().await;
         let result = match AssertUnwindSafe(timeout(LOOK, self.answer(&question))).catch_unwind().await {
             Ok(Ok(result)) => result,
@@ -127,7 +106,7 @@ impl Looker {
                 Err(panicked())
             }
         };
-        Looked { number, question, result }
+        Looked { question, result }
     }
 
     async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
@@ -148,7 +127,7 @@ impl Looker {
         let accepted = self.accept(question, &prepared, &settings).await.map_err(refused)?;
         let step = question.step(&digest);
         let mark = step.plans_jobs().then(|| question.mark(&prepared, &settings));
-        self.keep(question, &digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
+        self.keep(&digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
         let artifact = fetched.and_then(|fetched| fetched.artifact);
         Ok(Acceptable { prepared, settings, accepted, step, resolved: artifact.map(|artifact| artifact.reference) })
     }
@@ -182,20 +161,14 @@ impl Looker {
     }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
-    async fn keep(
-        &self,
-        question: &Question,
-        digest: &str,
-        fetched: Option<&Fetched>,
-        mark: Option<&Mark>,
-    ) -> Result<(), Trouble> {
+    async fn keep(&self, digest: &str, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), Trouble> {
         let Some(archive) = &self.archive else { return Ok(()) };
         let failed = |error: ArchiveError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
         match fetched {
             Some(Fetched { wasm, artifact, .. }) => {
                 archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
             }
-            None if mark.is_none_or(|mark| question.marks.get(digest) == Some(mark)) => Ok(()),
+            None if mark.is_none_or(|mark| self.marks().get(digest) == Some(mark)) => Ok(()),
             None => match archive.mark(digest, mark).await.map_err(failed)? {
                 true => Ok(()),
                 false => Err(failed(ArchiveError::NotKept(short(digest).to_owned()))),
