@@ -14,12 +14,11 @@ use super::{
     watched::Version,
 };
 use crate::{
-    delivery::Handles,
     error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
 use futures::FutureExt;
-use sandbox::{Prepared, Settings, wanted};
+use sandbox::{LoadError, Prepared, Settings, wanted};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
@@ -120,7 +119,10 @@ impl Shared {
         }
         let prepared = match (self.handles.plugins.prepared(&digest), &fetched) {
             (Some(prepared), _) => prepared,
-            (None, Some(fetched)) => prepare(&self.handles, &question.name, &fetched.wasm).await.map_err(refused)?,
+            (None, Some(fetched)) => {
+                let prepared = self.handles.plugins.prepare_foreign(&question.name, &fetched.wasm).await;
+                prepared.map_err(|error| refused(not_a_plugin(&error)))?
+            }
             (None, None) => return Err(refused(unloaded(&digest))),
         };
         let settings = super::settings(&question.spec);
@@ -148,16 +150,16 @@ impl Shared {
                     Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
                     Err(error) => chain(&error),
                 };
-                let wasm = self.archived_bytes(pin).await.map_err(|why| mismatch(pin, &why, &has))?;
+                let wasm = self.archived_bytes(pin).await.map_err(|error| mismatch(pin, &chain(&error), &has))?;
                 Fetched { wasm, digest: pin.clone(), artifact: None }
             }
         };
         Ok((found.digest.clone(), Some(found)))
     }
 
-    async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, String> {
-        let Some(archive) = &self.archive else { return Err("this host keeps no bytes of plugins".to_owned()) };
-        archive.load(digest).await.map_err(|error| chain(&error))
+    /// What the host has kept of a digest.
+    pub(super) async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, ArchiveError> {
+        self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
     }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
@@ -177,10 +179,8 @@ impl Shared {
     }
 }
 
-/// Compiles what is a stranger's, in a process of its own.
-pub(super) async fn prepare(handles: &Handles, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
-    let prepared = handles.plugins.prepare_foreign(name, wasm).await;
-    prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
+fn not_a_plugin(error: &LoadError) -> Trouble {
+    Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(error) }
 }
 
 fn mismatch(pin: &str, why: &str, has: &str) -> Trouble {

@@ -5,13 +5,12 @@
 use super::{
     Delivery, Handles,
     archive::{Archive, ArchiveError},
-    look,
     mark::Mark,
     settings, short,
     statuses::named,
 };
 use crate::{error::chain, observe::layout::Route, plugin_resource::PluginStatus};
-use sandbox::{Prepared, Settings};
+use sandbox::{ConfigError, LoadError, Prepared, Settings};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -44,10 +43,13 @@ impl Again {
 }
 
 /// Why a digest that was accepted is not loaded.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum Absent {
-    Archive(ArchiveError),
+    Archive(#[from] ArchiveError),
     /// Its bytes are here, and are no plugin for this host.
-    Unfit(String),
+    Load(#[from] LoadError),
+    Config(#[from] ConfigError),
 }
 
 impl Delivery {
@@ -82,7 +84,7 @@ impl Delivery {
         }
         let began = Instant::now();
         let loaded = self.load_archived(digest).await;
-        match loaded.and_then(|prepared| self.add_back(digest, &prepared).map_err(Absent::Unfit)) {
+        match loaded.and_then(|prepared| Ok(self.add_back(digest, &prepared)?)) {
             Ok(()) => {
                 self.sought.remove(digest);
                 self.wake_pinned(digest);
@@ -105,21 +107,19 @@ impl Delivery {
         }
     }
 
-    async fn load_archived(&mut self, digest: &str) -> Result<Prepared, Absent> {
-        let Some(archive) = self.shared.archive.clone() else {
-            return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
-        };
-        let wasm = archive.load(digest).await.map_err(Absent::Archive)?;
+    async fn load_archived(&self, digest: &str) -> Result<Prepared, Absent> {
+        let wasm = self.shared.archived_bytes(digest).await?;
         // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
-        if let Some(mark) = archive.read_mark(digest).await.map_err(Absent::Archive)? {
+        if let Some(archive) = &self.shared.archive
+            && let Some(mark) = archive.read_mark(digest).await?
+        {
             self.shared.marks().insert(digest.to_owned(), mark);
         }
-        let prepared = look::prepare(&self.shared.handles, short(digest), &wasm).await;
-        prepared.map_err(|trouble| Absent::Unfit(trouble.message))
+        Ok(self.shared.handles.plugins.prepare_foreign(short(digest), &wasm).await?)
     }
 
     /// Jobs that are pinned to it are planned again; so are new ones, where the status of a Plugin says so.
-    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), String> {
+    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), ConfigError> {
         let (name, handles) = (&prepared.descriptor.name, &self.shared.handles);
         let statuses = self.shared.statuses();
         // Its Plugin may have brought it into service meanwhile, with settings that are newer.
@@ -135,7 +135,12 @@ impl Delivery {
     }
 
     /// It gets what it was granted when it was accepted, and no more than its Plugin grants to what serves now.
-    fn add_as_accepted(&self, digest: &str, prepared: &Prepared, status: Option<&PluginStatus>) -> Result<(), String> {
+    fn add_as_accepted(
+        &self,
+        digest: &str,
+        prepared: &Prepared,
+        status: Option<&PluginStatus>,
+    ) -> Result<(), ConfigError> {
         let (name, Handles { plugins, .. }) = (&prepared.descriptor.name, &*self.shared.handles);
         let marks = self.shared.marks();
         let marked = marks.get(digest).map(Mark::settings);
@@ -145,8 +150,7 @@ impl Delivery {
             marked.or_else(|| spec().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
         let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
         let without_config = || Settings { config: None, ..granted.clone() };
-        let added = plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()));
-        added.map_err(|error| error.to_string())?;
+        plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()))?;
         // The Plugin may grant less than it did when this one was accepted.
         let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
         let serves = status.and_then(|status| status.digest.as_ref());
@@ -159,10 +163,8 @@ impl Delivery {
     fn is_absent(&mut self, digest: &str, absent: &Absent, began: Instant) {
         let again = Again::after(self.sought.get(digest).copied(), began);
         self.sought.insert(digest.to_owned(), again);
-        let (why, is_passing) = match absent {
-            Absent::Archive(error) => (chain(error), error.is_passing()),
-            Absent::Unfit(why) => (why.clone(), false),
-        };
+        let why = chain(absent);
+        let is_passing = matches!(absent, Absent::Archive(error) if error.is_passing());
         warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
         if !is_passing || again.attempts >= QUIET {
             self.shared.handles.stores.change(|layout| layout.lose(digest, &why));

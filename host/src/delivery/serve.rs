@@ -28,8 +28,9 @@ impl PluginTask {
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let mut all = self.shared.statuses();
         // Another Plugin may have come first since it was looked at.
-        let held = handles.stores.layout().conflict(descriptor, &all.keys().cloned().collect());
-        held.map_or(Ok(()), Err).map_err(|message| refused(CONFLICT, message))?;
+        if let Some(message) = handles.stores.layout().conflict(descriptor, &all.keys().cloned().collect()) {
+            return Err(refused(CONFLICT, message));
+        }
         let added = handles.plugins.add(&prepared, &settings);
         added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
         handles.stores.change(|layout| match step.plans_jobs() {
