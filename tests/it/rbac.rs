@@ -112,7 +112,7 @@ fn no_rights_are_made_for_a_plugin_that_calls_secrets_by_another_kind() {
     let mut plugins = plugins();
     let child = plugins[0].descriptor.children.iter_mut().find(|child| child.kind == "ConfigMap").unwrap();
     child.plural = "secrets".into();
-    let refused = rbac::documents(&plugins, &Grants::default()).unwrap_err();
+    let refused = rbac::documents(&plugins, &Grants::default()).unwrap_err().to_string();
     assert!(refused.contains("the plural of ConfigMap of v1 is configmaps, not secrets"), "{refused}");
 }
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use registry::Reference;
 use sandbox::Limits;
@@ -301,8 +302,8 @@ pub struct PreflightArgs {
     pub json: bool,
 }
 
-fn service_account(text: &str) -> Result<(String, String), String> {
-    let (namespace, name) = text.split_once('/').ok_or("it must be a namespace, / and a name")?;
+fn service_account(text: &str) -> anyhow::Result<(String, String)> {
+    let (namespace, name) = text.split_once('/').context("it must be a namespace, / and a name")?;
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
@@ -315,8 +316,8 @@ pub struct PluginConfig {
     pub file: PathBuf,
 }
 
-fn plugin_config(text: &str) -> Result<PluginConfig, String> {
-    let (plugin, file) = text.split_once('=').ok_or("it must be a plugin's name, = and a file")?;
+fn plugin_config(text: &str) -> anyhow::Result<PluginConfig> {
+    let (plugin, file) = text.split_once('=').context("it must be a plugin's name, = and a file")?;
     Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
 }
 

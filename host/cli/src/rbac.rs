@@ -32,11 +32,11 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
         runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
     }
     if let Some(policy) = args.policy {
-        out::text(policy.yaml(&plugins).map_err(anyhow::Error::msg)?);
+        out::text(policy.yaml(&plugins)?);
         return Ok(ExitCode::SUCCESS);
     }
     let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
-    let documents = rbac::documents(&plugins, &users).map_err(anyhow::Error::msg)?;
+    let documents = rbac::documents(&plugins, &users)?;
     out::text(rbac::yaml(&documents).context("the rights as YAML")?);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! Parses the challenges of a registry in `WWW-Authenticate`.
 
-use super::error::tame;
+use super::error::{ChallengeError, tame};
 use http::{HeaderMap, header};
 
 /// What a registry requires for authentication.
@@ -20,16 +20,16 @@ pub(super) enum Challenge {
 /// Returns the first challenge in the headers that is understood. Prefers a token to a password.
 ///
 /// # Errors
-/// Returns a message with the header that is there instead.
-pub(super) fn challenge(headers: &HeaderMap) -> Result<Challenge, String> {
+/// Returns the header that is there instead.
+pub(super) fn challenge(headers: &HeaderMap) -> Result<Challenge, ChallengeError> {
     let texts: Vec<_> =
         headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|text| text.to_str().ok()).collect();
     let found: Vec<_> = texts.iter().flat_map(|text| http_auth::parse_challenges(text).unwrap_or_default()).collect();
     let bearer = found.iter().find_map(bearer);
     let basic = || found.iter().any(|one| one.scheme.eq_ignore_ascii_case("Basic")).then_some(Challenge::Basic);
     bearer.or_else(basic).ok_or_else(|| match texts.first() {
-        Some(text) => format!("WWW-Authenticate is {:?}", tame(text)),
-        None => "it has no WWW-Authenticate".to_owned(),
+        Some(text) => ChallengeError::Header(tame(text)),
+        None => ChallengeError::NoHeader,
     })
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn read(texts: &[&'static str]) -> Result<Challenge, String> {
+    fn read(texts: &[&'static str]) -> Result<Challenge, ChallengeError> {
         let headers = texts.iter().map(|text| (header::WWW_AUTHENTICATE, HeaderValue::from_static(text)));
         challenge(&headers.collect())
     }
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_challenge_that_is_not_understood_is_reported() {
-        assert_eq!(read(&[]).unwrap_err(), "it has no WWW-Authenticate");
+        assert_eq!(read(&[]).unwrap_err().to_string(), "it has no WWW-Authenticate");
         for text in ["Negotiate", "", "Bearer", "Bearer scope=\"x\"", "Bearer realm=\"x", ",,,=", "\"\"\""] {
-            assert!(read(&[text]).unwrap_err().starts_with("WWW-Authenticate is"), "{text}");
+            assert!(read(&[text]).unwrap_err().to_string().starts_with("WWW-Authenticate is"), "{text}");
         }
     }
 }

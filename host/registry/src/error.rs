@@ -59,12 +59,12 @@ pub enum RegistryError {
         message: String,
     },
     /// The registry's challenge is not understood, or the token server returned no token.
-    #[error("{registry} asks for credentials in a way that is not understood: {message}")]
+    #[error("{registry} asks for credentials in a way that is not understood: {why}")]
     Challenge {
         /// The registry's name.
         registry: String,
         /// What is not understood.
-        message: String,
+        why: ChallengeError,
     },
     /// The registry redirects to a target that is not followed.
     #[error("{from} sends on to {to}, which is not followed: {why}")]
@@ -127,6 +127,26 @@ pub enum RegistryError {
         #[source]
         source: http::Error,
     },
+}
+
+/// What is not understood of a registry's challenge, or of its token server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChallengeError {
+    /// The registry refuses the request without a challenge.
+    #[error("it has no WWW-Authenticate")]
+    NoHeader,
+    /// No challenge in the header has a known scheme and its parameters.
+    #[error("WWW-Authenticate is {0:?}")]
+    Header(String),
+    /// No request can be made to the realm.
+    #[error("its realm is {0:?}")]
+    Realm(String),
+    /// The token server's answer has no token.
+    #[error("{0} gives no token")]
+    NoToken(Place),
+    /// The token cannot stand in a header.
+    #[error("{0} gives a token that is no text")]
+    NotText(Place),
 }
 
 /// Advice on how to provide credentials.

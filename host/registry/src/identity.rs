@@ -4,7 +4,7 @@ use super::{
     answer::{ANSWER_LIMIT, success},
     challenge::{Challenge, challenge},
     credentials::{Credentials, DockerConfig},
-    error::{Place, RegistryError, tame},
+    error::{ChallengeError, Place, RegistryError, tame},
     reference::Reference,
     transport::{Transport, onward, read},
 };
@@ -40,7 +40,7 @@ impl<'a> Identity<'a> {
         root: &Uri,
         response: &Response<Incoming>,
     ) -> Result<HeaderValue, RegistryError> {
-        let challenge = challenge(response.headers()).map_err(|message| self.not_understood(message))?;
+        let challenge = challenge(response.headers()).map_err(|why| self.not_understood(why))?;
         match (challenge, self.credentials) {
             (Challenge::Bearer { realm, query }, _) => self.token(transport, &onward(root, &realm)?, query).await,
             (Challenge::Basic, Some(Credentials::Password(password))) => Ok(password.basic()),
@@ -65,14 +65,14 @@ impl<'a> Identity<'a> {
     ) -> Result<HeaderValue, RegistryError> {
         let request = self
             .token_request(realm, query)
-            .map_err(|_| self.not_understood(format!("its realm is {:?}", tame(&realm.to_string()))))?;
+            .map_err(|_| self.not_understood(ChallengeError::Realm(tame(&realm.to_string()))))?;
         let response = success(realm, transport.send(request).await?, || self.refused()).await?;
         let answer = read(realm, response, ANSWER_LIMIT, "the most that a token may have").await?;
         let token: Token = serde_json::from_slice(&answer)
-            .map_err(|_| self.not_understood(format!("{} gives no token", Place::from(realm))))?;
+            .map_err(|_| self.not_understood(ChallengeError::NoToken(Place::from(realm))))?;
         let token = token.token.or(token.access_token).unwrap_or_default();
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
-            .map_err(|_| self.not_understood(format!("{} gives a token that is no text", Place::from(realm))))?;
+            .map_err(|_| self.not_understood(ChallengeError::NotText(Place::from(realm))))?;
         bearer.set_sensitive(true);
         Ok(bearer)
     }
@@ -101,8 +101,8 @@ impl<'a> Identity<'a> {
         .body(Full::default())
     }
 
-    fn not_understood(&self, message: String) -> RegistryError {
-        RegistryError::Challenge { registry: self.registry.to_owned(), message }
+    fn not_understood(&self, why: ChallengeError) -> RegistryError {
+        RegistryError::Challenge { registry: self.registry.to_owned(), why }
     }
 }
 

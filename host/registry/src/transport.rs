@@ -220,9 +220,8 @@ impl Service<Name> for Resolver {
 mod tests {
     use super::*;
 
-    fn lead(from: &str, location: &str) -> Result<String, String> {
-        let onward = onward(&from.parse().unwrap(), location);
-        onward.as_ref().map(Uri::to_string).map_err(RegistryError::to_string)
+    fn lead(from: &str, location: &str) -> Result<String, RegistryError> {
+        onward(&from.parse().unwrap(), location).map(|to| to.to_string())
     }
 
     #[test]
@@ -237,7 +236,7 @@ mod tests {
     #[test]
     fn a_location_without_tls_or_without_a_host_is_not_followed() {
         let from = "https://ghcr.io/v2/a/blobs/x";
-        assert!(lead(from, "http://ghcr.io/x").unwrap_err().contains("from TLS to plain HTTP"));
+        assert!(lead(from, "http://ghcr.io/x").unwrap_err().to_string().contains("from TLS to plain HTTP"));
         for location in ["", "x", "../x", "ftp://ghcr.io/x", "file:///etc/passwd", "https://", "https://a:b@ghcr.io/x"]
         {
             assert!(lead(from, location).is_err(), "{location}");

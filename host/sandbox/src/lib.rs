@@ -38,6 +38,7 @@ pub use call::NoPlan;
 pub use child::Bounds;
 pub use child::compile_as_child;
 pub use compiler::Compiler;
+pub use description::DescriptionError;
 pub use executor::Executor;
 pub use fuzz::calls as calls_of_stubs;
 pub use limits::{Limits, PluginLimits};

@@ -1,6 +1,6 @@
 //! Errors of loading a plugin.
 
-use super::convert::CONTRACT;
+use super::{convert::CONTRACT, description::DescriptionError};
 use std::path::PathBuf;
 
 /// The reason why a plugin is not loaded.
@@ -77,12 +77,12 @@ pub enum LoadError {
     #[error("the component cannot describe itself")]
     Describe(#[from] decide::plan::Fault),
     /// The plugin's description is inconsistent, or conflicts with another plugin.
-    #[error("the description of plugin {plugin} is not acceptable: {message}")]
+    #[error("the description of plugin {plugin} is not acceptable: {why}")]
     Description {
         /// The plugin's name.
         plugin: String,
         /// What is wrong.
-        message: String,
+        why: DescriptionError,
     },
     /// This machine cannot run WebAssembly.
     #[error("failed to set up the WebAssembly engine")]

@@ -11,7 +11,7 @@ use super::{
     compile::{compile, reload},
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
-    description,
+    description::{self, DescriptionError},
     executor::{Executor, Seat},
     limits::Limits,
     load_error::LoadError,
@@ -159,8 +159,7 @@ impl Plugins {
         let (limits, allowances) = (self.caller.limits(), &Allowances::default());
         let asked = |exports| Asked { plugin: label, exports, limits, allowances };
         let descriptor = self.caller.describe_twice(asked(&exports), asked(&again))?;
-        description::sound(&descriptor)
-            .map_err(|message| LoadError::Description { plugin: label.to_owned(), message })?;
+        description::sound(&descriptor).map_err(|why| LoadError::Description { plugin: label.to_owned(), why })?;
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
     }
 
@@ -217,12 +216,9 @@ impl Plugins {
     }
 
     fn add_new(&self, label: &str, prepared: &Prepared) -> Result<String, LoadError> {
-        let refused = |message| LoadError::Description { plugin: label.to_owned(), message };
-        self.check_kinds(&prepared.descriptor).map_err(refused)?;
-        if self.loaded().iter().any(|other| other.descriptor.name == prepared.descriptor.name) {
-            return Err(refused(format!("another plugin is called {}", prepared.descriptor.name)));
-        }
-        self.add(prepared, &Settings::default()).map_err(|error| refused(error.to_string()))?;
+        let refused = |why| LoadError::Description { plugin: label.to_owned(), why };
+        self.check_others(&prepared.descriptor).map_err(refused)?;
+        self.add(prepared, &Settings::default()).map_err(|error| refused(error.into()))?;
         Ok(prepared.digest.clone())
     }
 
@@ -311,18 +307,19 @@ impl Plugins {
         self.by_digest(digest).is_ok()
     }
 
-    /// Checks that no plugin of another name serves a kind of the new one.
-    ///
-    /// # Errors
-    /// Returns a message that names the kind and the plugin that serves it.
-    pub fn check_kinds(&self, new: &Descriptor) -> Result<(), String> {
-        for other in self.loaded().iter().filter(|other| other.descriptor.name != new.name) {
-            let serves = |kind: &&JobKind| other.descriptor.kinds.iter().any(|served| served.is_same(kind));
+    /// Checks that no plugin of another name serves a kind of the new one, and that none has its name.
+    fn check_others(&self, new: &Descriptor) -> Result<(), DescriptionError> {
+        let loaded = self.loaded();
+        for other in loaded.iter().map(|other| &other.descriptor).filter(|other| other.name != new.name) {
+            let serves = |kind: &&JobKind| other.kinds.iter().any(|served| served.is_same(kind));
             if let Some(kind) = new.kinds.iter().find(serves) {
-                return Err(format!("kind {} is served by plugin {} already", kind.kind, other.descriptor.name));
+                return Err(DescriptionError::KindTaken { kind: kind.kind.clone(), plugin: other.name.clone() });
             }
         }
-        Ok(())
+        match loaded.iter().any(|other| other.descriptor.name == new.name) {
+            true => Err(DescriptionError::NameTaken(new.name.clone())),
+            false => Ok(()),
+        }
     }
 
     fn limits_of(&self, settings: &Settings) -> Limits {

@@ -3,9 +3,10 @@
 
 use super::{
     census,
-    look::{Looker, Question},
+    look::Question,
     names,
     report::{Stage, Trouble},
+    shared::Shared,
     short, trial,
 };
 use crate::{observe::stores::Observed, plugin_resource::Comparison};
@@ -13,7 +14,7 @@ use decide::{
     Snapshot,
     difference::differences,
     grants::{self, Grants},
-    plan::{Answer, Descriptor, Fault},
+    plan::{Answer, Descriptor, Fault, JobKind},
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(super) struct Accepted {
     pub(super) preflight: Comparison,
 }
 
-impl Looker {
+impl Shared {
     /// Lets the component answer for every job that is there, beside what serves and unseen by it.
     pub(super) async fn accept(
         &self,
@@ -48,7 +49,7 @@ impl Looker {
         new: &Prepared,
         settings: &Settings,
     ) -> Result<Accepted, Trouble> {
-        let Question { name, active, plugins, .. } = question;
+        let Question { name, active, .. } = question;
         let layout = self.handles.stores.layout();
         let refused = |reason, message| Trouble { at: Stage::Accepted, reason, message };
         if new.descriptor.name != *name {
@@ -57,13 +58,13 @@ impl Looker {
                 format!("the component is {called} {version}: name the Plugin {called}, or give it another source");
             return Err(refused("WrongName", message));
         }
-        if let Some(message) = layout.conflict(&new.descriptor, plugins) {
+        if let Some(message) = layout.conflict(&new.descriptor, &self.names()) {
             return Err(refused(CONFLICT, message));
         }
         let names = names::check(&self.sources.client, &new.descriptor).await;
-        names.map_err(|message| refused("KindMismatch", message))?;
+        names.map_err(|error| refused("KindMismatch", error.to_string()))?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
-            serves_the_same(old, &new.descriptor).map_err(|message| refused("Incompatible", message))?;
+            serves_the_same(old, &new.descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }
         not_granted(new, settings).map_or(Ok(()), Err)?;
         let apart = self.handles.plugins.apart();
@@ -135,24 +136,25 @@ fn not_granted(new: &Prepared, settings: &Settings) -> Option<Trouble> {
     (missing != Grants::default()).then_some(Trouble { at: Stage::Accepted, reason: GRANT_MISSING, message })
 }
 
+/// Why a component cannot take the place of another one.
+#[derive(Debug, thiserror::Error)]
+enum Incompatible {
+    #[error("version {new} does not serve {kind}, which {old} does; keep the kind, or make a Plugin of another name")]
+    KindGone { kind: String, old: String, new: String },
+    #[error("version {new} serves {kind} as {is}, jobs are watched as {was}")]
+    KindRenamed { kind: String, new: String, is: String, was: String },
+}
+
 /// Whoever was served by the old one is by the new one, under the same names.
-fn serves_the_same(old: &Descriptor, new: &Descriptor) -> Result<(), String> {
+fn serves_the_same(old: &Descriptor, new: &Descriptor) -> Result<(), Incompatible> {
+    let names = |kind: &JobKind| format!("{}/{}", kind.version, kind.plural);
     for kind in &old.kinds {
-        let same = new.kinds.iter().find(|other| other.is_same(kind));
-        match same {
-            None => {
-                return Err(format!(
-                    "version {} does not serve {}, which {} does; keep the kind, or make a Plugin of another name",
-                    new.version, kind.kind, old.version
-                ));
-            }
-            Some(same) if (&same.version, &same.plural) != (&kind.version, &kind.plural) => {
-                return Err(format!(
-                    "version {} serves {} as {}/{}, jobs are watched as {}/{}",
-                    new.version, kind.kind, same.version, same.plural, kind.version, kind.plural
-                ));
-            }
-            Some(_) => {}
+        let (name, version) = (kind.kind.clone(), new.version.clone());
+        let Some(same) = new.kinds.iter().find(|other| other.is_same(kind)) else {
+            return Err(Incompatible::KindGone { kind: name, old: old.version.clone(), new: version });
+        };
+        if (&same.version, &same.plural) != (&kind.version, &kind.plural) {
+            return Err(Incompatible::KindRenamed { kind: name, new: version, is: names(same), was: names(kind) });
         }
     }
     Ok(())

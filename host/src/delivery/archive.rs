@@ -52,6 +52,9 @@ const RELEASED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 /// Why bytes cannot be kept or brought back.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
+    /// The host has no namespace for them.
+    #[error("this host keeps no bytes of plugins")]
+    NoNamespace,
     /// There are none.
     #[error("the host has not kept {0}")]
     NotKept(String),

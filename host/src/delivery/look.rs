@@ -2,33 +2,25 @@
 //! it may fail, hang or panic at any point.
 
 use super::{
-    Version,
     accept::Accepted,
-    archive::{Archive, ArchiveError},
-    fetch::{FetchError, Fetched, Sources},
+    archive::ArchiveError,
+    fetch::{FetchError, Fetched},
     mark::Mark,
     refusals::Refusal,
     report::{Stage, Trouble},
+    shared::Shared,
     short,
     upgrade::{Found, Step, step},
+    watched::Version,
 };
 use crate::{
-    delivery::Handles,
     error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
 use futures::FutureExt;
-use sandbox::{Prepared, Settings, wanted};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use sandbox::{LoadError, Prepared, Settings, wanted};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 
 /// A look takes no longer than this: a pull, a compilation, and the questions about the jobs that are there.
 const LOOK: Duration = Duration::from_secs(300);
@@ -54,10 +46,6 @@ pub(super) struct Question {
     pub(super) status: PluginStatus,
     /// How the last look ended.
     pub(super) refusal: Option<Refusal>,
-    /// The names of all Plugins.
-    pub(super) plugins: BTreeSet<String>,
-    /// Marks of what is kept, by digest.
-    pub(super) marks: BTreeMap<String, Mark>,
 }
 
 impl Question {
@@ -101,23 +89,13 @@ pub(super) struct Refused {
 
 /// How a look ended.
 pub(super) struct Looked {
-    pub(super) number: u64,
     pub(super) question: Question,
     pub(super) result: Result<Acceptable, Refused>,
 }
 
-/// What looks work with.
-#[derive(Clone)]
-pub(super) struct Looker {
-    pub(super) handles: Arc<Handles>,
-    pub(super) sources: Sources,
-    pub(super) archive: Option<Archive>,
-    pub(super) places: Arc<Semaphore>,
-}
-
-impl Looker {
+impl Shared {
     /// Looks within bounds, whatever happens.
-    pub(super) async fn look(self, number: u64, question: Question) -> Looked {
+    pub(super) async fn look(self: Arc<Self>, question: Question) -> Looked {
         let _place = self.places.acquire().await;
         let result = match AssertUnwindSafe(timeout(LOOK, self.answer(&question))).catch_unwind().await {
             Ok(Ok(result)) => result,
@@ -127,7 +105,7 @@ impl Looker {
                 Err(panicked())
             }
         };
-        Looked { number, question, result }
+        Looked { question, result }
     }
 
     async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
@@ -141,14 +119,17 @@ impl Looker {
         }
         let prepared = match (self.handles.plugins.prepared(&digest), &fetched) {
             (Some(prepared), _) => prepared,
-            (None, Some(fetched)) => prepare(&self.handles, &question.name, &fetched.wasm).await.map_err(refused)?,
+            (None, Some(fetched)) => {
+                let prepared = self.handles.plugins.prepare_foreign(&question.name, &fetched.wasm).await;
+                prepared.map_err(|error| refused(not_a_plugin(&error)))?
+            }
             (None, None) => return Err(refused(unloaded(&digest))),
         };
         let settings = super::settings(&question.spec);
         let accepted = self.accept(question, &prepared, &settings).await.map_err(refused)?;
         let step = question.step(&digest);
         let mark = step.plans_jobs().then(|| question.mark(&prepared, &settings));
-        self.keep(question, &digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
+        self.keep(&digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
         let artifact = fetched.and_then(|fetched| fetched.artifact);
         Ok(Acceptable { prepared, settings, accepted, step, resolved: artifact.map(|artifact| artifact.reference) })
     }
@@ -169,33 +150,27 @@ impl Looker {
                     Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
                     Err(error) => chain(&error),
                 };
-                let wasm = self.archived_bytes(pin).await.map_err(|why| mismatch(pin, &why, &has))?;
+                let wasm = self.archived_bytes(pin).await.map_err(|error| mismatch(pin, &chain(&error), &has))?;
                 Fetched { wasm, digest: pin.clone(), artifact: None }
             }
         };
         Ok((found.digest.clone(), Some(found)))
     }
 
-    async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, String> {
-        let Some(archive) = &self.archive else { return Err("this host keeps no bytes of plugins".to_owned()) };
-        archive.load(digest).await.map_err(|error| chain(&error))
+    /// What the host has kept of a digest.
+    pub(super) async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, ArchiveError> {
+        self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
     }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
-    async fn keep(
-        &self,
-        question: &Question,
-        digest: &str,
-        fetched: Option<&Fetched>,
-        mark: Option<&Mark>,
-    ) -> Result<(), Trouble> {
+    async fn keep(&self, digest: &str, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), Trouble> {
         let Some(archive) = &self.archive else { return Ok(()) };
         let failed = |error: ArchiveError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
         match fetched {
             Some(Fetched { wasm, artifact, .. }) => {
                 archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
             }
-            None if mark.is_none_or(|mark| question.marks.get(digest) == Some(mark)) => Ok(()),
+            None if mark.is_none_or(|mark| self.marks().get(digest) == Some(mark)) => Ok(()),
             None => match archive.mark(digest, mark).await.map_err(failed)? {
                 true => Ok(()),
                 false => Err(failed(ArchiveError::NotKept(short(digest).to_owned()))),
@@ -204,10 +179,8 @@ impl Looker {
     }
 }
 
-/// Compiles what is a stranger's, in a process of its own.
-pub(super) async fn prepare(handles: &Handles, name: &str, wasm: &[u8]) -> Result<Prepared, Trouble> {
-    let prepared = handles.plugins.prepare_foreign(name, wasm).await;
-    prepared.map_err(|error| Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(&error) })
+fn not_a_plugin(error: &LoadError) -> Trouble {
+    Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(error) }
 }
 
 fn mismatch(pin: &str, why: &str, has: &str) -> Trouble {

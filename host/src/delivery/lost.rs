@@ -3,14 +3,15 @@
 //! Only those that the host has accepted are sought, and only in its own namespace: what a job says loads nothing.
 
 use super::{
-    Delivery,
+    Delivery, Handles,
     archive::{Archive, ArchiveError},
-    census, look,
+    census,
     mark::Mark,
     settings, short,
+    statuses::named,
 };
-use crate::error::chain;
-use sandbox::{Prepared, Settings};
+use crate::{error::chain, observe::layout::Route, plugin_resource::PluginStatus};
+use sandbox::{ConfigError, LoadError, Prepared, Settings};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -43,27 +44,31 @@ impl Again {
 }
 
 /// Why a digest that was accepted is not loaded.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum Absent {
-    Archive(ArchiveError),
+    Archive(#[from] ArchiveError),
     /// Its bytes are here, and are no plugin for this host.
-    Unfit(String),
+    Load(#[from] LoadError),
+    Config(#[from] ConfigError),
 }
 
 impl Delivery {
     /// What is kept is another: digests that jobs may need are there, or there again.
     pub(super) async fn look_at_archive(&mut self) {
         let Some(archive_store) = &self.archive_store else { return };
-        self.marks = Archive::marked(archive_store);
-        let kinds: BTreeMap<_, _> =
-            self.marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
+        let marks = Archive::marked(archive_store);
+        let kinds: BTreeMap<_, _> = marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
+        *self.shared.marks() = marks;
+        let Handles { stores, queue, wanted, .. } = &*self.shared.handles;
         let mut new = Vec::new();
-        self.handles.stores.change(|layout| new = layout.accepted().map(|it| it.keep(kinds)).unwrap_or_default());
+        stores.change(|layout| new = layout.accepted().map(|it| it.keep(kinds)).unwrap_or_default());
         // Those that waited to know what is accepted look for themselves.
-        self.handles.wanted.settle_all().into_iter().for_each(|key| self.handles.queue.add(key));
+        wanted.settle_all().into_iter().for_each(|key| queue.add(key));
         for digest in new {
             self.sought.remove(&digest);
-            let layout = self.handles.stores.layout();
-            if layout.is_lost(&digest) || self.is_active(&digest) {
+            let is_lost = self.shared.handles.stores.layout().is_lost(&digest);
+            if is_lost || is_active(&self.shared.statuses(), &digest) {
                 self.seek(&digest).await;
             } else {
                 self.wake_pinned(&digest);
@@ -73,14 +78,18 @@ impl Delivery {
 
     /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost are told so.
     pub(super) async fn seek(&mut self, digest: &str) {
-        let layout = self.handles.stores.layout();
+        let layout = self.shared.handles.stores.layout();
         if layout.descriptor(digest).is_some() || !layout.is_accepted(digest) {
             self.sought.remove(digest);
             return;
         }
         let began = Instant::now();
-        match self.load_archived(digest).await {
-            Ok(prepared) => self.is_loaded(digest, &prepared),
+        let loaded = self.load_archived(digest).await;
+        match loaded.and_then(|prepared| Ok(self.add_back(digest, &prepared)?)) {
+            Ok(()) => {
+                self.sought.remove(digest);
+                self.wake_pinned(digest);
+            }
             Err(absent) => self.is_absent(digest, &absent, began),
         }
     }
@@ -90,7 +99,8 @@ impl Delivery {
         let now = Instant::now();
         let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
         for digest in due {
-            if self.is_active(&digest) || !census::keys_pinned_to(&self.handles.stores, &digest).is_empty() {
+            let is_active = is_active(&self.shared.statuses(), &digest);
+            if is_active || !census::keys_pinned_to(&self.shared.handles.stores, &digest).is_empty() {
                 self.seek(&digest).await;
             } else {
                 self.sought.remove(&digest);
@@ -98,77 +108,79 @@ impl Delivery {
         }
     }
 
-    async fn load_archived(&mut self, digest: &str) -> Result<Prepared, Absent> {
-        let Some(archive) = self.archive.clone() else {
-            return Err(Absent::Unfit("this host keeps no bytes of plugins".to_owned()));
-        };
-        let wasm = archive.load(digest).await.map_err(Absent::Archive)?;
+    async fn load_archived(&self, digest: &str) -> Result<Prepared, Absent> {
+        let wasm = self.shared.archived_bytes(digest).await?;
         // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
-        if let Some(mark) = archive.read_mark(digest).await.map_err(Absent::Archive)? {
-            self.marks.insert(digest.to_owned(), mark);
+        if let Some(archive) = &self.shared.archive
+            && let Some(mark) = archive.read_mark(digest).await?
+        {
+            self.shared.marks().insert(digest.to_owned(), mark);
         }
-        let prepared = look::prepare(&self.handles, short(digest), &wasm)
-            .await
-            .map_err(|trouble| Absent::Unfit(trouble.message))?;
-        self.add_back(digest, &prepared).map_err(Absent::Unfit)?;
-        Ok(prepared)
+        Ok(self.shared.handles.plugins.prepare_foreign(short(digest), &wasm).await?)
     }
 
-    /// It gets what it was granted when it was accepted, and no more than its Plugin grants to what serves now.
-    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), String> {
-        let name = &prepared.descriptor.name;
-        let known = self.known.get(name);
-        let marked = self.marks.get(digest).map(Mark::settings);
-        let named = || known.filter(|known| known.names(digest)).and_then(|known| known.seen.spec.clone().ok());
-        let granted =
-            marked.or_else(|| named().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
-        let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
-        let plugins = &self.handles.plugins;
-        let without_config = || Settings { config: None, ..granted.clone() };
-        let added = plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()));
-        added.map_err(|error| error.to_string())?;
-        // The Plugin may grant less than it did when this one was accepted.
-        let is_its = self.marks.get(digest).is_none_or(|mark| mark.is_of(name));
-        let serves = known.and_then(|known| known.status.digest.as_ref());
-        if let Some(now) = serves.filter(|_| is_its).and_then(|serves| self.marks.get(serves)) {
-            self.settle(name, prepared, &now.settings());
+    /// Jobs that are pinned to it are planned again; so are new ones, where the status of a Plugin says so.
+    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), ConfigError> {
+        let (name, handles) = (&prepared.descriptor.name, &self.shared.handles);
+        let statuses = self.shared.statuses();
+        // Its Plugin may have brought it into service meanwhile, with settings that are newer.
+        if handles.stores.layout().descriptor(digest).is_none() {
+            self.add_as_accepted(digest, prepared, statuses.get(name))?;
+        }
+        info!(plugin = name, digest = short(digest), "loaded again for jobs that run");
+        handles.stores.change(|layout| layout.add(&prepared.descriptor, digest));
+        if is_active(&statuses, digest) && handles.active(name).is_none() {
+            handles.route(name, &Route::to(digest));
         }
         Ok(())
     }
 
-    fn is_loaded(&mut self, digest: &str, prepared: &Prepared) {
-        let name = &prepared.descriptor.name;
-        info!(plugin = name, digest = short(digest), "loaded again for jobs that run");
-        self.sought.remove(digest);
-        self.handles.stores.change(|layout| layout.add(&prepared.descriptor, digest));
-        if self.is_active(digest) && self.active(name).is_none() {
-            self.route(name, &crate::observe::layout::Route::to(digest));
+    /// It gets what it was granted when it was accepted, and no more than its Plugin grants to what serves now.
+    fn add_as_accepted(
+        &self,
+        digest: &str,
+        prepared: &Prepared,
+        status: Option<&PluginStatus>,
+    ) -> Result<(), ConfigError> {
+        let (name, Handles { plugins, .. }) = (&prepared.descriptor.name, &*self.shared.handles);
+        let marks = self.shared.marks();
+        let marked = marks.get(digest).map(Mark::settings);
+        let is_named = status.is_some_and(|status| named(status).iter().any(|named| named == digest));
+        let spec = || self.plugins.get(name).and_then(|it| it.shown.borrow().spec.clone().ok()).filter(|_| is_named);
+        let granted =
+            marked.or_else(|| spec().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
+        let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
+        let without_config = || Settings { config: None, ..granted.clone() };
+        plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()))?;
+        // The Plugin may grant less than it did when this one was accepted.
+        let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
+        let serves = status.and_then(|status| status.digest.as_ref());
+        if let Some(now) = serves.filter(|_| is_its).and_then(|serves| marks.get(serves)) {
+            self.shared.handles.settle(name, prepared, &now.settings());
         }
-        self.wake_pinned(digest);
+        Ok(())
     }
 
     fn is_absent(&mut self, digest: &str, absent: &Absent, began: Instant) {
         let again = Again::after(self.sought.get(digest).copied(), began);
         self.sought.insert(digest.to_owned(), again);
-        let (why, is_passing) = match absent {
-            Absent::Archive(error) => (chain(error), error.is_passing()),
-            Absent::Unfit(why) => (why.clone(), false),
-        };
+        let why = chain(absent);
+        let is_passing = matches!(absent, Absent::Archive(error) if error.is_passing());
         warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
         if !is_passing || again.attempts >= QUIET {
-            self.handles.stores.change(|layout| layout.lose(digest, &why));
+            self.shared.handles.stores.change(|layout| layout.lose(digest, &why));
             self.wake_pinned(digest);
         }
     }
 
-    /// The status of a Plugin says that it serves new jobs.
-    fn is_active(&self, digest: &str) -> bool {
-        self.known.values().any(|known| known.status.digest.as_deref() == Some(digest))
-    }
-
     fn wake_pinned(&self, digest: &str) {
-        let waiting = self.handles.wanted.settle(digest);
-        let pinned = census::keys_pinned_to(&self.handles.stores, digest);
-        waiting.into_iter().chain(pinned).for_each(|key| self.handles.queue.add(key));
+        let Handles { stores, queue, wanted, .. } = &*self.shared.handles;
+        let waiting = wanted.settle(digest).into_iter().chain(census::keys_pinned_to(stores, digest));
+        waiting.for_each(|key| queue.add(key));
     }
+}
+
+/// The status of a Plugin says that it serves new jobs.
+fn is_active(statuses: &BTreeMap<String, PluginStatus>, digest: &str) -> bool {
+    statuses.values().any(|status| status.digest.as_deref() == Some(digest))
 }

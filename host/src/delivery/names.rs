@@ -13,31 +13,48 @@ fn foreign(descriptor: &Descriptor) -> BTreeSet<(String, &str, &str)> {
     kinds.chain(children.map(|child| (child.api_version.clone(), child.kind.as_str(), child.plural.as_str()))).collect()
 }
 
+/// What is called otherwise, or why that cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NamesError {
+    #[error("{api_version}: {other}")]
+    Mismatch { api_version: String, other: Mismatch },
+    #[error("failed to look up the kinds of {api_version}: {}", chain(source))]
+    LookUp { api_version: String, source: kube::Error },
+}
+
+/// A kind and a plural of the API server, of which the plugin has only one.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API server calls {} {}, the plugin calls {} {}; the plugin has to be mended", there.0, there.1, here.0, here.1)]
+pub(super) struct Mismatch {
+    there: (String, String),
+    here: (String, String),
+}
+
 /// Kinds and plurals agree, as far as the API server knows them; those that it does not serve cannot be wrong yet.
 ///
 /// # Errors
 /// What is called otherwise, or why that cannot be told.
-pub(super) async fn check(client: &Client, descriptor: &Descriptor) -> Result<(), String> {
+pub(super) async fn check(client: &Client, descriptor: &Descriptor) -> Result<(), NamesError> {
     for (api_version, kind, plural) in foreign(descriptor) {
         let resources = match client.list_api_group_resources(&api_version).await {
             Ok(list) => list.resources,
             // By its code: the answer for a group that nobody serves is plain text and has no reason.
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => return Err(format!("failed to look up the kinds of {api_version}: {}", chain(&error))),
+            Err(source) => return Err(NamesError::LookUp { api_version, source }),
         };
-        agree(&resources, kind, plural).map_err(|message| format!("{api_version}: {message}"))?;
+        agree(&resources, kind, plural).map_err(|other| NamesError::Mismatch { api_version, other })?;
     }
     Ok(())
 }
 
-fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<(), String> {
+fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<(), Mismatch> {
     // `widgets/status` has the kind Widget, too.
     let mut whole = resources.iter().filter(|it| !it.name.contains('/'));
     match whole.find(|it| (it.kind == kind) != (it.name == plural)) {
-        Some(other) => Err(format!(
-            "the API server calls {} {}, the plugin calls {kind} {plural}; the plugin has to be mended",
-            other.kind, other.name
-        )),
+        Some(other) => Err(Mismatch {
+            there: (other.kind.clone(), other.name.clone()),
+            here: (kind.to_owned(), plural.to_owned()),
+        }),
         None => Ok(()),
     }
 }

@@ -17,9 +17,16 @@ pub(super) struct Seen {
     /// must not reach the new one.
     pub(super) version: String,
     pub(super) generation: i64,
-    /// Or which field is wrong, and how.
-    pub(super) spec: Result<PluginSpec, String>,
+    pub(super) spec: Result<PluginSpec, SpecError>,
     pub(super) status: PluginStatus,
+}
+
+/// A spec that cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("spec.{field}: {why}")]
+pub(super) struct SpecError {
+    field: String,
+    why: String,
 }
 
 /// All Plugins, of which not one is decoded.
@@ -41,8 +48,9 @@ impl From<DynamicObject> for Seen {
     }
 }
 
-fn spec(value: Value) -> Result<PluginSpec, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| format!("spec.{}: {}", error.path(), error.inner()))
+fn spec(value: Value) -> Result<PluginSpec, SpecError> {
+    let read = serde_path_to_error::deserialize(value);
+    read.map_err(|error| SpecError { field: error.path().to_string(), why: error.inner().to_string() })
 }
 
 /// Of a status that cannot be read as a whole only what serves counts.
@@ -68,7 +76,7 @@ mod tests {
         let limits = json!({ "concurrency": 5_000_000_000_u64 });
         let seen = seen(&json!({ "source": { "builtIn": {} }, "limits": limits }), &Value::Null);
         assert_eq!((seen.name.as_str(), seen.generation), ("plays", 3));
-        let why = seen.spec.unwrap_err();
+        let why = seen.spec.unwrap_err().to_string();
         assert_eq!(why, "spec.limits.concurrency: invalid value: integer `5000000000`, expected u32");
     }
 

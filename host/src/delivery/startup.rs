@@ -2,22 +2,23 @@
 //! What fails then is tried again until it is known; only jobs that need it wait.
 
 use super::{
-    Archive, Delivery, Options, Seen, Sources, Versions,
-    archive::LARGEST,
-    census, look,
+    Delivery, Handles, Options, census,
     lost::{Again, QUIET},
     mark::Mark,
-    seen, short,
+    seen::{self, Seen},
+    shared::Shared,
+    short,
+    statuses::named,
 };
-use crate::{delivery::Handles, error::chain, observe::layout::Route};
+use crate::{error::chain, observe::layout::Route};
 use kube::{Client, api::ListParams};
-use sandbox::{Limits, Plugins};
+use sandbox::Plugins;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
-use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 /// Between two attempts to learn which Plugins there are.
@@ -32,26 +33,11 @@ pub(super) struct NotArchived {
 impl Delivery {
     /// Whatever served before serves again once this returns, or is sought.
     pub(crate) async fn start(client: Client, handles: Arc<Handles>, options: Options) -> Self {
-        let sources = Sources {
-            client: client.clone(),
-            namespace: options.namespace,
-            allowed: options.source_namespaces,
-            limit: Limits::default().component,
-        };
-        let archive = sources.namespace.as_ref().map(|namespace| Archive::new(&sources, namespace, LARGEST));
         let built_in = Plugins::built_in_digests().filter(|digest| handles.plugins.has(digest)).collect();
         let mut delivery = Self {
-            client,
-            handles,
-            sources,
-            archive,
+            shared: Arc::new(Shared::new(client, handles, options)),
             archive_store: None,
-            marks: BTreeMap::new(),
-            versions: Versions::default(),
-            known: BTreeMap::new(),
-            looks: JoinSet::new(),
-            begun: 0,
-            places: Arc::new(Semaphore::new(look::AT_ONCE)),
+            plugins: BTreeMap::new(),
             listed: None,
             swept: Instant::now(),
             sought: BTreeMap::new(),
@@ -68,26 +54,26 @@ impl Delivery {
 
     /// Where the task was started again, a Plugin may have gone unseen.
     fn give_back_what_nobody_names(&self) {
-        let layout = self.handles.stores.layout();
+        let layout = self.shared.handles.stores.layout();
         for served in layout.kinds().values() {
             let name = &served.framework.name;
-            let own = self.handles.bundled.get(name).map(|(digest, _)| digest);
-            if !self.known.contains_key(name) && served.route.active.as_ref() != own {
-                self.give_back(name);
+            let own = self.shared.handles.bundled.get(name).map(|(digest, _)| digest);
+            if !self.plugins.contains_key(name) && served.route.active.as_ref() != own {
+                self.shared.handles.give_back(name);
             }
         }
     }
 
     /// No job gets a digest before that is kept.
     fn withhold_built_ins(&self) {
-        if self.archive.is_none() {
+        if self.shared.archive.is_none() {
             info!(
                 "without --plugin-namespace no bytes of plugins are kept: after an upgrade of the host, running jobs are \
                    planned by its new plugins"
             );
             return;
         }
-        self.handles.stores.change(|layout| {
+        self.shared.handles.stores.change(|layout| {
             layout.keep_bytes();
             self.not_archived.digests.iter().for_each(|digest| layout.withhold(digest, None));
         });
@@ -96,20 +82,20 @@ impl Delivery {
     /// Keeps the bytes of what comes with this host, since the next host may come with others. What fails is tried again.
     pub(super) async fn keep_built_ins(&mut self) {
         let began = Instant::now();
-        let Some(archive) = self.archive.clone() else { return };
+        let Some(archive) = self.shared.archive.clone() else { return };
         let again = Again::after(self.not_archived.again, began);
         for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
             let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
                 self.not_archived.digests.remove(&digest);
-                self.handles.stores.change(|layout| layout.release(&digest));
+                self.shared.handles.stores.change(|layout| layout.release(&digest));
                 self.wake_new(&name, &digest);
                 continue;
             };
             let why = chain(&error);
             warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
             if again.attempts >= QUIET {
-                self.handles.stores.change(|layout| layout.withhold(&digest, Some(&why)));
+                self.shared.handles.stores.change(|layout| layout.withhold(&digest, Some(&why)));
                 self.wake_new(&name, &digest);
             }
         }
@@ -118,10 +104,10 @@ impl Delivery {
 
     /// The name, the bytes and the mark of a plugin that comes with this host.
     fn built_in(&self, digest: &str) -> Option<(String, &'static [u8], Mark)> {
-        let plugins = &self.handles.plugins;
+        let plugins = &self.shared.handles.plugins;
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
-        let (_, settings) = self.handles.bundled.get(&name)?;
+        let (_, settings) = self.shared.handles.bundled.get(&name)?;
         let mark = Mark::new("this host".to_owned(), &prepared, settings, settings.grants.clone()?);
         let wasm = Plugins::built_in(&name)?;
         Some((name, wasm, mark))
@@ -129,15 +115,21 @@ impl Delivery {
 
     /// Jobs that no digest plans so far look whether this one does.
     fn wake_new(&self, name: &str, digest: &str) {
-        let new = census::unplanned_keys_of(&self.handles.stores, name);
-        self.handles.wanted.settle(digest).into_iter().chain(new).for_each(|key| self.handles.queue.add(key));
+        let new = census::unplanned_keys_of(&self.shared.handles.stores, name);
+        self.shared
+            .handles
+            .wanted
+            .settle(digest)
+            .into_iter()
+            .chain(new)
+            .for_each(|key| self.shared.handles.queue.add(key));
     }
 
     /// All Plugins; none where the API server does not have them. Asks until there is an answer, since a job must not be
     /// planned by what a Plugin has replaced.
     async fn list(&self) -> Vec<Seen> {
         loop {
-            match seen::plugins(&self.client).list(&ListParams::default()).await {
+            match seen::plugins(&self.shared.sources.client).list(&ListParams::default()).await {
                 Ok(list) => return list.items.into_iter().map(Seen::from).collect(),
                 Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
                     warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
@@ -153,20 +145,19 @@ impl Delivery {
     /// Plugin has replaced must not plan them.
     async fn restore(&mut self, plugin: Seen) {
         let name = plugin.name.clone();
+        let (named, active) = (named(&plugin.status), plugin.status.digest.clone());
         self.learn(plugin).await;
-        let Some(known) = self.known.get(&name) else { return };
-        let (named, active) = (known.named(), known.status.digest.clone());
-        self.handles.stores.change(|layout| {
+        self.shared.handles.stores.change(|layout| {
             let Some(accepted) = layout.accepted() else { return };
             named.iter().for_each(|digest| accepted.name(digest));
         });
         let Some(active) = active else { return };
-        let is_loaded = self.handles.plugins.has(&active);
-        if self.archive.is_none() && !is_loaded {
+        let is_loaded = self.shared.handles.plugins.has(&active);
+        if self.shared.archive.is_none() && !is_loaded {
             warn!(plugin = name, digest = short(&active), "the digest that served is lost; new jobs wait for another");
-            return self.route(&name, &Route::default());
+            return self.shared.handles.route(&name, &Route::default());
         }
-        self.route(&name, &Route::to(&active));
+        self.shared.handles.route(&name, &Route::to(&active));
         self.seek(&active).await;
     }
 }

@@ -1,10 +1,10 @@
 //! What Plugins' statuses say: counts, what became of candidates, and what a person should look at.
 
-use super::{Delivery, census, report, seen, short};
+use super::{census, plugin_task::PluginTask, report, seen, short};
 use crate::{
     error::chain,
-    observe::layout::Route,
-    plugin_resource::{CandidateState, PluginStatus},
+    observe::layout::{Layout, Route},
+    plugin_resource::{Candidate, CandidateState, PluginStatus},
 };
 use decide::status::merge_patch;
 use kube::api::{Patch, PatchParams};
@@ -12,29 +12,31 @@ use sandbox::{BreakerState, Position};
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-impl Delivery {
-    pub(super) fn tell_active(&self, status: &mut PluginStatus, active: Option<&str>) {
-        let layout = self.handles.stores.layout();
-        status.digest = active.map(str::to_owned);
-        status.short_digest = active.map(|digest| short(digest).to_owned());
-        status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());
-    }
+/// Digests that the host says in a status to have accepted.
+pub(super) fn named(status: &PluginStatus) -> Vec<String> {
+    let PluginStatus { digest, previous, candidate, .. } = status;
+    let planned = |it: &&Candidate| matches!(it.state, CandidateState::Canary | CandidateState::Stopped);
+    let candidate = candidate.as_ref().filter(planned).map(|candidate| &candidate.digest);
+    digest.iter().chain(previous).chain(candidate).cloned().collect()
+}
 
-    /// Counts, and what became of candidates that are tried.
+/// Says that this digest serves new jobs.
+pub(super) fn tell_active(status: &mut PluginStatus, active: Option<&str>, layout: &Layout) {
+    status.digest = active.map(str::to_owned);
+    status.short_digest = active.map(|digest| short(digest).to_owned());
+    status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());
+}
+
+impl PluginTask {
+    /// Counts, and what became of a candidate that is tried.
     pub(super) async fn refresh(&mut self) {
-        for name in self.names() {
-            self.refresh_one(&name).await;
-        }
-    }
-
-    pub(super) async fn refresh_one(&mut self, name: &str) {
-        let (all, in_use) = census::digests_in_use(&self.handles.stores, name);
-        let Some(known) = self.known.get_mut(name) else { return };
-        let status = &mut known.status;
+        let (name, handles) = (&self.seen.name, &self.shared.handles);
+        let (all, in_use) = census::digests_in_use(&handles.stores, name);
+        let status = &mut self.status;
         status.jobs = Some(all);
         status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (short(&digest).to_owned(), jobs)).collect();
         let mut stops = false;
-        let trial = self.handles.trials.read(name);
+        let trial = handles.trials.read(name);
         if let (Some(candidate), Some(trial)) = (&mut status.candidate, trial)
             && candidate.digest == trial.digest
         {
@@ -47,37 +49,38 @@ impl Delivery {
         }
         let mut why = worth_a_look(status);
         let active = status.digest.clone().unwrap_or_default();
-        let breakers = self.handles.plugins.breakers(self.handles.clock.now());
+        let breakers = handles.plugins.breakers(handles.clock.now());
         let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
         if breakers.iter().filter(|breaker| breaker.digest == active).any(|breaker| is_open(&breaker)) {
             let message = "the plugin failed in several namespaces and is not asked for a while; see the conditions of their jobs";
             why.push(("BreakerOpen", message.to_owned()));
         }
-        report::degraded(status, &why, known.seen.generation, self.handles.clock.now());
+        report::degraded(status, &why, self.seen.generation, handles.clock.now());
         if stops {
             let active = status.digest.clone();
             warn!(plugin = name, "the canary was stopped");
-            self.handles.trials.end(name);
-            let migrate = self.route_of(name).is_some_and(|route| route.migrate);
-            self.route(name, &Route { active, canary: None, migrate });
+            handles.trials.end(name);
+            let migrate = handles.route_of(name).is_some_and(|route| route.migrate);
+            handles.route(name, &Route { active, canary: None, migrate });
         }
-        self.write_status(name).await;
+        self.write_status().await;
     }
 
-    async fn write_status(&mut self, name: &str) {
-        let Some(known) = self.known.get_mut(name) else { return };
+    async fn write_status(&mut self) {
+        let (name, client) = (&self.seen.name, &self.shared.sources.client);
+        self.shared.statuses().insert(name.clone(), self.status.clone());
         let json = |status: &PluginStatus| serde_json::to_value(status).unwrap_or_default();
-        let patch = merge_patch(&json(&known.seen.status), &json(&known.status));
+        let patch = merge_patch(&json(&self.seen.status), &json(&self.status));
         if patch.as_object().is_none_or(serde_json::Map::is_empty) {
             return;
         }
         let params = PatchParams { field_manager: Some(crate::api::FIELD_MANAGER.into()), ..PatchParams::default() };
-        let metadata = json!({ "resourceVersion": known.seen.version });
+        let metadata = json!({ "resourceVersion": self.seen.version });
         let patch: Value = json!({ "metadata": metadata, "status": patch });
-        match seen::plugins(&self.client).patch_status(name, &params, &Patch::Merge(patch)).await {
+        match seen::plugins(client).patch_status(name, &params, &Patch::Merge(patch)).await {
             Ok(stored) => {
                 let stored = seen::Seen::from(stored);
-                (known.seen.version, known.seen.status) = (stored.version, stored.status);
+                (self.seen.version, self.seen.status) = (stored.version, stored.status);
             }
             Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
         }

@@ -10,13 +10,13 @@ use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// The candidates that are tried now.
 #[derive(Debug, Default)]
 pub(crate) struct Trials {
     trials: Mutex<BTreeMap<String, Trial>>,
-    changed: Notify,
+    stops: watch::Sender<()>,
 }
 
 impl Trials {
@@ -70,9 +70,9 @@ impl Trials {
         self.update(plugin, |trial| trial.record_end(digest, outcome));
     }
 
-    /// Returns when a candidate has to stop.
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Changes when a candidate has to stop.
+    pub(super) fn stops(&self) -> watch::Receiver<()> {
+        self.stops.subscribe()
     }
 
     fn update(&self, plugin: &str, change: impl FnOnce(&mut Trial)) {
@@ -81,7 +81,7 @@ impl Trials {
         let before = trial.stopped.is_some();
         change(trial);
         if trial.stopped.is_some() && !before {
-            self.changed.notify_one();
+            self.stops.send_replace(());
         }
     }
 

@@ -1,7 +1,10 @@
 //! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches tell it.
 
-use super::{Delivery, Seen, seen};
-use crate::{error::chain, plugin_resource::PluginSpec};
+use super::{
+    Delivery,
+    seen::{self, Seen},
+};
+use crate::error::chain;
 use futures::{
     Stream, StreamExt,
     stream::{select, select_all},
@@ -108,7 +111,7 @@ impl Versions {
     }
 
     /// The version of a ConfigMap.
-    fn of(&self, namespace: &str, name: &str) -> Version {
+    pub(super) fn of(&self, namespace: &str, name: &str) -> Version {
         let Some(maps) = self.namespaces.get(namespace) else { return Version::NotYet };
         match maps.versions.get(name) {
             Some(version) => Version::Of(version.clone()),
@@ -127,7 +130,8 @@ pub(super) fn watching() -> watcher::Config {
 impl Delivery {
     /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
     pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
-        let plugins = watcher(seen::plugins(&self.client), watching());
+        let (client, sources) = (&self.shared.sources.client, &self.shared.sources);
+        let plugins = watcher(seen::plugins(client), watching());
         let plugins = plugins.default_backoff().filter_map(async |event| match event {
             Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin.into()))),
             Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
@@ -139,15 +143,14 @@ impl Delivery {
             }
         });
         // Two watches of one namespace would take each other's lists for their own.
-        let namespaces: BTreeSet<String> =
-            self.sources.namespace.iter().chain(&self.sources.allowed).cloned().collect();
+        let namespaces: BTreeSet<String> = sources.namespace.iter().chain(&sources.allowed).cloned().collect();
         let maps = namespaces.into_iter().map(|namespace| {
-            let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), &namespace);
+            let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &namespace);
             let changes = watcher(maps, watching()).default_backoff();
             changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
         });
         let sources = select(plugins, select_all(maps));
-        let Some(archive) = &self.archive else { return sources.boxed() };
+        let Some(archive) = &self.shared.archive else { return sources.boxed() };
         let (archive_store, changes) = archive.watched();
         self.archive_store = Some(archive_store);
         select(sources, changes.map(|()| Happened::Archived)).boxed()
@@ -156,39 +159,25 @@ impl Delivery {
     pub(super) async fn on_event(&mut self, event: Happened) {
         match event {
             Happened::Plugin(plugin) => {
-                let name = plugin.name.clone();
                 if let Some(listed) = &mut self.listed {
-                    listed.insert(name.clone());
+                    listed.insert(plugin.name.clone());
                 }
                 self.learn(*plugin).await;
-                self.look_at(&name).await;
+                self.start_tasks();
             }
             Happened::PluginGone(name) => self.forget(&name).await,
             Happened::Listing => self.listed = Some(BTreeSet::new()),
             Happened::Listed => {
                 let listed = self.listed.take().unwrap_or_default();
-                let gone: Vec<_> = self.known.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+                let gone: Vec<_> = self.plugins.keys().filter(|name| !listed.contains(*name)).cloned().collect();
                 for name in gone {
                     self.forget(&name).await;
                 }
             }
             Happened::ConfigMap(namespace, change) => {
-                let changed = self.versions.record(&namespace, change);
-                if changed {
-                    self.look_at_all().await;
-                }
+                self.shared.versions.send_if_modified(|versions| versions.record(&namespace, change));
             }
             Happened::Archived => self.look_at_archive().await,
-        }
-    }
-
-    /// Whether a source may have changed. A reference to a registry is looked at when the Plugin changes.
-    pub(super) fn version_of_source(&self, spec: &PluginSpec) -> Version {
-        let Some(map) = &spec.source.config_map else { return Version::Nothing };
-        match self.sources.namespace_of(map) {
-            Ok(namespace) => self.versions.of(&namespace, &map.name),
-            // Whoever fetches it says why it may not be one.
-            Err(_) => Version::Nothing,
         }
     }
 }

@@ -36,11 +36,21 @@ pub struct Plugin {
     pub grants: Grants,
 }
 
+/// A plugin describes kinds that it must not have, for example Secrets: the host would get the right to read them.
+#[derive(Debug, thiserror::Error)]
+#[error("plugin {plugin}: {why}")]
+pub struct NotAllowed {
+    /// The plugin's name.
+    pub plugin: String,
+    /// The kind, and what is wrong with it.
+    pub why: String,
+}
+
 /// Returns all documents to apply, in order. `users` are the grants for pods of users' jobs beyond those of plugins.
 ///
 /// # Errors
-/// A plugin describes kinds that it must not have, for example Secrets: the host would get the right to read them.
-pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, String> {
+/// The description of a plugin is not allowed.
+pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, NotAllowed> {
     check(plugins)?;
     let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
     let mut documents = vec![
@@ -70,9 +80,10 @@ pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, Strin
 }
 
 /// Fails if the description of a plugin is not allowed.
-fn check(plugins: &[Plugin]) -> Result<(), String> {
+fn check(plugins: &[Plugin]) -> Result<(), NotAllowed> {
     plugins.iter().try_for_each(|Plugin { descriptor, .. }| {
-        vet::description(descriptor).map_err(|message| format!("plugin {}: {message}", descriptor.name))
+        let refused = vet::description(descriptor);
+        refused.map_err(|why| NotAllowed { plugin: descriptor.name.clone(), why: why.to_string() })
     })
 }
 

@@ -63,6 +63,26 @@ async fn a_delivery_that_panics_is_started_again_and_what_serves_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plugin_whose_task_panics_again_and_again_holds_up_no_other() {
+    let panics = |request: &Request<Body>| {
+        let panics = request.uri().path().ends_with("/plugins/odd/status");
+        async move { assert!(!panics, "as the test asks") }.boxed()
+    };
+    let (one, two) = (another("paddle", "one"), another("paddle", "two"));
+    let objects = vec![plugin("odd", &Grants::default()), map("paddle", &one), plugin("paddle", &grants("paddle"))];
+    let stage = Stage::meddled(objects, panics);
+    stage.serves("paddle", &one).await;
+    // By now what panics waits for long until it is started again.
+    stage.until("five panics", |stage| matches!(stage.restarts()[..], [("delivery", 5..)]).then_some(())).await;
+
+    let changed = Instant::now();
+    let data = json!({ "binaryData": { source::KEY: STANDARD.encode(&two) } });
+    stage.sim.patch("v1", "ConfigMap", NAMESPACE, "paddle", data).unwrap();
+    stage.serves("paddle", &two).await;
+    assert!(changed.elapsed() < Duration::from_secs(5), "{:?}", changed.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_look_at_a_plugin_that_panics_is_counted_told_and_tried_again() {
     let component = another("paddle", "one");
     let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];

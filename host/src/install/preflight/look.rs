@@ -1,11 +1,10 @@
 //! Reads the cluster for `troupe preflight`. It changes nothing: an access review is a query in the form of a create.
 
-use super::{Answered, Definition, Facts, JobFacts, Read, Right, rights};
+use super::{Answered, Definition, Facts, JobFacts, Read, ReadError, Right, rights};
 use crate::{
     api::resource::Resource,
     clock::Clock,
     control::operator::{self, Operator},
-    error::chain,
     install::crds,
     observe::stores::Listed,
     write::apply::send,
@@ -83,8 +82,8 @@ async fn list(client: &Client, resource: &Resource, field_selector: Option<Strin
     let mut params = ListParams { limit: Some(PAGE), field_selector, ..ListParams::default() };
     let mut objects = vec![];
     loop {
-        let request = resource.requests(None).list(&params).map_err(|error| chain(&error))?;
-        let mut page: Value = send(client, request).await.map_err(|error| chain(&error))?;
+        let request = resource.requests(None).list(&params).map_err(|error| ReadError::new(&error))?;
+        let mut page: Value = send(client, request).await.map_err(|error| ReadError::new(&error))?;
         if let Value::Array(items) = page["items"].take() {
             objects.extend(items);
         }
@@ -105,9 +104,9 @@ async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definit
         let there = match resource.requests(None).get(name, &GetParams::default()) {
             Ok(request) => match send(client, request).await {
                 Err(error) if error.code() == Some(404) => Ok(None),
-                there => there.map(Some).map_err(|error| chain(&error)),
+                there => there.map(Some).map_err(|error| ReadError::new(&error)),
             },
-            Err(error) => Err(chain(&error)),
+            Err(error) => Err(ReadError::new(&error)),
         };
         let wanted = serde_json::to_value(&crd).unwrap_or_default();
         definitions.push(Definition { wanted, version: version.clone(), there });
@@ -159,8 +158,8 @@ async fn review(client: &Client, options: &Options, right: Right) -> Answered {
     let reviews = Resource::new("authorization.k8s.io/v1", kind, &format!("{}s", kind.to_lowercase()));
     let body = json!({ "apiVersion": reviews.api_version(), "kind": kind, "spec": spec });
     let given = match reviews.requests(None).create(&PostParams::default(), body.to_string().into_bytes()) {
-        Ok(request) => send::<Value>(client, request).await.map_err(|error| chain(&error)),
-        Err(error) => Err(chain(&error)),
+        Ok(request) => send::<Value>(client, request).await.map_err(|error| ReadError::new(&error)),
+        Err(error) => Err(ReadError::new(&error)),
     };
     Answered { given: given.map(|review| review.pointer("/status/allowed") == Some(&Value::Bool(true))), right }
 }

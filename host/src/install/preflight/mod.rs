@@ -15,12 +15,25 @@ pub use report::{Finding, Report, Section, Weight};
 pub use rights::{Answered, Right};
 pub use schema::Definition;
 
+use crate::error::chain;
 use jiff::Timestamp;
 use serde_json::Value;
 use troupe_plugin::original::Original;
 
 /// What was read, or why it could not be read.
-pub type Read<T> = Result<T, String>;
+pub type Read<T> = Result<T, ReadError>;
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReadError(String);
+
+impl ReadError {
+    /// Returns the error of the client, with its causes.
+    fn new(error: &dyn std::error::Error) -> Self {
+        Self(chain(error))
+    }
+}
 
 /// All input of the findings.
 #[derive(Debug)]

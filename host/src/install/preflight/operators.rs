@@ -1,6 +1,6 @@
 //! Whether an operator that Troupe replaces still runs: two operators over the same jobs undo each other's work.
 
-use super::{Finding, Read};
+use super::{Finding, Read, ReadError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use troupe_plugin::original::Original;
@@ -30,7 +30,7 @@ pub(super) fn findings(
     findings
 }
 
-fn unread(what: &str, why: &str) -> Finding {
+fn unread(what: &str, why: &ReadError) -> Finding {
     let to_do = format!("run this as somebody who may list {what} in all namespaces");
     Finding::in_the_way(format!("{what} cannot be read, so an original operator may run unseen: {why}"), to_do)
 }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_in_the_way() {
-        let refused = || Err("Forbidden".to_owned());
+        let refused = || Err(ReadError("Forbidden".to_owned()));
         let found = findings(Timestamp::UNIX_EPOCH, &[ECHO], &refused(), &refused());
         assert!(found.len() == 2 && found.iter().all(|finding| finding.weight == Weight::InTheWay), "{found:?}");
     }

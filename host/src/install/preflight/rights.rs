@@ -140,6 +140,7 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::preflight::ReadError;
 
     fn answered(resource: &str, verb: &str, optional: bool, given: Read<bool>) -> Answered {
         let right = Right {
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn rights_that_are_not_known_are_told_once() {
-        let unknown = || answered("echoes", "list", false, Err("Forbidden".into()));
+        let unknown = || answered("echoes", "list", false, Err(ReadError("Forbidden".into())));
         let found = findings("x", &[unknown(), unknown()]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].what, "the rights of x are not known: Forbidden");

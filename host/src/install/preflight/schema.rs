@@ -111,7 +111,7 @@ fn keeps_unknown(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::preflight::Weight;
+    use crate::install::preflight::{ReadError, Weight};
     use serde_json::json;
 
     fn opaque() -> Value {
@@ -207,7 +207,9 @@ mod tests {
     #[test]
     fn a_definition_that_is_missing_or_of_other_versions_is_in_the_way() {
         assert_eq!(found(Ok(None)), Finding::in_the_way("echoes.echo.dev is missing", APPLY));
-        assert!(found(Err("Forbidden".into())).what.starts_with("echoes.echo.dev cannot be read: Forbidden"));
+        assert!(
+            found(Err(ReadError("Forbidden".into()))).what.starts_with("echoes.echo.dev cannot be read: Forbidden")
+        );
         let unserved = changed(|there| there["spec"]["versions"][0]["served"] = false.into());
         assert_eq!(unserved, Finding::in_the_way("echoes.echo.dev does not serve v1", APPLY));
         let statusless = changed(|there| there["spec"]["versions"][0]["subresources"] = Value::Null);

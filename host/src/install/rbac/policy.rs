@@ -1,6 +1,6 @@
 //! The admission policies for every kind of job: `deploy/ledger.yaml` and `deploy/authors.yaml`.
 
-use super::{Plugin, check};
+use super::{NotAllowed, Plugin, check};
 use decide::plan::JobKind;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl Policy {
     ///
     /// # Errors
     /// As [`documents`](super::documents).
-    pub fn yaml(self, plugins: &[Plugin]) -> Result<String, String> {
+    pub fn yaml(self, plugins: &[Plugin]) -> Result<String, NotAllowed> {
         check(plugins)?;
         let kinds = plugins.iter().flat_map(|plugin| &plugin.descriptor.kinds);
         let kinds: BTreeMap<_, _> = kinds.map(|kind| ((&kind.group, &kind.plural), kind)).collect();

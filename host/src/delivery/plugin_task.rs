@@ -1,0 +1,170 @@
+//! The task of one Plugin. It owns what is known of it: what the last look was at, how that ended, and what the status
+//! says. It looks again when the Plugin or its source has changed, or when what was refused is due.
+
+use super::{
+    accept,
+    look::{Looked, LookedAt, Question, Refused},
+    refusals::Refusal,
+    report::{self, Stage, Trouble},
+    seen::Seen,
+    shared::Shared,
+    watched::Version,
+};
+use crate::plugin_resource::{Candidate, CandidateState, PluginStatus};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval},
+};
+use tracing::warn;
+
+/// Counts in statuses are no older than this, and what was refused is tried again as soon as it is due.
+const REFRESH: Duration = Duration::from_secs(10);
+
+/// What is known of a Plugin.
+pub(super) struct PluginTask {
+    pub(super) shared: Arc<Shared>,
+    pub(super) seen: Seen,
+    /// The look that is under way, if there is one.
+    looks: JoinSet<Looked>,
+    /// What the last look was at; None looks again.
+    looked_at: Option<LookedAt>,
+    /// How it ended, unless well.
+    refusal: Option<Refusal>,
+    pub(super) status: PluginStatus,
+}
+
+impl PluginTask {
+    /// Serves the Plugin until it is dropped. Where it was started again, the status goes on from what it said last.
+    pub(super) async fn run(shared: Arc<Shared>, mut shown: watch::Receiver<Seen>) {
+        let mut versions = shared.versions.subscribe();
+        let mut vacancies = shared.vacancies.subscribe();
+        let mut stops = shared.handles.trials.stops();
+        let seen = shown.borrow_and_update().clone();
+        let status = shared.statuses().get(&seen.name).unwrap_or(&seen.status).clone();
+        let mut task = Self { shared, seen, looks: JoinSet::new(), looked_at: None, refusal: None, status };
+        task.look_at().await;
+        let mut tick = interval(REFRESH);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.reset();
+        loop {
+            tokio::select! {
+                biased;
+                Some(Ok(looked)) = task.looks.join_next() => task.looked(looked).await,
+                Ok(()) = shown.changed() => {
+                    task.seen = shown.borrow_and_update().clone();
+                    task.look_at().await;
+                }
+                Ok(()) = versions.changed() => task.look_at().await,
+                Ok(()) = vacancies.changed() => {
+                    if task.refusal.as_ref().is_some_and(Refusal::is_conflict) {
+                        task.look_again().await;
+                    }
+                }
+                Ok(()) = stops.changed() => task.refresh().await,
+                _ = tick.tick() => {
+                    task.look_at().await;
+                    task.refresh().await;
+                }
+            }
+        }
+    }
+
+    /// Looks at the Plugin whatever is known of it.
+    async fn look_again(&mut self) {
+        (self.looked_at, self.refusal) = (None, None);
+        self.look_at().await;
+    }
+
+    /// Begins a look at the Plugin, unless one is under way, or neither it nor its source has changed since the last one
+    /// and that need not be repeated. While its source's namespace is listed it waits for the end of that.
+    async fn look_at(&mut self) {
+        if !self.looks.is_empty() {
+            return;
+        }
+        let source = self.seen.spec.as_ref().map_or(Version::Nothing, |spec| self.shared.version_of_source(spec));
+        let at = LookedAt { generation: self.seen.generation, source };
+        let is_due = self.refusal.as_ref().is_some_and(|refusal| refusal.again <= Instant::now());
+        if at.source == Version::NotYet || (self.looked_at.as_ref() == Some(&at) && !is_due) {
+            return;
+        }
+        match self.seen.spec.clone() {
+            Ok(spec) => {
+                let question = Question {
+                    name: self.seen.name.clone(),
+                    spec,
+                    at,
+                    active: self.serving(),
+                    status: self.status.clone(),
+                    refusal: self.refusal.clone(),
+                };
+                self.looks.spawn(self.shared.clone().look(question));
+            }
+            Err(why) => {
+                let message = format!("the Plugin cannot be read, so what served goes on: {why}");
+                let trouble = Trouble { at: Stage::Fetched, reason: "InvalidSpec", message };
+                self.refused(at, Refused { digest: None, trouble }).await;
+            }
+        }
+    }
+
+    /// A look has ended. What it says of a Plugin that has changed since does not count.
+    async fn looked(&mut self, Looked { question, result }: Looked) {
+        let Question { spec, at, active, .. } = question;
+        if self.seen.generation != at.generation || self.serving() != active {
+            return self.look_again().await;
+        }
+        match result.and_then(|acceptable| self.serve(&spec, acceptable)) {
+            Ok(()) => self.accepted(at).await,
+            Err(refused) => self.refused(at, refused).await,
+        }
+        // Its source may have changed meanwhile.
+        self.look_at().await;
+    }
+
+    async fn accepted(&mut self, at: LookedAt) {
+        let (now, generation) = (self.shared.handles.clock.now(), at.generation);
+        self.status.observed_generation = Some(generation);
+        report::progress(&mut self.status, None, generation, now);
+        report::serving(&mut self.status, generation, now);
+        self.refusal = None;
+        // What it may do, or how it is set up, may be another.
+        if self.looked_at.replace(at).is_some_and(|before| before.generation != generation) {
+            self.shared.handles.wake(&self.seen.name);
+        }
+        self.refresh().await;
+    }
+
+    /// Nothing of what was refused acts; the Plugin says why.
+    async fn refused(&mut self, at: LookedAt, Refused { digest, trouble }: Refused) {
+        let name = &self.seen.name;
+        warn!(plugin = name, reason = trouble.reason, message = trouble.message, "a plugin is not served");
+        let (active, is_tried) = (self.serving(), self.shared.handles.trials.candidate(name).is_some());
+        let (now, clock) = (Instant::now(), self.shared.handles.clock.now());
+        let status = &mut self.status;
+        if let Some(digest) = digest.as_ref().filter(|digest| !is_tried && active.as_ref() != Some(digest)) {
+            let candidate =
+                Candidate { digest: digest.clone(), state: CandidateState::Refused, ..Candidate::default() };
+            status.candidate = Some(Candidate { message: Some(trouble.message.clone()), ..candidate });
+        }
+        status.observed_generation = Some(at.generation);
+        report::progress(status, Some(&trouble), at.generation, clock);
+        report::serving(status, at.generation, clock);
+        let stands = |refusal: &Refusal| digest.as_ref().is_some_and(|it| refusal.stands(it, at.generation, now));
+        self.refusal = Some(match self.refusal.take() {
+            Some(refusal) if stands(&refusal) => refusal,
+            before => Refusal::new(digest.clone(), at.generation, trouble.clone(), before.as_ref(), now),
+        });
+        self.looked_at = Some(at);
+        if trouble.reason == accept::GRANT_MISSING {
+            self.withdraw(digest.as_deref());
+        }
+        self.refresh().await;
+    }
+
+    /// The digest of this Plugin, or of the host, that serves new jobs now, or will once it is loaded again.
+    pub(super) fn serving(&self) -> Option<String> {
+        self.shared.handles.active(&self.seen.name).or_else(|| self.status.digest.clone())
+    }
+}

@@ -1,0 +1,88 @@
+//! Where new jobs of a framework go, and with which settings its digests answer.
+
+use super::{Handles, census, short};
+use crate::{
+    job_key::GroupKind,
+    observe::layout::{Route, Served},
+};
+use sandbox::{Prepared, Settings};
+use tracing::{info, warn};
+
+impl Handles {
+    /// Other digests of the Plugin, which jobs are pinned to, get the settings that were accepted, as far as they fit. What
+    /// comes with the host keeps its own.
+    pub(super) fn settle_others(&self, name: &str, digest: &str, settings: &Settings) {
+        let is_own = |other: &String| other != digest && self.bundled.digests().all(|bundled| bundled != other);
+        for other in self.plugins.digests_of(name).into_iter().filter(is_own) {
+            if let Some(prepared) = self.plugins.prepared(&other) {
+                self.settle(name, &prepared, settings);
+            }
+        }
+    }
+
+    /// A digest that jobs are pinned to gets the settings that were accepted with another one of its Plugin, as far as they
+    /// fit.
+    pub(super) fn settle(&self, name: &str, prepared: &Prepared, settings: &Settings) {
+        let (plugins, digest) = (&self.plugins, &prepared.digest);
+        // That the Plugin trusts what comes with the host says nothing of what came from elsewhere.
+        let grants = settings.grants.clone().or_else(|| plugins.grants(digest));
+        let settings = Settings { grants, ..settings.clone() };
+        if let Err(error) = plugins.add(prepared, &settings) {
+            info!(plugin = name, digest = short(digest), %error, "it keeps the config that it had");
+            plugins.restrict(digest, &settings);
+        }
+    }
+
+    /// What comes with the host serves the framework as it did before there was a Plugin; else nobody does.
+    pub(super) fn give_back(&self, name: &str) {
+        let route = match self.bundled.get(name) {
+            Some((digest, settings)) => {
+                if let Some(prepared) = self.plugins.prepared(digest)
+                    && let Err(error) = self.plugins.add(&prepared, settings)
+                {
+                    warn!(plugin = name, %error, "what comes with the host keeps other settings");
+                }
+                Route::to(digest)
+            }
+            None => Route::default(),
+        };
+        self.route(name, &route);
+        self.wake(name);
+    }
+
+    /// The digest that serves new jobs of a framework now.
+    pub(super) fn active(&self, name: &str) -> Option<String> {
+        self.route_of(name)?.active
+    }
+
+    /// Where new jobs of a framework go.
+    pub(super) fn route_of(&self, name: &str) -> Option<Route> {
+        let layout = self.stores.layout();
+        let served = layout.kinds().values().find(|served| served.framework.name == name)?;
+        Some(served.route.clone())
+    }
+
+    /// Sends new jobs this way, and has the jobs looked at that go another way now.
+    pub(super) fn route(&self, name: &str, route: &Route) {
+        let before = self.stores.layout();
+        self.stores.change(|layout| layout.route(name, route));
+        let now = self.stores.layout();
+        let is_another = |(kind, new): (&GroupKind, &Served)| {
+            new.framework.name == name && before.kinds().get(kind).is_none_or(|old| old.route != new.route)
+        };
+        if !now.kinds().iter().any(is_another) {
+            return;
+        }
+        if route.migrate {
+            self.wake(name);
+        } else {
+            // Those that a digest plans stay with it.
+            census::unplanned_keys_of(&self.stores, name).into_iter().for_each(|key| self.queue.add(key));
+        }
+    }
+
+    /// Has all jobs of the framework looked at.
+    pub(super) fn wake(&self, name: &str) {
+        census::keys_of(&self.stores, name).into_iter().for_each(|key| self.queue.add(key));
+    }
+}
