@@ -133,19 +133,30 @@ pub struct Grants {
     pub other_fields: BTreeSet<String>,
 }
 
+/// Why the grants that a plugin asks for cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantsError {
+    /// This host knows no grant of this name.
+    #[error("grants: this host knows no grant {0:?}")]
+    Unknown(String),
+    /// A value has the wrong type; the text says which is expected.
+    #[error("grants: {0}")]
+    Value(String),
+}
+
 impl Grants {
     /// Parses the grants that a plugin asks for: JSON as in `spec.grants` of a Plugin.
     ///
     /// # Errors
     /// The JSON has a name that this host does not know, or a value of the wrong type.
-    pub fn asked(json: &Value) -> Result<Self, String> {
+    pub fn asked(json: &Value) -> Result<Self, GrantsError> {
         let schema = schemars::schema_for!(Self);
         let known = schema.get("properties").and_then(Value::as_object);
         let is_known = |name: &String| known.is_some_and(|known| known.contains_key(name));
         if let Some(name) = json.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !is_known(name)) {
-            return Err(format!("grants: this host knows no grant {name:?}"));
+            return Err(GrantsError::Unknown(name.clone()));
         }
-        Self::deserialize(json).map_err(|error| format!("grants: {error}"))
+        Self::deserialize(json).map_err(|error| GrantsError::Value(error.to_string()))
     }
 
     /// Returns what the cluster operator's settings for a plugin grant: the values of settings that the plugin's schema
@@ -263,9 +274,9 @@ mod tests {
 
     #[test]
     fn a_grant_that_this_host_does_not_know_is_refused_by_its_name() {
-        let error = Grants::asked(&json!({ "hostNetworks": true })).unwrap_err();
-        assert_eq!(error, "grants: this host knows no grant \"hostNetworks\"");
-        assert!(Grants::asked(&json!({ "hostNetwork": "yes" })).unwrap_err().contains("expected a boolean"));
+        let error = |json| Grants::asked(&json).unwrap_err().to_string();
+        assert_eq!(error(json!({ "hostNetworks": true })), "grants: this host knows no grant \"hostNetworks\"");
+        assert!(error(json!({ "hostNetwork": "yes" })).contains("expected a boolean"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod decision;
 mod diff;
 pub mod difference;
 mod fault;
+mod flaw;
 pub mod grants;
 pub mod jobs;
 pub mod ledger;

@@ -4,7 +4,7 @@ use decide::{plan::Descriptor, vet::is_label};
 
 /// Checks a description. Returns a message if it is inconsistent or a name in it is invalid.
 pub(super) fn sound(new: &Descriptor) -> Result<(), String> {
-    decide::vet::description(new)?;
+    decide::vet::description(new).map_err(|error| error.to_string())?;
     if !is_label(&new.name) {
         return Err(format!("the name {:?} is no DNS label", new.name));
     }

@@ -86,7 +86,7 @@ fn a_name_that_a_shorter_job_name_would_fix_is_the_users_error() {
     let (job, mut own) = users(&plain());
     own.roles[0].pod_name = Text(vec![Piece::JobName, Piece::Fixed("-W-".into()), Piece::Index(0)]);
     let refused = vet(&descriptor(), &job, &granted(&json!({})), &own);
-    assert!(matches!(refused, Err(Objection::Plugin(message)) if message.contains("no DNS label")));
+    assert!(matches!(refused, Err(Objection::Plugin(error)) if error.to_string().contains("no DNS label")));
 }
 
 #[test]
@@ -243,7 +243,7 @@ proptest! {
         ];
         let (job, mut plan) = users(&template);
         match edited(&job.spec, "/worker/template", edits) {
-            Err(Objection::Plugin(message)) => prop_assert!(template.is_null(), "{}", message),
+            Err(Objection::Plugin(error)) => prop_assert!(template.is_null(), "{}", error),
             Err(Objection::Job(_)) => {}
             Ok(made) => {
                 plan.roles[0].template = made;
