@@ -3,6 +3,7 @@
 
 use crate::{
     Snapshot, cleanup,
+    condition::{Condition, Reason},
     decision::{Action, Decision, Report, Trouble, Wake, Write},
     diff::{self, Of},
     jobs,
@@ -190,7 +191,7 @@ fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
         Rejection::Invalid(_) => format!("Found validation errors: {rejection}"),
         Rejection::Unsupported(_) | Rejection::TooMuch(_) | Rejection::NotServed(_) => rejection.to_string(),
     };
-    trouble(snapshot, "Rejected", rejection.reason(), message, Wake::OnChange)
+    trouble(snapshot, Condition::Rejected, rejection.reason(), message, Wake::OnChange)
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
@@ -198,11 +199,11 @@ fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
         Fault::BreakerOpen { until, .. } | Fault::Throttled { until, .. } => *until,
         _ => later(snapshot, FAULT_AGAIN),
     };
-    trouble(snapshot, "PluginFaulted", fault.reason(), fault.to_string(), Wake::At(again))
+    trouble(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), Wake::At(again))
 }
 
-fn trouble(snapshot: &Snapshot, condition: &str, reason: &str, message: String, wake: Wake) -> Decision {
-    let trouble = Trouble { condition: condition.into(), reason: reason.into(), message };
+fn trouble(snapshot: &Snapshot, condition: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
+    let trouble = Trouble { condition, reason, message };
     Decision { actions: suspend_unplanned(snapshot), report: Report::Trouble(trouble), waiting: vec![], wake }
 }
 

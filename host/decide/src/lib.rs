@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod cleanup;
+pub mod condition;
 mod contest;
 mod decide;
 pub mod decision;

@@ -1,6 +1,7 @@
 //! Why a job is refused, and who has to act: its user, or the author of its plugin.
 
 use crate::{
+    condition::Reason,
     flaw::{Flaw, Subject},
     pointer::unescaped,
 };
@@ -32,14 +33,14 @@ impl Rejection {
         Self::Invalid(vec![FieldError { path: path.into(), message: message.into() }])
     }
 
-    /// Returns the reason of the condition: one CamelCase word for each kind of rejection.
+    /// Returns the reason of the condition.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Invalid(_) => "ValidationError",
-            Self::Unsupported(_) => "Unsupported",
-            Self::TooMuch(_) => "LimitExceeded",
-            Self::NotServed(_) => "NamespaceNotServed",
+            Self::Invalid(_) => Reason::ValidationError,
+            Self::Unsupported(_) => Reason::Unsupported,
+            Self::TooMuch(_) => Reason::LimitExceeded,
+            Self::NotServed(_) => Reason::NamespaceNotServed,
         }
     }
 }

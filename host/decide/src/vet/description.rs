@@ -3,8 +3,8 @@
 
 use super::kinds::{self, KindError};
 use crate::{
+    condition::Reason,
     plan::{Descriptor, JobKind},
-    status::REASONS,
 };
 
 /// Groups of Kubernetes whose objects control access or define the API.
@@ -49,7 +49,7 @@ pub enum DescriptionError {
         group: String,
     },
     /// The host has no such event, or the API server does not accept the reason.
-    #[error("event-reasons: {host:?} is none of {}, or {own:?} is no word", REASONS.join(", "))]
+    #[error("event-reasons: {host:?} is none of {}, or {own:?} is no word", Reason::RENAMED.map(Reason::as_str).join(", "))]
     EventReason {
         /// The host's reason.
         host: String,
@@ -100,5 +100,7 @@ fn is_kubernetes_own(kind: &JobKind) -> bool {
 
 /// Returns whether the host has this event, and the API server accepts the framework's own reason for it.
 fn is_reason(host: &str, own: &str) -> bool {
-    REASONS.contains(&host) && (1..=128).contains(&own.len()) && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    Reason::RENAMED.iter().any(|reason| reason.as_str() == host)
+        && (1..=128).contains(&own.len())
+        && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

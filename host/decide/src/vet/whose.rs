@@ -43,7 +43,7 @@ fn a_namespace_that_is_not_granted_is_refused_before_the_plugin_is_asked() {
     let elsewhere = Grants { namespaces: Some(["other".to_owned()].into()), ..granted(&json!({})) };
     let (users, _) = users(&plain());
     let refused = job(&users, &elsewhere).unwrap_err();
-    assert_eq!(refused.reason(), "NamespaceNotServed");
+    assert_eq!(refused.reason().as_str(), "NamespaceNotServed");
     assert_eq!(refused.to_string(), "jobs in namespace ns are not served; `spec.grants.namespaces` lacks it");
     assert_eq!(job(&users, &granted(&json!({}))), Ok(()));
 }
@@ -65,7 +65,7 @@ fn too_many_replicas_and_objects_are_the_users_error_and_name_the_limit() {
     };
     assert_eq!(with(10_000), Ok(()));
     let refused = rejection(with(10_001));
-    assert_eq!(refused.reason(), "LimitExceeded");
+    assert_eq!(refused.reason().as_str(), "LimitExceeded");
     assert_eq!(refused.to_string(), "10001 replicas (10001 of worker) are more than 10000, the most for one job");
     let (job, small) = users(&plain());
     let many = Plan { objects: vec![object("v1", "ConfigMap", json!({})); 30_001], ..small };
