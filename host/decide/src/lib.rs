@@ -17,7 +17,6 @@ pub mod jobs;
 pub mod ledger;
 pub mod lifecycle;
 pub mod names;
-pub mod need;
 pub mod outlook;
 mod over;
 pub mod ownership;

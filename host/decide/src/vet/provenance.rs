@@ -7,10 +7,8 @@ use super::{
 };
 use crate::{
     flaw::Flaw,
-    grants::{self, Grants},
-    names,
-    need::Need,
-    ownership,
+    grants::{self, Grants, Need},
+    names, ownership,
     plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Text, Upkeep},
     rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
