@@ -100,13 +100,13 @@ fn pass(plugins: &Plugins, spec: Value) -> Answer {
 /// The kind of the fault and what it says, without the plugin's name.
 fn fault(answer: Answer) -> (String, String, String) {
     let Answer::Faulted(fault) = answer else { panic!("no fault: {answer:?}") };
-    let reason = fault.reason().to_owned();
+    let reason = fault.reason().to_string();
     let (plugin, function, message) = match fault {
         Fault::Trapped { plugin, function, message }
         | Fault::Internal { plugin, function, message }
         | Fault::Unacceptable { plugin, function, message }
         | Fault::NonDeterministic { plugin, function, message } => (plugin, function, message),
-        Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget),
+        Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget.to_string()),
         Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
         Fault::Throttled { plugin, fuel, .. } => (plugin, "any".to_owned(), fuel.to_string()),
         Fault::Missing { .. } | Fault::NotAccepted { .. } | Fault::NotKept { .. } => {

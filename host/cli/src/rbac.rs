@@ -54,7 +54,7 @@ fn built_in() -> anyhow::Result<Vec<Plugin>> {
 fn users(file: &Path) -> anyhow::Result<Grants> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let said = serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
-    Grants::asked(&said).map_err(anyhow::Error::msg).with_context(|| file.display().to_string())
+    Grants::asked(&said).with_context(|| file.display().to_string())
 }
 
 /// Adds the plugin, and replaces a plugin of the same name.

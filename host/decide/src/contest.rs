@@ -2,13 +2,11 @@
 
 use crate::{
     Snapshot,
+    condition::{Condition, Reason},
     decision::{Trouble, Wake},
     published::Published,
 };
 use jiff::SignedDuration;
-
-/// The type of the condition that reports another writer.
-pub(crate) const CONDITION: &str = "Contested";
 
 /// A status that was overwritten this often in a row has another writer: a person with an editor does not reach this
 /// number.
@@ -59,8 +57,8 @@ pub(crate) fn ends(overwritten: u32, before: Option<&Published>) -> Wake {
 
 pub(crate) fn trouble() -> Trouble {
     Trouble {
-        condition: CONDITION.into(),
-        reason: "AnotherWriter".into(),
+        condition: Condition::Contested,
+        reason: Reason::AnotherWriter,
         message:
             "somebody else keeps overwriting this status: an original operator that still runs, or a second Troupe \
                   without --leader-elect; stop one of them"

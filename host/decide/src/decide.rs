@@ -3,6 +3,7 @@
 
 use crate::{
     Snapshot, cleanup,
+    condition::{Condition, Reason},
     decision::{Action, Decision, Report, Trouble, Wake, Write},
     diff::{self, Of},
     jobs,
@@ -37,7 +38,7 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
         return after_the_end(snapshot, finished, answer);
     }
     match answer {
-        Answer::Judged { plan, bodies, verdict } => judged(snapshot, plan, bodies, verdict),
+        Answer::Judged { plan, bodies, verdict } => judged(&Standing::of(snapshot, plan), bodies, verdict),
         Answer::Rejected(rejection) => rejected(snapshot, rejection),
         Answer::Faulted(fault) => faulted(snapshot, fault),
     }
@@ -61,9 +62,9 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
     Decision { report: Report::Verdict { status, headline, ledger: Box::new(ledger), events: vec![] }, ..decision }
 }
 
-fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
-    let standing = Standing::of(snapshot, plan);
-    let ledger = next_ledger(snapshot, plan, &standing, verdict);
+fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
+    let Standing { snapshot, plan, .. } = standing;
+    let ledger = next_ledger(standing, verdict);
     let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
     if let Some(delete) = expired {
         return Decision::without_report(vec![delete], Wake::OnChange);
@@ -71,7 +72,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, bodies: &BTreeMap<String, Value>, ve
     let (mut actions, mut waiting) = match verdict.outcome {
         // Create nothing before the ledger names the job's host ports.
         Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
-        Outcome::Open => open(snapshot, plan, &standing, bodies),
+        Outcome::Open => open(standing, bodies),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
@@ -128,33 +129,29 @@ fn distance_from_cause(waiting: &Waiting) -> u8 {
     }
 }
 
-fn open(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    standing: &Standing<'_>,
-    bodies: &BTreeMap<String, Value>,
-) -> (Vec<Action>, Vec<Waiting>) {
-    let (mut actions, mut waiting) = diff::objects(snapshot, plan, standing, bodies, Of::Job);
-    actions.extend(diff::secrets(snapshot, plan));
-    if snapshot.suspended() {
-        actions.extend(suspend(snapshot, plan));
+fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Action>, Vec<Waiting>) {
+    let (mut actions, mut waiting) = diff::objects(standing, bodies, Of::Job);
+    actions.extend(diff::secrets(standing));
+    if standing.snapshot.suspended() {
+        actions.extend(suspend(standing));
     } else {
-        let (more, why) = replicas(snapshot, plan, standing);
+        let (more, why) = replicas(standing);
         actions.extend(more);
         waiting.extend(why);
     }
     // Objects of replicas follow the pods, which take longest to start.
-    let (more, why) = diff::objects(snapshot, plan, standing, bodies, Of::Replicas);
+    let (more, why) = diff::objects(standing, bodies, Of::Replicas);
     actions.extend(more);
     waiting.extend(why);
-    let (more, why) = jobs::jobs(snapshot, plan, standing);
+    let (more, why) = jobs::jobs(standing);
     actions.extend(more);
     waiting.extend(why);
-    actions.extend(diff::required_secrets(snapshot, plan, &actions));
+    actions.extend(diff::required_secrets(standing, &actions));
     (actions, waiting)
 }
 
-fn next_ledger(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
+fn next_ledger(standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
+    let Standing { snapshot, plan, .. } = standing;
     let mut ledger = snapshot.ledger.clone();
     ledger.digest = if is_at_rest(snapshot) { String::new() } else { snapshot.digest.clone() };
     ledger.headline.clone_from(&verdict.headline);
@@ -194,7 +191,7 @@ fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
         Rejection::Invalid(_) => format!("Found validation errors: {rejection}"),
         Rejection::Unsupported(_) | Rejection::TooMuch(_) | Rejection::NotServed(_) => rejection.to_string(),
     };
-    trouble(snapshot, "Rejected", rejection.reason(), message, Wake::OnChange)
+    trouble(snapshot, Condition::Rejected, rejection.reason(), message, Wake::OnChange)
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
@@ -202,11 +199,11 @@ fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
         Fault::BreakerOpen { until, .. } | Fault::Throttled { until, .. } => *until,
         _ => later(snapshot, FAULT_AGAIN),
     };
-    trouble(snapshot, "PluginFaulted", fault.reason(), fault.to_string(), Wake::At(again))
+    trouble(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), Wake::At(again))
 }
 
-fn trouble(snapshot: &Snapshot, condition: &str, reason: &str, message: String, wake: Wake) -> Decision {
-    let trouble = Trouble { condition: condition.into(), reason: reason.into(), message };
+fn trouble(snapshot: &Snapshot, condition: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
+    let trouble = Trouble { condition, reason, message };
     Decision { actions: suspend_unplanned(snapshot), report: Report::Trouble(trouble), waiting: vec![], wake }
 }
 

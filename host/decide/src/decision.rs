@@ -1,6 +1,7 @@
 //! The host's answer to a snapshot: actions, what to publish, when to look again.
 
 use crate::{
+    condition::{Condition, Reason},
     plan::{Event, SecretRecipe},
     snapshot::{Child, Job, Pod},
     waiting::{Waiting, object},
@@ -54,10 +55,10 @@ pub enum Report {
 /// A condition of the host, and an event with the same reason and message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// `Rejected` or `PluginFaulted`.
-    pub condition: String,
-    /// CamelCase reason.
-    pub reason: String,
+    /// Type of the condition.
+    pub condition: Condition,
+    /// Its reason.
+    pub reason: Reason,
     /// Human-readable message.
     pub message: String,
 }

@@ -1,10 +1,10 @@
 //! Objects beside the pods: created, updated in place, and deleted with their replica.
 
 use crate::{
-    Snapshot, build,
+    build,
     decision::{Action, Part},
     names,
-    plan::{Body, Moment, Object, Plan, Upkeep},
+    plan::{Body, Moment, Object, Upkeep},
     pointer::place,
     replicas::MOST_AT_ONCE,
     snapshot::Child,
@@ -27,12 +27,11 @@ pub(crate) enum Of {
 /// Creates missing objects whose gates are open, keeps followed objects equal to their bodies, and deletes objects
 /// whose replica is no longer wanted.
 pub(crate) fn objects(
-    snapshot: &Snapshot,
-    plan: &Plan,
     standing: &Standing<'_>,
     bodies: &BTreeMap<String, Value>,
     of: Of,
 ) -> (Vec<Action>, Vec<Waiting>) {
+    let Standing { snapshot, plan, .. } = standing;
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
     let all = plan.objects.iter().enumerate();
@@ -46,7 +45,7 @@ pub(crate) fn objects(
             if actions.len() >= MOST_AT_ONCE {
                 break;
             }
-            let name = names::of_object(plan, object, &snapshot.job.name, index);
+            let name = standing.name_of(object, index);
             match standing.child(&object.kind, &name) {
                 Some(child) => {
                     actions.extend(follow(object, child, || build::content(snapshot, plan, object, index, bodies)));
@@ -65,13 +64,14 @@ pub(crate) fn objects(
         waiting.extend(closed.filter(|_| held));
     }
     if of == Of::Replicas {
-        actions.extend(orphans(snapshot, plan));
+        actions.extend(orphans(standing));
     }
     (actions, waiting)
 }
 
 /// Creates the Secrets that were never created.
-pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+pub(crate) fn secrets(standing: &Standing<'_>) -> Vec<Action> {
+    let Standing { snapshot, plan, .. } = standing;
     let missing = plan.secrets.iter().filter(|recipe| !snapshot.ledger.made.contains(&recipe.key));
     missing
         .map(|recipe| {
@@ -83,7 +83,8 @@ pub(crate) fn secrets(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
 }
 
 /// Requires the Secrets that exist, if this pass creates pods or Jobs that may mount them.
-pub(crate) fn required_secrets(snapshot: &Snapshot, plan: &Plan, actions: &[Action]) -> Vec<Action> {
+pub(crate) fn required_secrets(standing: &Standing<'_>, actions: &[Action]) -> Vec<Action> {
+    let Standing { snapshot, plan, .. } = standing;
     let to_come = actions.iter().any(|action| action.creates() && matches!(action.kind.as_str(), "Pod" | "Job"));
     let made = plan.secrets.iter().filter(|recipe| to_come && snapshot.ledger.made.contains(&recipe.key));
     made.map(|recipe| Action::require_secret(&names::expand(&recipe.name, &snapshot.job.name, None, 0))).collect()
@@ -108,7 +109,8 @@ fn follow(object: &Object, child: &Child, body: impl FnOnce() -> Option<Value>) 
     (patch != json!({})).then(|| Action::patch(child, patch))
 }
 
-fn orphans(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+fn orphans(standing: &Standing<'_>) -> Vec<Action> {
+    let Standing { snapshot, plan, .. } = standing;
     let per_replica = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::ReplicaGone));
     let gone = per_replica.flat_map(|object| {
         let replicas = names::role_of_object(plan, object).map_or(0, |role| role.replicas);

@@ -1,8 +1,9 @@
 //! Faults of plugins, and their messages.
 
-use crate::time::rfc3339;
+use crate::{condition::Reason, time::rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A fault of a plugin. The plugin's author has to change something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -17,15 +18,15 @@ pub enum Fault {
         /// The runtime's message.
         message: String,
     },
-    /// The plugin exhausted its fuel, time or memory.
+    /// The plugin exhausted a budget.
     #[error("plugin {plugin} ran out of {budget} in {function}")]
     OutOfBudget {
         /// The plugin.
         plugin: String,
         /// The function that was called.
         function: String,
-        /// `fuel`, `time` or `memory`.
-        budget: String,
+        /// What it exhausted.
+        budget: Budget,
     },
     /// The plugin reported an internal error.
     #[error("plugin {plugin} reported an internal error in {function}: {message}")]
@@ -111,6 +112,31 @@ pub enum Fault {
     },
 }
 
+/// What a call of a plugin may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Budget {
+    /// Instructions.
+    Fuel,
+    /// Time until the deadline.
+    Time,
+    /// Memory of the instance.
+    Memory,
+    /// Instances at the same time, of all plugins.
+    Instances,
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fuel => "fuel",
+            Self::Time => "time",
+            Self::Memory => "memory",
+            Self::Instances => "instances",
+        })
+    }
+}
+
 /// The jobs that an open breaker affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
@@ -147,20 +173,20 @@ fn missing(digest: &str, why: &str) -> String {
 }
 
 impl Fault {
-    /// Returns the reason of the condition: one CamelCase word for each kind of fault.
+    /// Returns the reason of the condition.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Trapped { .. } => "Trapped",
-            Self::OutOfBudget { .. } => "OutOfBudget",
-            Self::Missing { .. } => "PluginMissing",
-            Self::NotAccepted { .. } => "PluginNotAccepted",
-            Self::NotKept { .. } => "PluginNotKept",
-            Self::Internal { .. } => "InternalError",
-            Self::Unacceptable { .. } => "UnacceptableAnswer",
-            Self::NonDeterministic { .. } => "NonDeterministic",
-            Self::BreakerOpen { .. } => "BreakerOpen",
-            Self::Throttled { .. } => "Throttled",
+            Self::Trapped { .. } => Reason::Trapped,
+            Self::OutOfBudget { .. } => Reason::OutOfBudget,
+            Self::Missing { .. } => Reason::PluginMissing,
+            Self::NotAccepted { .. } => Reason::PluginNotAccepted,
+            Self::NotKept { .. } => Reason::PluginNotKept,
+            Self::Internal { .. } => Reason::InternalError,
+            Self::Unacceptable { .. } => Reason::UnacceptableAnswer,
+            Self::NonDeterministic { .. } => Reason::NonDeterministic,
+            Self::BreakerOpen { .. } => Reason::BreakerOpen,
+            Self::Throttled { .. } => Reason::Throttled,
         }
     }
 }

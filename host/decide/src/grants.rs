@@ -1,136 +1,27 @@
 //! What a plugin's plans may contain beyond what the job's user asks for: nothing, unless it is granted.
 
-mod held;
+mod covers;
+mod table;
 
-use crate::need::Need;
-use held::Held;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use table::{Grants, Need};
+
+use serde::Deserialize;
 use serde_json::Value;
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
+use table::Held;
 
 /// The JSON schema keyword of a setting that says which grant the value of the setting is.
 const MARK: &str = "x-troupe-grants";
 
-/// What is granted to a plugin, or asked for by one. What does not stand here comes from the job's user or not at all. A
-/// list with `*` in it grants all, but for kinds of object.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Grants {
-    /// Kinds of object that it may have for its jobs: `Pod`, `Job.batch`, `PodGroup.scheduling.volcano.sh`. `Secret` lets it
-    /// ask for key pairs, which it never sees.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub kinds: BTreeSet<String>,
-    /// Kinds of object that it may have removed before their job goes; with the kind of a job, jobs by their time to live.
-    /// Pods may be removed anyway.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub deletes: BTreeSet<String>,
-    /// Namespaces whose jobs it may serve; all when it is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespaces: Option<BTreeSet<String>>,
-    /// The most pods that one job may have; the host's own limit when it is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub max_replicas: Option<u32>,
-    /// The most objects beside its pods that one job may have; the host's own limit when it is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 4_294_967_295_u64))]
-    pub max_objects: Option<u32>,
-    /// `hostNetwork`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub host_network: bool,
-    /// `hostPID`.
-    #[serde(rename = "hostPID", skip_serializing_if = "std::ops::Not::not")]
-    pub host_pid: bool,
-    /// `hostIPC`.
-    #[serde(rename = "hostIPC", skip_serializing_if = "std::ops::Not::not")]
-    pub host_ipc: bool,
-    /// Ports of the nodes, set aside by the host or named.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub host_ports: bool,
-    /// Paths of the nodes, with everything below them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub host_paths: BTreeSet<String>,
-    /// Privileged containers.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub privileged: bool,
-    /// `allowPrivilegeEscalation: true`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub allow_privilege_escalation: bool,
-    /// `runAsUser: 0` and `runAsNonRoot: false`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub run_as_root: bool,
-    /// Linux capabilities: `IPC_LOCK`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub capabilities: BTreeSet<String>,
-    /// `procMount`: `Unmasked`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub proc_mounts: BTreeSet<String>,
-    /// Kernel parameters by name.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub sysctls: BTreeSet<String>,
-    /// Seccomp profiles: `Unconfined`, `Localhost/PROFILE`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub seccomp_profiles: BTreeSet<String>,
-    /// AppArmor profiles: `Unconfined`, `Localhost/PROFILE`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub app_armor_profiles: BTreeSet<String>,
-    /// ServiceAccounts, in the job's namespace.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub service_accounts: BTreeSet<String>,
-    /// Tokens of the pod's ServiceAccount.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub service_account_token: bool,
-    /// PriorityClasses.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub priority_classes: BTreeSet<String>,
-    /// RuntimeClasses.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub runtime_classes: BTreeSet<String>,
-    /// Schedulers: `volcano`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub schedulers: BTreeSet<String>,
-    /// Taints that its pods may tolerate, by key.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub tolerations: BTreeSet<String>,
-    /// Labels of nodes that its pods may be sent to, by key.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub node_selectors: BTreeSet<String>,
-    /// Nodes that its pods may be sent to.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub node_names: BTreeSet<String>,
-    /// Secrets to pull images with, in the job's namespace.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub image_pull_secrets: BTreeSet<String>,
-    /// Images of containers that it adds; without tag and digest, any of the repository.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub images: BTreeSet<String>,
-    /// Secrets, in the job's namespace.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub secrets: BTreeSet<String>,
-    /// ConfigMaps, in the job's namespace.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub config_maps: BTreeSet<String>,
-    /// PersistentVolumeClaims, in the job's namespace.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub persistent_volume_claims: BTreeSet<String>,
-    /// Other kinds of volume: `nfs`, `csi`, `projected.podCertificate`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub volumes: BTreeSet<String>,
-    /// Types of Service but ClusterIP: `NodePort`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub service_types: BTreeSet<String>,
-    /// What containers with an image of the user's run: `command`, `args`, and those of probes and hooks. Containers with an
-    /// image that is granted may run anything.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub commands: bool,
-    /// How pods find names: `dnsConfig`, `hostAliases`, and a `dnsPolicy` without the cluster's own names.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub dns: bool,
-    /// Fields of pods, containers and Services that the host does not know to be harmless: `resourceClaims`,
-    /// `securityContext.seLinuxOptions`.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub other_fields: BTreeSet<String>,
+/// Why the grants that a plugin asks for cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantsError {
+    /// This host knows no grant of this name.
+    #[error("grants: this host knows no grant {0:?}")]
+    Unknown(String),
+    /// A value has the wrong type; the text says which is expected.
+    #[error("grants: {0}")]
+    Value(String),
 }
 
 impl Grants {
@@ -138,14 +29,14 @@ impl Grants {
     ///
     /// # Errors
     /// The JSON has a name that this host does not know, or a value of the wrong type.
-    pub fn asked(json: &Value) -> Result<Self, String> {
+    pub fn asked(json: &Value) -> Result<Self, GrantsError> {
         let schema = schemars::schema_for!(Self);
         let known = schema.get("properties").and_then(Value::as_object);
         let is_known = |name: &String| known.is_some_and(|known| known.contains_key(name));
         if let Some(name) = json.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !is_known(name)) {
-            return Err(format!("grants: this host knows no grant {name:?}"));
+            return Err(GrantsError::Unknown(name.clone()));
         }
-        Self::deserialize(json).map_err(|error| format!("grants: {error}"))
+        Self::deserialize(json).map_err(|error| GrantsError::Value(error.to_string()))
     }
 
     /// Returns what the cluster operator's settings for a plugin grant: the values of settings that the plugin's schema
@@ -183,8 +74,19 @@ impl Grants {
             // A granted image may run any command.
             Held::Flag(is_granted) if need == Need::Command => is_granted || self.allows(Need::Image, word),
             Held::Flag(is_granted) => is_granted,
-            Held::List(words) => held::covers(need, words, word),
+            Held::List(words) => covers::covers(need, words, word),
             Held::Never => false,
+        }
+    }
+
+    /// Returns the grant of a need as a value in a ConfigMap: `true` or `false`, or one word a line. `None` where no
+    /// grant can allow the need.
+    #[must_use]
+    pub fn text(&self, need: Need) -> Option<String> {
+        match self.held(need) {
+            Held::Flag(is_granted) => Some(is_granted.to_string()),
+            Held::List(words) => Some(words.iter().map(String::as_str).collect::<Vec<_>>().join("\n")),
+            Held::Never => None,
         }
     }
 
@@ -201,7 +103,7 @@ impl Grants {
             Held::List(words) => words.iter().map(|word| (need, word.clone())).collect(),
             Held::Flag(false) | Held::Never => vec![],
         };
-        Need::ALL.into_iter().flat_map(of).collect()
+        Need::ALL.iter().copied().flat_map(of).collect()
     }
 }
 
@@ -223,8 +125,8 @@ pub(crate) fn example(need: Need, word: &str) -> Option<String> {
     let mut grants = Grants::default();
     grants.grant(need, word);
     match grants.held(need) {
-        Held::Flag(_) => Some(format!("{}: true", held::name(need)?)),
-        Held::List(_) => Some(format!("{}: [{word}]", held::name(need)?)),
+        Held::Flag(_) => Some(format!("{}: true", need.grant()?)),
+        Held::List(_) => Some(format!("{}: [{word}]", need.grant()?)),
         Held::Never => None,
     }
 }
@@ -245,6 +147,7 @@ impl fmt::Display for Grants {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     fn grants(json: &Value) -> Grants {
         Grants::asked(json).unwrap()
@@ -263,24 +166,39 @@ mod tests {
 
     #[test]
     fn a_grant_that_this_host_does_not_know_is_refused_by_its_name() {
-        let error = Grants::asked(&json!({ "hostNetworks": true })).unwrap_err();
-        assert_eq!(error, "grants: this host knows no grant \"hostNetworks\"");
-        assert!(Grants::asked(&json!({ "hostNetwork": "yes" })).unwrap_err().contains("expected a boolean"));
+        let error = |json| Grants::asked(&json).unwrap_err().to_string();
+        assert_eq!(error(json!({ "hostNetworks": true })), "grants: this host knows no grant \"hostNetworks\"");
+        assert!(error(json!({ "hostNetwork": "yes" })).contains("expected a boolean"));
     }
 
     #[test]
     fn every_grant_is_held_under_one_need_and_every_need_but_four_has_one() {
         let mut all = Grants::default();
-        for need in Need::ALL {
+        for need in Need::ALL.iter().copied() {
             all.grant(need, "x");
         }
         let names = |json: &Value| json.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
         let mut known = names(schemars::schema_for!(Grants).get("properties").unwrap());
         known.retain(|name| !["namespaces", "maxReplicas", "maxObjects"].contains(&name.as_str()));
         assert_eq!(names(&serde_json::to_value(&all).unwrap()), known);
-        let named: Vec<_> = Need::ALL.into_iter().filter_map(held::name).map(str::to_owned).collect();
+        let named: Vec<_> = Need::ALL.iter().filter_map(|need| need.grant()).map(str::to_owned).collect();
         assert_eq!(named.iter().cloned().collect::<BTreeSet<_>>(), known);
         assert_eq!((named.len(), named.len() + 4), (known.len(), Need::ALL.len()));
+    }
+
+    #[test]
+    fn the_guide_lists_every_grant() {
+        let schema = schemars::schema_for!(Grants);
+        let rows = schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, property)| {
+            let said = property["description"].as_str().expect("every grant has a comment").replace('\n', " ");
+            let kinds = [("boolean", "true"), ("array", "list"), ("integer", "number")];
+            let is_a = |kind: &str| property["type"] == kind || property["type"][0] == kind;
+            let (_, value) = kinds.iter().find(|(kind, _)| is_a(kind)).expect("a grant is one of these");
+            format!("| `{name}` | {value} | {said} |\n")
+        });
+        let table = format!("| grant | value | what it allows |\n|---|---|---|\n{}\n", rows.collect::<String>());
+        let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/README.md")).unwrap();
+        assert!(guide.contains(&table), "plugins/README.md lacks this table:\n{table}");
     }
 
     #[test]

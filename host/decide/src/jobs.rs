@@ -6,7 +6,7 @@ use crate::{
     decision::{Action, Part},
     ledger::Finished,
     names,
-    plan::{Backing, Clean, Outcome, Plan, Role},
+    plan::{Backing, Clean, Outcome, Role},
     snapshot::Child,
     standing::Standing,
     status::merge_patch,
@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 const DIRECTIVES: [&str; 4] = ["nodeSelector", "tolerations", "affinity", "schedulingGates"];
 
 /// Creates the Job behind each role once its gates are open, and keeps its suspend switch equal to the job's.
-pub(crate) fn jobs(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+pub(crate) fn jobs(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+    let Standing { snapshot, plan, .. } = standing;
     let mut actions = Vec::new();
     let mut waiting = Vec::new();
     for (place, role) in plan.roles.iter().enumerate() {

@@ -4,18 +4,19 @@
 
 pub mod build;
 pub mod cleanup;
+pub mod condition;
 mod contest;
 mod decide;
 pub mod decision;
 mod diff;
 pub mod difference;
 mod fault;
+mod flaw;
 pub mod grants;
 pub mod jobs;
 pub mod ledger;
 pub mod lifecycle;
 pub mod names;
-pub mod need;
 pub mod outlook;
 mod over;
 pub mod ownership;

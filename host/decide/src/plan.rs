@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub use crate::{
-    fault::{Fault, Scope},
+    fault::{Budget, Fault, Scope},
     rejection::{FieldError, Objection, Rejection},
 };
 

@@ -2,6 +2,7 @@
 
 use crate::{
     Snapshot,
+    condition::Condition,
     decision::{Decision, Report},
     ledger::{HostPorts, Ledger},
     plan::{Outcome, Plan},
@@ -35,7 +36,7 @@ pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option
 pub fn keeps(snapshot: &Snapshot, decision: &Decision) -> bool {
     match &decision.report {
         Report::Verdict { ledger, .. } => ledger.host_ports.is_some(),
-        Report::Trouble(trouble) if trouble.condition == "Rejected" => {
+        Report::Trouble(trouble) if trouble.condition == Condition::Rejected => {
             has_live_pods(snapshot) || !snapshot.children.is_empty()
         }
         Report::Trouble(_) => true,

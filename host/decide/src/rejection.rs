@@ -1,7 +1,13 @@
 //! Why a job is refused, and who has to act: its user, or the author of its plugin.
 
-use crate::pointer::unescaped;
+use crate::{
+    condition::Reason,
+    flaw::{Flaw, Subject},
+    pointer::unescaped,
+};
 use serde::{Deserialize, Serialize};
+
+pub use crate::flaw::PlanError;
 
 /// Why a job is refused. The user has to change something; it never counts against the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -27,14 +33,14 @@ impl Rejection {
         Self::Invalid(vec![FieldError { path: path.into(), message: message.into() }])
     }
 
-    /// Returns the reason of the condition: one CamelCase word for each kind of rejection.
+    /// Returns the reason of the condition.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Invalid(_) => "ValidationError",
-            Self::Unsupported(_) => "Unsupported",
-            Self::TooMuch(_) => "LimitExceeded",
-            Self::NotServed(_) => "NamespaceNotServed",
+            Self::Invalid(_) => Reason::ValidationError,
+            Self::Unsupported(_) => Reason::Unsupported,
+            Self::TooMuch(_) => Reason::LimitExceeded,
+            Self::NotServed(_) => Reason::NamespaceNotServed,
         }
     }
 }
@@ -67,22 +73,22 @@ pub enum Objection {
     #[error(transparent)]
     Job(#[from] Rejection),
     /// The plugin's error, which no user causes. It counts as a fault.
-    #[error("{0}")]
-    Plugin(String),
+    #[error(transparent)]
+    Plugin(#[from] PlanError),
 }
 
-impl From<String> for Objection {
-    fn from(message: String) -> Self {
-        Self::Plugin(message)
+impl From<Flaw> for Objection {
+    fn from(flaw: Flaw) -> Self {
+        Self::Plugin(flaw.into())
     }
 }
 
 impl Objection {
-    /// Puts `what` before a message to the plugin's author. A message to the user stays as it is.
+    /// Names the part of the plan in a message to the plugin's author. A message to the user stays as it is.
     #[must_use]
-    pub fn about(self, what: &str) -> Self {
+    pub(crate) fn about(self, subject: Subject) -> Self {
         match self {
-            Self::Plugin(message) => Self::Plugin(format!("{what}: {message}")),
+            Self::Plugin(error) => Self::Plugin(error.about(subject)),
             user @ Self::Job(_) => user,
         }
     }
@@ -115,9 +121,12 @@ mod tests {
 
     #[test]
     fn only_messages_to_the_author_get_a_prefix() {
-        assert_eq!(Objection::from("no".to_owned()).about("role a"), Objection::Plugin("role a: no".into()));
+        let role = || Subject::Role("a".into());
+        let authors = Objection::from(Flaw::NameWithoutIndex).about(role());
+        assert_eq!(authors.to_string(), "role a: its pod name has no index");
+        assert_eq!(authors.clone().about(Subject::Plan), authors, "the first part that is named");
         let users = Objection::Job(Rejection::field("spec.a", "must be a list"));
-        assert_eq!(users.clone().about("role a"), users);
+        assert_eq!(users.clone().about(role()), users);
         assert_eq!(users.to_string(), "spec.a: must be a list");
     }
 }

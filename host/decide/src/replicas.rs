@@ -3,7 +3,6 @@
 use crate::{
     Snapshot,
     decision::{Action, Part},
-    plan::Plan,
     standing::{Replica, Standing},
     waiting::Waiting,
 };
@@ -13,15 +12,15 @@ use crate::{
 pub(crate) const MOST_AT_ONCE: usize = 500;
 
 /// Creates missing replicas whose gates are open, and deletes pods beyond the wanted replicas.
-pub(crate) fn replicas(snapshot: &Snapshot, plan: &Plan, standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
+pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let wanted = standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica));
     let absent = wanted.filter(|replica| replica.pod.is_none_or(|pod| pod.terminating));
-    let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(snapshot, replica));
+    let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
     let mut actions = Vec::new();
     // A gate counts the pods of a role, so it is evaluated once for all replicas of a role.
     for of_role in missing.chunk_by(|one, other| one.place == other.place) {
-        match plan.roles.get(of_role[0].place).and_then(|role| standing.closed(&role.after)) {
+        match standing.closed(&of_role[0].role.after) {
             Some(why) => waiting.push(why),
             None => actions.extend(of_role.iter().take(MOST_AT_ONCE - actions.len()).map(|replica| create(replica))),
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot, names,
-    plan::{Backing, Gate, Object, Plan, Reached, Role, Success},
+    plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
 };
@@ -26,8 +26,10 @@ pub struct Replica<'a> {
 /// A job compared with its plan.
 #[derive(Debug)]
 pub struct Standing<'a> {
-    snapshot: &'a Snapshot,
-    plan: &'a Plan,
+    /// The job and its children.
+    pub snapshot: &'a Snapshot,
+    /// The plan.
+    pub plan: &'a Plan,
     /// By kind, then by name.
     children: BTreeMap<&'a str, BTreeMap<&'a str, &'a Child>>,
     /// Wanted replicas of pod-backed roles, in the plan's order.
@@ -76,6 +78,12 @@ impl<'a> Standing<'a> {
         self.children.get(kind)?.get(name).copied()
     }
 
+    /// Returns the name of an object of the plan, for one replica where the object is per pod.
+    #[must_use]
+    pub fn name_of(&self, object: &Object, index: u32) -> String {
+        names::of_object(self.plan, object, &self.snapshot.job.name, index)
+    }
+
     /// Returns whether all gates of the list are open.
     #[must_use]
     pub fn open(&self, gates: &[Gate]) -> bool {
@@ -101,7 +109,7 @@ impl<'a> Standing<'a> {
 
     fn closed_by(&self, key: &str, at: &str, one_of: &[String]) -> Option<Waiting> {
         let object = self.plan.objects.iter().find(|object| object.key == key)?;
-        let name = names::of_object(self.plan, object, &self.snapshot.job.name, 0);
+        let name = self.name_of(object, 0);
         let child = self.child(&object.kind, &name);
         let has = child.and_then(|child| child.fields.get(at)).and_then(|value| value.as_str()).unwrap_or_default();
         (!one_of.iter().any(|right| right == has)).then(|| Waiting::Field {
@@ -116,7 +124,7 @@ impl<'a> Standing<'a> {
     /// Returns the keys of the `bound` objects whose bodies `bind` should return: those with open gates.
     #[must_use]
     pub fn bodies_wanted(&self) -> Vec<String> {
-        let bound = self.plan.objects.iter().filter(|object| object.body == crate::plan::Body::Bound);
+        let bound = self.plan.objects.iter().filter(|object| object.body == Body::Bound);
         bound.filter(|object| self.open(&object.after)).map(|object| object.key.clone()).collect()
     }
 
@@ -160,9 +168,7 @@ impl<'a> Standing<'a> {
     }
 
     fn exists(&self, object: &Object) -> bool {
-        let job_name = &self.snapshot.job.name;
-        self.indices(object)
-            .all(|index| self.child(&object.kind, &names::of_object(self.plan, object, job_name, index)).is_some())
+        self.indices(object).all(|index| self.child(&object.kind, &self.name_of(object, index)).is_some())
     }
 
     fn want(&self, role: &str) -> u32 {

@@ -3,7 +3,9 @@
 pub use crate::published::Published;
 
 use crate::{
-    Snapshot, contest,
+    Snapshot,
+    condition::{Condition, Reason},
+    contest,
     decision::{Applied, Decision, Report, Trouble, Wake},
     ledger::Ledger,
     plan::Event,
@@ -14,26 +16,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The types of the host's own conditions. They stand first in the list: printer columns read the last condition.
-pub const HOST_CONDITIONS: [&str; 5] = ["Waiting", "Rejected", "PluginFaulted", contest::CONDITION, WARNED];
-
-/// The condition of a job about whose children the API server returned warnings.
-const WARNED: &str = "Warned";
-
-/// The reason of the `Warned` condition and of its event.
-const WARNED_BY: &str = "APIServerWarning";
-
 /// A change of counts alone is written no sooner than this after the last write.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
 
 /// Delay before a pruned status is written again, where something waits for the ledger to be kept.
 pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
-
-/// The event of created pods and Jobs.
-const CREATED: &str = "Created";
-
-/// Events of the host for which a framework may name its own reason.
-pub const REASONS: [&str; 3] = [CREATED, "NameTaken", "Refused"];
 
 /// Whether and when to write the status.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +84,8 @@ pub fn publication(
         (None, trouble) => trouble.is_some_and(|trouble| !is_reported(current, trouble)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
-    let warning = warned.filter(|warned| self::current(current, WARNED).is_none_or(|old| old["message"] != **warned));
+    let warning =
+        warned.filter(|warned| self::current(current, Condition::Warned).is_none_or(|old| old["message"] != **warned));
     // What the ledger lacks would be created, or given to another job, once more.
     let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
     let urgent = (headlined || alarm.is_some() || warning.is_some() || owned) && contested.is_none();
@@ -122,7 +110,7 @@ pub fn publication(
 /// Returns the event of a pass that created pods or Jobs, if the framework names a reason for it.
 #[must_use]
 pub fn creation(applied: &Applied, reasons: &BTreeMap<String, String>) -> Option<Event> {
-    let reason = reasons.get(CREATED)?;
+    let reason = reasons.get(Reason::Created.as_str())?;
     if !applied.created.iter().any(|made| made.starts_with("pod/") || made.starts_with("job/")) {
         return None;
     }
@@ -198,11 +186,9 @@ fn own_conditions(
     warned: Option<&str>,
 ) -> Vec<Value> {
     let waiting =
-        waiting.map(|waiting| ("Waiting", waiting.reason().to_owned(), waiting.to_string(), names_an_object(waiting)));
-    let troubles = troubles
-        .iter()
-        .map(|trouble| (trouble.condition.as_str(), trouble.reason.clone(), trouble.message.clone(), true));
-    let warned = warned.map(|warned| (WARNED, WARNED_BY.to_owned(), warned.to_owned(), true));
+        waiting.map(|waiting| (Condition::Waiting, waiting.reason(), waiting.to_string(), names_an_object(waiting)));
+    let troubles = troubles.iter().map(|trouble| (trouble.condition, trouble.reason, trouble.message.clone(), true));
+    let warned = warned.map(|warned| (Condition::Warned, Reason::APIServerWarning, warned.to_owned(), true));
     let own = waiting.into_iter().chain(troubles).chain(warned);
     own.map(|(kind, reason, message, exact)| {
         let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
@@ -231,23 +217,23 @@ fn set_conditions(status: &mut Value, own: &[Value]) {
 }
 
 fn event(trouble: &Trouble) -> Vec<Event> {
-    vec![Event { warning: true, reason: trouble.reason.clone(), message: trouble.message.clone() }]
+    vec![Event { warning: true, reason: trouble.reason.to_string(), message: trouble.message.clone() }]
 }
 
 fn warned_of(message: String) -> Event {
-    Event { warning: true, reason: WARNED_BY.to_owned(), message }
+    Event { warning: true, reason: Reason::APIServerWarning.to_string(), message }
 }
 
 fn alarmed(waiting: &Waiting, reasons: &BTreeMap<String, String>) -> Event {
-    let own = waiting.reason();
+    let own = waiting.reason().as_str();
     let reason = reasons.get(own).map_or(own, String::as_str);
     Event { warning: true, reason: reason.to_owned(), message: waiting.to_string() }
 }
 
 fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {
-    current(status, "Waiting").is_some_and(|old| {
+    current(status, Condition::Waiting).is_some_and(|old| {
         let same = old["message"] == waiting.to_string().as_str() || !names_an_object(waiting);
-        same && old["reason"] == waiting.reason()
+        same && old["reason"] == waiting.reason().as_str()
     })
 }
 
@@ -257,16 +243,16 @@ fn names_an_object(waiting: &Waiting) -> bool {
 }
 
 fn is_reported(status: &Value, trouble: &Trouble) -> bool {
-    current(status, &trouble.condition)
+    current(status, trouble.condition)
         .is_some_and(|old| old["reason"] == trouble.reason.as_str() && old["message"] == trouble.message.as_str())
 }
 
-fn current<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
-    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+fn current(status: &Value, kind: Condition) -> Option<&Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind.as_str())
 }
 
 fn is_own(condition: &Value) -> bool {
-    condition["type"].as_str().is_some_and(|kind| HOST_CONDITIONS.contains(&kind))
+    condition["type"].as_str().is_some_and(Condition::is_own)
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ use crate::{
     cleanup::removes,
     decision::Action,
     jobs, names,
-    plan::{Clean, Moment, Plan, Success},
+    plan::{Clean, Moment, Success},
     snapshot::PodPhase,
+    standing::Standing,
 };
 
 /// Returns the deletions of a suspended job; none for a job that is not suspended. A succeeded pod stays until the
 /// ledger holds its success.
-pub(crate) fn suspend(snapshot: &Snapshot, plan: &Plan) -> Vec<Action> {
+pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
+    let Standing { snapshot, plan, .. } = standing;
     if !snapshot.suspended() {
         return vec![];
     }

@@ -1,6 +1,7 @@
 //! Applies a plugin's edits to a user's template.
 
 use crate::{
+    flaw::Flaw,
     pointer::{self, Obstacle},
     rejection::{Objection, Rejection, field_of_spec},
 };
@@ -26,7 +27,7 @@ pub enum Edit {
 /// an edit leads to an item that a list does not have, or an edit contradicts an earlier one.
 pub fn edited(spec: &Value, at: &str, edits: Vec<Edit>) -> Result<Value, Objection> {
     let user = match spec.pointer(at) {
-        None | Some(Value::Null) => return Err(format!("the job's spec has no object at {at}").into()),
+        None | Some(Value::Null) => return Err(Flaw::NoTemplate { at: at.to_owned() }.into()),
         Some(user) if !user.is_object() => {
             return Err(Rejection::field(field_of_spec(&[at]), "must be an object").into());
         }
@@ -64,7 +65,7 @@ enum Wrong {
     /// The value at this pointer must have another type.
     Type { at: String, right: &'static str },
     /// The edit fits no template.
-    Edit(String),
+    Edit(Flaw),
 }
 
 impl Wrong {
@@ -72,7 +73,7 @@ impl Wrong {
     fn blamed(self, user: &Value, template: &str) -> Objection {
         match self {
             Self::Type { at, right } => wrong_type(Some((template, user)), &at, right),
-            Self::Edit(message) => Objection::Plugin(message),
+            Self::Edit(flaw) => flaw.into(),
         }
     }
 }
@@ -80,22 +81,22 @@ impl Wrong {
 /// Returns the error for a value in a template that is not `right`. It is the user's error where the user's template,
 /// given with its own pointer, has the wrong value; else the plugin's.
 #[must_use]
-pub(crate) fn wrong_type(user: Option<(&str, &Value)>, at: &str, right: &str) -> Objection {
+pub(crate) fn wrong_type(user: Option<(&str, &Value)>, at: &str, right: &'static str) -> Objection {
     match user {
         Some((template, user)) if user.pointer(at).is_some_and(|there| !there.is_null() && kind(there) != right) => {
             Rejection::field(field_of_spec(&[template, at]), format!("must be {right}")).into()
         }
-        _ => Objection::Plugin(format!("what is at {at} of the template is not {right}")),
+        _ => Flaw::WrongType { at: at.to_owned(), right }.into(),
     }
 }
 
 /// Returns the value at the pointer, null where there was none.
 fn place<'a>(template: &'a mut Value, pointer: &str) -> Result<&'a mut Value, Wrong> {
     if pointer.split('/').nth(DEEPEST + 1).is_some() {
-        return Err(Wrong::Edit(format!("an edit leads more than {DEEPEST} steps into it")));
+        return Err(Wrong::Edit(Flaw::DeepEdit { most: DEEPEST }));
     }
     pointer::place(template, pointer).map_err(|obstacle| match obstacle {
-        Obstacle::Item(item) => Wrong::Edit(format!("an edit leads to {pointer}, but there is no item {item}")),
+        Obstacle::Item(item) => Wrong::Edit(Flaw::NoItem { pointer: pointer.to_owned(), item: item.to_owned() }),
         Obstacle::Value(at) => Wrong::Type { at: at.to_owned(), right: "an object" },
     })
 }
@@ -132,7 +133,7 @@ mod tests {
     /// Returns the message of the plugin's error.
     fn plugins(made: Result<Value, Objection>) -> String {
         match made {
-            Err(Objection::Plugin(message)) => message,
+            Err(Objection::Plugin(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
     }

@@ -1,6 +1,6 @@
 //! Why a pass did nothing, or nothing more.
 
-use crate::{ledger::NoPorts, plan::Reached};
+use crate::{condition::Reason, ledger::NoPorts, plan::Reached};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -92,24 +92,24 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Returns one CamelCase word for each kind of waiting. A condition is rewritten only when this word changes.
+    /// Returns the reason of the condition. A condition is rewritten only when its reason changes.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Pods { reached: Reached::Exists, .. } => "Pods",
-            Self::Pods { reached: Reached::Ip, .. } => "PodAddresses",
-            Self::Pods { reached: Reached::Running, .. } => "PodsRunning",
-            Self::Pods { reached: Reached::Ready, .. } => "PodsReady",
-            Self::NameTaken { .. } => "NameTaken",
-            Self::Terminating { .. } => "Terminating",
-            Self::Field { .. } => "Field",
-            Self::Deleted { .. } => "Deleted",
-            Self::StatusPruned { .. } => "StatusPruned",
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::HostPorts { .. } => "HostPorts",
-            Self::Lost { .. } => "Lost",
-            Self::Refused { .. } => "Refused",
-            Self::WriteFailed { .. } => "WriteFailed",
+            Self::Pods { reached: Reached::Exists, .. } => Reason::Pods,
+            Self::Pods { reached: Reached::Ip, .. } => Reason::PodAddresses,
+            Self::Pods { reached: Reached::Running, .. } => Reason::PodsRunning,
+            Self::Pods { reached: Reached::Ready, .. } => Reason::PodsReady,
+            Self::NameTaken { .. } => Reason::NameTaken,
+            Self::Terminating { .. } => Reason::Terminating,
+            Self::Field { .. } => Reason::Field,
+            Self::Deleted { .. } => Reason::Deleted,
+            Self::StatusPruned { .. } => Reason::StatusPruned,
+            Self::NamespaceTerminating { .. } => Reason::NamespaceTerminating,
+            Self::HostPorts { .. } => Reason::HostPorts,
+            Self::Lost { .. } => Reason::Lost,
+            Self::Refused { .. } => Reason::Refused,
+            Self::WriteFailed { .. } => Reason::WriteFailed,
         }
     }
 }

@@ -11,7 +11,7 @@ mod circuit;
 use super::call::NoPlan;
 use circuit::{Circuit, Pause, Rule, later};
 use decide::{
-    plan::{Fault, Rejection, Scope},
+    plan::{Budget, Fault, Rejection, Scope},
     snapshot::Job,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -164,8 +164,8 @@ impl Blame {
         match no_plan {
             NoPlan::Rejected(Rejection::TooMuch(_)) => Self::Job,
             NoPlan::Rejected(_) => Self::Nobody,
-            NoPlan::Faulted(Fault::OutOfBudget { budget, .. }) if budget == "instances" => Self::Job,
-            NoPlan::Faulted(Fault::OutOfBudget { budget, .. }) if budget == "time" && case.is_heavy => Self::Job,
+            NoPlan::Faulted(Fault::OutOfBudget { budget: Budget::Instances, .. }) => Self::Job,
+            NoPlan::Faulted(Fault::OutOfBudget { budget: Budget::Time, .. }) if case.is_heavy => Self::Job,
             NoPlan::Faulted(_) => Self::Plugin,
         }
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use decide::{
     Outlook,
-    plan::{Answer, Descriptor, Fault, Plan, Rejection, Verdict},
+    plan::{Answer, Budget, Descriptor, Fault, Plan, Rejection, Verdict},
 };
 use serde_json::Value;
 use std::{
@@ -226,17 +226,13 @@ impl Open<'_> {
     }
 
     fn trapped(&self, plugin: String, function: String, error: &wasmtime::Error) -> NoPlan {
-        let out_of = |budget: &str| Fault::OutOfBudget {
-            plugin: plugin.clone(),
-            function: function.clone(),
-            budget: budget.to_owned(),
-        };
+        let out_of = |budget| Fault::OutOfBudget { plugin: plugin.clone(), function: function.clone(), budget };
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => return self.used_up(out_of("fuel")),
+            Some(Trap::OutOfFuel) => return self.used_up(out_of(Budget::Fuel)),
             // A timeout depends on the machine too, so it never becomes a rejection.
-            Some(Trap::Interrupt) => return out_of("time").into(),
-            _ if error.is::<OutOfMemory>() => return self.used_up(out_of("memory")),
-            _ if error.is::<PoolConcurrencyLimitError>() => return out_of("instances").into(),
+            Some(Trap::Interrupt) => return out_of(Budget::Time).into(),
+            _ if error.is::<OutOfMemory>() => return self.used_up(out_of(Budget::Memory)),
+            _ if error.is::<PoolConcurrencyLimitError>() => return out_of(Budget::Instances).into(),
             _ => {}
         }
         let cause = error.root_cause().to_string();

@@ -6,11 +6,7 @@ use super::{
     limits::Limits,
     observe::{self, Facts, Row},
 };
-use decide::{
-    Outlook, Snapshot, names,
-    plan::{self, Objection},
-    snapshot,
-};
+use decide::{Outlook, Snapshot, names, plan, snapshot};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -55,15 +51,6 @@ pub(super) enum Stop {
 impl From<String> for Stop {
     fn from(message: String) -> Self {
         Self::Unacceptable(message)
-    }
-}
-
-impl From<Objection> for Stop {
-    fn from(objection: Objection) -> Self {
-        match objection {
-            Objection::Job(rejection) => Self::Rejected(rejection),
-            Objection::Plugin(message) => Self::Unacceptable(message),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
-use decide::{Snapshot, jobs, names, plan::Plan, snapshot::Pod, status::HOST_CONDITIONS};
+use decide::{Snapshot, condition::Condition, jobs, names, plan::Plan, snapshot::Pod};
 use serde_json::Value;
 
 /// A pod, with its role and replica index.
@@ -88,9 +88,7 @@ fn without(ranges: &[(u32, u32)], present: impl Iterator<Item = u32>) -> Vec<(u3
 /// Returns the status as the plugin last wrote it: without the ledger and the host's own conditions.
 pub(super) fn previous_status(status: &Value) -> Value {
     let Some(fields) = status.as_object() else { return Value::Object(serde_json::Map::new()) };
-    let own = |condition: &Value| {
-        condition.get("type").and_then(Value::as_str).is_some_and(|kind| HOST_CONDITIONS.contains(&kind))
-    };
+    let own = |condition: &Value| condition.get("type").and_then(Value::as_str).is_some_and(Condition::is_own);
     let kept = fields.iter().filter(|(name, _)| *name != "troupe").map(|(name, value)| {
         let value = match value.as_array() {
             Some(all) if name == "conditions" => all.iter().filter(|one| !own(one)).cloned().collect(),

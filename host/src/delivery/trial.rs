@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn fault() -> Fault {
-        Fault::OutOfBudget { plugin: "plays".into(), function: "plan".into(), budget: "fuel".into() }
+        Fault::OutOfBudget { plugin: "plays".into(), function: "plan".into(), budget: decide::plan::Budget::Fuel }
     }
 
     fn difference(danger: Danger) -> Difference {

@@ -9,8 +9,7 @@ mod policy;
 pub use policy::Policy;
 
 use decide::{
-    grants::Grants,
-    need::Need,
+    grants::{Grants, Need},
     plan::{ChildKind, Descriptor, JobKind},
     vet,
 };

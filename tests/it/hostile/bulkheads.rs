@@ -178,7 +178,7 @@ fn answers_are_asked_for_again_of_the_plugin_loaded_anew_and_have_to_be_the_same
     let digest = snapshot.digest.clone();
     block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer.clone())])).unwrap();
     let fault = block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer), (snapshot, other)])).unwrap_err();
-    assert_eq!(fault.reason(), "NonDeterministic");
+    assert_eq!(fault.reason().as_str(), "NonDeterministic");
     assert!(fault.to_string().contains("its answers differ at"), "{fault}");
 }
 

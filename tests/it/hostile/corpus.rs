@@ -266,7 +266,7 @@ fn strayed(bad: &Bad, compiler: &Compiler) -> Option<String> {
             Answer::Faulted(fault) => {
                 let told = fault.to_string();
                 let here = told.contains(&format!(" in {function}"));
-                (fault.reason() == reason && here && told.contains(words), told)
+                (fault.reason().as_str() == reason && here && told.contains(words), told)
             }
             answer => (false, format!("{answer:?}")),
         },

@@ -153,7 +153,7 @@ fn what_a_heavy_job_uses_up_is_its_own_doing() {
                 let spec = json!({ (function): misdeed, "ballast": heavy });
                 let uid = format!("{misdeed}-{function}-{number}");
                 let told = rejected(ask(&plugins, &within(&job_of(&plugins, "hostile", spec), "noisy", &uid)));
-                assert_eq!(told.reason(), "LimitExceeded");
+                assert_eq!(told.reason().as_str(), "LimitExceeded");
                 let told = told.to_string();
                 assert!(told.contains("65536") && told.contains(function), "{misdeed}: {told}");
             }

@@ -1,10 +1,10 @@
 //! Which descriptions of plugins are refused whatever is granted: kinds that control the cluster, and names that do not
 //! identify one kind.
 
-use super::kinds;
+use super::kinds::{self, KindError};
 use crate::{
+    condition::Reason,
     plan::{Descriptor, JobKind},
-    status::REASONS,
 };
 
 /// Groups of Kubernetes whose objects control access or define the API.
@@ -37,22 +37,55 @@ const CORE: [&str; 11] = [
     "PodTemplate",
 ];
 
+/// What a plugin describes and no plugin may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DescriptionError {
+    /// A kind of job is not a framework's.
+    #[error("{kind} of {group:?} is no kind of job of a framework")]
+    NoFrameworks {
+        /// Kind.
+        kind: String,
+        /// Its group.
+        group: String,
+    },
+    /// The host has no such event, or the API server does not accept the reason.
+    #[error("event-reasons: {host:?} is none of {}, or {own:?} is no word", Reason::RENAMED.map(Reason::as_str).join(", "))]
+    EventReason {
+        /// The host's reason.
+        host: String,
+        /// The framework's own.
+        own: String,
+    },
+    /// A kind of child controls the cluster.
+    #[error("no job may have a {kind} of {api_version} for a child")]
+    ForbiddenChild {
+        /// Kind.
+        kind: String,
+        /// Its API version.
+        api_version: String,
+    },
+    /// The names of a kind identify none.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+}
+
 /// Refuses a plugin that serves, watches or creates what no plugin may.
 ///
 /// # Errors
 /// The kind or the event reason, and what is wrong with it.
-pub fn description(descriptor: &Descriptor) -> Result<(), String> {
+pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
     if let Some(kind) = descriptor.kinds.iter().find(|kind| is_kubernetes_own(kind)) {
-        return Err(format!("{} of {:?} is no kind of job of a framework", kind.kind, kind.group));
+        return Err(DescriptionError::NoFrameworks { kind: kind.kind.clone(), group: kind.group.clone() });
     }
     if let Some((host, own)) = descriptor.event_reasons.iter().find(|(host, own)| !is_reason(host, own)) {
-        return Err(format!("event-reasons: {host:?} is none of {}, or {own:?} is no word", REASONS.join(", ")));
+        return Err(DescriptionError::EventReason { host: host.clone(), own: own.clone() });
     }
     if let Some(child) = descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
-        return Err(format!("no job may have a {} of {} for a child", child.kind, child.api_version));
+        let (kind, api_version) = (child.kind.clone(), child.api_version.clone());
+        return Err(DescriptionError::ForbiddenChild { kind, api_version });
     }
     descriptor.kinds.iter().try_for_each(kinds::job)?;
-    descriptor.children.iter().try_for_each(kinds::child)
+    Ok(descriptor.children.iter().try_for_each(kinds::child)?)
 }
 
 /// Returns whether no plan may have an object of this kind.
@@ -67,5 +100,7 @@ fn is_kubernetes_own(kind: &JobKind) -> bool {
 
 /// Returns whether the host has this event, and the API server accepts the framework's own reason for it.
 fn is_reason(host: &str, own: &str) -> bool {
-    REASONS.contains(&host) && (1..=128).contains(&own.len()) && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    Reason::RENAMED.iter().any(|reason| reason.as_str() == host)
+        && (1..=128).contains(&own.len())
+        && own.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -4,7 +4,7 @@ use super::{
     marks,
     uses::{Part, Walk},
 };
-use crate::need::Need;
+use crate::grants::Need;
 use serde_json::{Map, Value};
 
 /// Fields of a security context that remove rights or have no effect beyond the pod.

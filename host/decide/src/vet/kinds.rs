@@ -33,6 +33,41 @@ const KUBERNETES: [(&str, &[(&str, &str)]); 8] = [
     ("resource.k8s.io", &[("ResourceClaim", "resourceclaims"), ("ResourceClaimTemplate", "resourceclaimtemplates")]),
 ];
 
+/// Why no plugin may have a kind by these names.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KindError {
+    /// A name is not what the API accepts in its place.
+    #[error("{name:?} is no {part} of an API (of kind {kind:?})")]
+    Name {
+        /// `group`, `version`, `kind` or `plural`.
+        part: &'static str,
+        /// The name.
+        name: String,
+        /// The kind that it stands with.
+        kind: String,
+    },
+    /// A kind of Kubernetes has another plural.
+    #[error("the plural of {kind} of {api_version} is {known}, not {plural}")]
+    Plural {
+        /// API version.
+        api_version: String,
+        /// Kind.
+        kind: String,
+        /// Its plural.
+        known: &'static str,
+        /// The plural that the plugin names.
+        plural: String,
+    },
+    /// Kubernetes has no such kind that a job may own.
+    #[error("this host knows no kind {kind} of {api_version} that a job may have for a child")]
+    Unknown {
+        /// API version.
+        api_version: String,
+        /// Kind.
+        kind: String,
+    },
+}
+
 /// Returns whether the group is Kubernetes' own: its kinds are listed here, and the API server need not be asked.
 #[must_use]
 pub fn is_kubernetes(group: &str) -> bool {
@@ -40,7 +75,7 @@ pub fn is_kubernetes(group: &str) -> bool {
 }
 
 /// Checks that the names of a kind of child are valid, and that a kind of Kubernetes is listed here with its plural.
-pub(super) fn child(child: &ChildKind) -> Result<(), String> {
+pub(super) fn child(child: &ChildKind) -> Result<(), KindError> {
     let ChildKind { api_version, kind, plural, .. } = child;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     names(group, version, kind, plural)?;
@@ -48,20 +83,21 @@ pub(super) fn child(child: &ChildKind) -> Result<(), String> {
         return Ok(());
     }
     let known = KUBERNETES.iter().find(|(known, _)| *known == group).map_or(&[][..], |(_, kinds)| kinds);
-    match known.iter().find(|(known, _)| known == kind) {
+    let (api_version, kind) = (api_version.clone(), kind.clone());
+    match known.iter().find(|(known, _)| *known == kind) {
         Some((_, known)) if known == plural => Ok(()),
-        Some((_, known)) => Err(format!("the plural of {kind} of {api_version} is {known}, not {plural}")),
-        None => Err(format!("this host knows no kind {kind} of {api_version} that a job may have for a child")),
+        Some((_, known)) => Err(KindError::Plural { api_version, kind, known, plural: plural.clone() }),
+        None => Err(KindError::Unknown { api_version, kind }),
     }
 }
 
 /// Checks that the names of a kind of job are valid.
-pub(super) fn job(kind: &JobKind) -> Result<(), String> {
+pub(super) fn job(kind: &JobKind) -> Result<(), KindError> {
     names(&kind.group, &kind.version, &kind.kind, &kind.plural)
 }
 
-fn names(group: &str, version: &str, kind: &str, plural: &str) -> Result<(), String> {
-    let wrong = |what: &str, name: &str| Err(format!("{name:?} is no {what} of an API (of kind {kind:?})"));
+fn names(group: &str, version: &str, kind: &str, plural: &str) -> Result<(), KindError> {
+    let wrong = |part, name: &str| Err(KindError::Name { part, name: name.to_owned(), kind: kind.to_owned() });
     match () {
         () if !group.is_empty() && !group.split('.').all(is_label) => wrong("group", group),
         () if !is_label(version) => wrong("version", version),
@@ -88,7 +124,7 @@ fn is_kind(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn child_of(api_version: &str, kind: &str, plural: &str) -> Result<(), String> {
+    fn child_of(api_version: &str, kind: &str, plural: &str) -> Result<(), KindError> {
         let [api_version, kind, plural] = [api_version, kind, plural].map(str::to_owned);
         child(&ChildKind { api_version, kind, plural, selector: None, keep: vec![], optional: false })
     }
@@ -98,14 +134,14 @@ mod tests {
         assert_eq!(child_of("v1", "ConfigMap", "configmaps"), Ok(()));
         assert_eq!(child_of("batch/v1", "Job", "jobs"), Ok(()));
         let secrets = child_of("v1", "ConfigMap", "secrets").unwrap_err();
-        assert_eq!(secrets, "the plural of ConfigMap of v1 is configmaps, not secrets");
+        assert_eq!(secrets.to_string(), "the plural of ConfigMap of v1 is configmaps, not secrets");
         for (api_version, kind, plural) in [
             ("v1", "Job", "jobs"),
             ("apps/v1", "Secret", "secrets"),
             ("v1", "Widget", "secrets"),
             ("extensions/v1", "Pod", "pods"),
         ] {
-            let error = child_of(api_version, kind, plural).unwrap_err();
+            let error = child_of(api_version, kind, plural).unwrap_err().to_string();
             assert!(error.contains("knows no kind"), "{error}");
         }
     }

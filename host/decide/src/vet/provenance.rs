@@ -6,19 +6,15 @@ use super::{
     uses::{Use, uses},
 };
 use crate::{
-    grants::{self, Grants},
-    names,
-    need::Need,
-    ownership,
+    flaw::Flaw,
+    grants::{self, Grants, Need},
+    names, ownership,
     plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Text, Upkeep},
     rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
 };
 use serde_json::{Value, json};
 use std::{borrow::Cow, cell::OnceCell, collections::BTreeMap};
-
-/// Maximum length of a value in a message, in characters.
-const SHOWN: usize = 120;
 
 /// Fields of a Job that a plugin may set. Other fields could make it take over pods of others.
 const OF_A_JOB: [&str; 11] = [
@@ -52,38 +48,35 @@ impl<'a> Provenance<'a> {
 
     /// Checks a role's template, its labels and the Job behind it.
     pub(super) fn role(&self, role: &Role) -> Result<(), Objection> {
-        let what = format!("role {}", role.name);
         for (label, _) in &role.labels {
-            self.label(&what, label)?;
+            label_of_plugin(label)?;
         }
         let name = names::of_replica(role, &self.job.name, 0);
         let filled = self.filled(&role.template, &role.fill, Some(&name));
-        self.all(&what, &filled, &self.varying(&role.fill))?;
-        let Backing::Job(body) = &role.backing else { return Ok(self.kind(&what, "Pod")?) };
-        self.kind(&what, "Job.batch")?;
+        self.all(&filled, &self.varying(&role.fill))?;
+        let Backing::Job(body) = &role.backing else { return Ok(self.kind("Pod")?) };
+        self.kind("Job.batch")?;
         let fields = body["spec"].as_object().into_iter().flatten().map(|(field, _)| field.as_str());
         if let Some(field) = fields.into_iter().find(|field| !OF_A_JOB.contains(field)) {
-            let value = shown(&body["spec"][field].to_string());
-            return Err(format!("{what}: its Job has /spec/{field}: {value}, which is not a plugin's to say").into());
+            return Err(Flaw::JobField { field: field.to_owned(), value: body["spec"][field].to_string() }.into());
         }
-        self.all(&what, &json!({ "metadata": body["metadata"] }), &[])
+        self.all(&json!({ "metadata": body["metadata"] }), &[])
     }
 
     /// Checks an object, and its body unless `bind` returns it.
     pub(super) fn object(&self, object: &Object) -> Result<(), Objection> {
-        let what = format!("object {}", object.key);
         let kind = id(&object.api_version, &object.kind);
         if is_never(object.api_version.split_once('/').map_or("", |(group, _)| group), &object.kind) {
-            return Err(format!("{what}: no plan may have a {kind}").into());
+            return Err(Flaw::ForbiddenKind { kind }.into());
         }
-        self.kind(&what, &kind)?;
+        self.kind(&kind)?;
         if !object.remove_when.is_empty() {
-            self.granted(&what, "remove-when", Need::Deletion, &kind)?;
+            self.granted("remove-when", Need::Deletion, &kind)?;
         }
         if let Upkeep::Follow(pointers) = &object.upkeep
             && let Some(pointer) = pointers.iter().find(|pointer| !may_follow(pointer))
         {
-            return Err(format!("{what}: upkeep: {pointer} is the host's or another controller's to write").into());
+            return Err(Flaw::NotToFollow { pointer: pointer.clone() }.into());
         }
         match &object.body {
             Body::Fixed(body, fill) => self.body(object, body, fill),
@@ -93,83 +86,70 @@ impl<'a> Provenance<'a> {
 
     /// Checks the body of an object, from the plan or from `bind`.
     pub(super) fn body(&self, object: &Object, body: &Value, fill: &[(String, Text)]) -> Result<(), Objection> {
-        let what = format!("object {}", object.key);
         if body.get("status").is_some() {
-            return Err(format!("{what}: /status is not a plugin's to write").into());
+            return Err(Flaw::Status.into());
         }
         let pod = names::role_of_object(self.plan, object).map(|role| names::of_replica(role, &self.job.name, 0));
         let filled = self.filled(body, fill, pod.as_deref());
         match (object.api_version.as_str(), object.kind.as_str()) {
             // The data of a ConfigMap is plain text.
-            ("v1", "ConfigMap") => self.all(&what, &json!({ "metadata": filled["metadata"] }), &[]),
+            ("v1", "ConfigMap") => self.all(&json!({ "metadata": filled["metadata"] }), &[]),
             ("v1", "Service") => {
-                self.selector(&what, &filled)?;
-                self.each(&what, super::uses::of_service(&filled), &self.varying(fill))
+                self.selector(&filled)?;
+                self.each(super::uses::of_service(&filled), &self.varying(fill))
             }
-            _ => self.all(&what, &filled, &self.varying(fill)),
+            _ => self.all(&filled, &self.varying(fill)),
         }
     }
 
     /// Checks a Secret that the host is to create.
-    pub(super) fn secret(&self, secret: &SecretRecipe) -> Result<(), String> {
-        let what = format!("secret {}", secret.key);
-        self.kind(&what, "Secret")?;
+    pub(super) fn secret(&self, secret: &SecretRecipe) -> Result<(), Flaw> {
+        self.kind("Secret")?;
         // Kubernetes would treat these as tokens.
         if secret.secret_type.starts_with("kubernetes.io/service-account")
             || secret.secret_type.starts_with("bootstrap.")
         {
-            return Err(format!("{what}: a Secret of type {:?} is never a key pair", secret.secret_type));
+            return Err(Flaw::NoKeyPair { secret_type: secret.secret_type.clone() });
         }
-        secret.labels.keys().try_for_each(|label| self.label(&what, label))
+        secret.labels.keys().try_for_each(|label| label_of_plugin(label))
     }
 
     /// Checks what the plan asks for the job as a whole.
-    pub(super) fn whole(&self, descriptor: &Descriptor) -> Result<(), String> {
+    pub(super) fn whole(&self, descriptor: &Descriptor) -> Result<(), Flaw> {
         if self.plan.host_ports > 0 {
-            self.granted("the plan", "host-ports", Need::HostPort, &self.plan.host_ports.to_string())?;
+            self.granted("host-ports", Need::HostPort, &self.plan.host_ports.to_string())?;
         }
         if self.plan.policy.ttl.is_some() {
             for kind in &descriptor.kinds {
-                self.granted("the plan", "policy.ttl", Need::Deletion, &kind.id())?;
+                self.granted("policy.ttl", Need::Deletion, &kind.id())?;
             }
         }
         Ok(())
     }
 
-    fn kind(&self, what: &str, kind: &str) -> Result<(), String> {
-        self.granted(what, "kind", Need::Kind, kind)
+    fn kind(&self, kind: &str) -> Result<(), Flaw> {
+        self.granted("kind", Need::Kind, kind)
     }
 
-    fn granted(&self, what: &str, field: &str, need: Need, word: &str) -> Result<(), String> {
+    fn granted(&self, field: &'static str, need: Need, word: &str) -> Result<(), Flaw> {
         match self.grants.allows(need, word) {
             true => Ok(()),
-            false => Err(format!("{what}: {field} is {}; {}", shown(word), way_out(need, word))),
-        }
-    }
-
-    fn label(&self, what: &str, label: &str) -> Result<(), String> {
-        match marks::is_reserved_label(label) {
-            true => Err(format!("{what}: the label {} is not a plugin's to set", shown(label))),
-            false => Ok(()),
+            false => Err(Flaw::NotGranted { field, value: word.to_owned(), grant: grants::example(need, word) }),
         }
     }
 
     /// Checks that the JSON uses only what it may. `varying` are pointers whose text differs from replica to replica.
-    fn all(&self, what: &str, json: &Value, varying: &[&str]) -> Result<(), Objection> {
-        self.each(what, uses(json), varying)
+    fn all(&self, json: &Value, varying: &[&str]) -> Result<(), Objection> {
+        self.each(uses(json), varying)
     }
 
-    fn each(&self, what: &str, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
+    fn each(&self, uses: Vec<Use>, varying: &[&str]) -> Result<(), Objection> {
         for used in uses {
             let varies = varying.iter().any(|pointer| touches(pointer, &used.at));
             // A grant of commands covers the command of each replica.
             let is_free = used.need == Need::Command && self.grants.allows(used.need, &used.word);
             if varies && !is_free && !self.is_own(&used) {
-                let Use { at, .. } = used;
-                return Err(format!(
-                    "{what}: {at} differs from replica to replica, which only names of the plan's own may"
-                )
-                .into());
+                return Err(Flaw::Varies { at: used.at }.into());
             }
             if is_hosts(&used)
                 && let Some(at) = self.users().get(&(used.need, used.exact.clone()))
@@ -178,9 +158,7 @@ impl<'a> Provenance<'a> {
             }
             if !self.may(&used) {
                 let Use { need, word, exact, at } = used;
-                let (at, value) = (shown(&at), shown(&exact));
-                let out = way_out(need, &word);
-                return Err(format!("{what}: {at} is {value}, which the job's user does not ask for; {out}").into());
+                return Err(Flaw::NotAskedFor { at, value: exact, grant: grants::example(need, &word) }.into());
             }
         }
         Ok(())
@@ -219,7 +197,7 @@ impl<'a> Provenance<'a> {
     }
 
     /// Checks that a Service's selector names the job or one of its pods, so that it selects no others.
-    fn selector(&self, what: &str, body: &Value) -> Result<(), String> {
+    fn selector(&self, body: &Value) -> Result<(), Flaw> {
         let Some(selector) = body.pointer("/spec/selector").and_then(Value::as_object) else { return Ok(()) };
         let names_it = |value: &str| {
             value == self.job.name
@@ -228,12 +206,7 @@ impl<'a> Provenance<'a> {
         };
         match selector.is_empty() || selector.values().filter_map(Value::as_str).any(names_it) {
             true => Ok(()),
-            false => {
-                let selector = shown(&body["spec"]["selector"].to_string());
-                Err(format!(
-                    "{what}: /spec/selector is {selector}, which may find pods of others: it must name the job"
-                ))
-            }
+            false => Err(Flaw::ForeignSelector { selector: body["spec"]["selector"].to_string() }),
         }
     }
 
@@ -281,18 +254,10 @@ fn is_hosts(used: &Use) -> bool {
     used.need == Need::Mark && used.word.as_str() == ownership::PLUGIN_DIGEST_ANNOTATION
 }
 
-/// Returns what would allow the use.
-fn way_out(need: Need, word: &str) -> String {
-    match grants::example(need, word) {
-        Some(grant) => format!("`spec.grants.{}` would allow it", shown(&grant)),
-        None => "no grant allows it".to_owned(),
-    }
-}
-
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
+fn label_of_plugin(label: &str) -> Result<(), Flaw> {
+    match marks::is_reserved_label(label) {
+        true => Err(Flaw::ReservedLabel { label: label.to_owned() }),
+        false => Ok(()),
     }
 }
 

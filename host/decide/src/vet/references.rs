@@ -1,7 +1,7 @@
 //! References to other objects, by the field names that Kubernetes uses for them everywhere.
 
 use super::uses::Walk;
-use crate::need::Need;
+use crate::grants::Need;
 use serde_json::Value;
 
 impl<'a> Walk<'a> {

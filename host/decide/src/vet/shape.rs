@@ -1,6 +1,7 @@
 //! Checks that a template can hold what the host writes into it: objects, lists and strings in their places.
 
 use crate::{
+    flaw::Flaw,
     plan::{EnvEntry, Role},
     rejection::{Objection, Rejection, field_of_spec},
     template::{kind, wrong_type},
@@ -54,6 +55,6 @@ fn no_containers(role: &Role) -> Objection {
             let path = field_of_spec(&[at, "/spec/containers"]);
             Rejection::field(path, "must have at least one container").into()
         }
-        None => "its template has no containers".to_owned().into(),
+        None => Flaw::NoContainers.into(),
     }
 }

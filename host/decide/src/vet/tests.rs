@@ -1,27 +1,18 @@
 //! Plans that reach beyond their job: each is refused, and allowed where the job's user or a grant allows it.
 
-use super::description;
+use super::{bodies, description, vet};
 use crate::{
     grants::Grants,
     plan::{
         Algorithm, Backing, Body, ChildKind, Clean, Descriptor, JobKind, Moment, Object, Piece, Plan, Policy, Role,
         SecretRecipe, Text, Ttl, Upkeep,
     },
+    rejection::Objection,
     snapshot::Job,
     testkit,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Returns why a plan is refused, as a message.
-fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> Result<(), String> {
-    super::vet(descriptor, job, grants, plan).map_err(|objection| objection.to_string())
-}
-
-/// Returns why bodies of `bind` are refused, as a message.
-fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), String> {
-    super::bodies(job, grants, plan, bodies).map_err(|objection| objection.to_string())
-}
 
 fn text(fixed: &str) -> Text {
     Text(vec![Piece::Fixed(fixed.into())])
@@ -465,7 +456,7 @@ fn attempts() -> Vec<Attempt> {
     [of_nodes(), of_rights(), of_references(), of_what_runs()].into_iter().flatten().collect()
 }
 
-fn verdict(job: &Job, grants: &Grants, template: &Value) -> Result<(), String> {
+fn verdict(job: &Job, grants: &Grants, template: &Value) -> Result<(), Objection> {
     vet(&descriptor(), job, grants, &plan(vec![role(template.clone())], vec![]))
 }
 
@@ -474,7 +465,8 @@ fn a_use_without_permission_is_refused_with_its_pointer_and_the_missing_grant() 
     let attempts = attempts();
     assert!(attempts.len() >= 50, "{}", attempts.len());
     for Attempt { pod, container, metadata, at, grant } in attempts {
-        let message = verdict(&modest(), &granted(&json!({})), &template(&pod, &container, &metadata)).unwrap_err();
+        let message =
+            verdict(&modest(), &granted(&json!({})), &template(&pod, &container, &metadata)).unwrap_err().to_string();
         assert!(message.starts_with("role worker: /") && message.contains(at), "{at}: {message}");
         match grant {
             Some(grant) => {
@@ -522,7 +514,7 @@ fn a_users_value_allows_only_the_same_need() {
     ];
     for (pod, at) in cases {
         let template = template(&pod, &json!({}), &json!({}));
-        let message = verdict(&job(users.clone()), &granted(&json!({})), &template).unwrap_err();
+        let message = verdict(&job(users.clone()), &granted(&json!({})), &template).unwrap_err().to_string();
         assert!(message.contains(at), "{message}");
     }
 }
@@ -565,7 +557,7 @@ fn a_plan_may_refer_to_its_own_objects_and_secrets() {
     let with_secret = Plan { secrets: vec![secret()], ..plan(vec![role(template.clone())], vec![map.clone()]) };
     let grants = granted(&json!({ "kinds": ["Secret"] }));
     assert_eq!(vet(&descriptor(), &modest(), &grants, &with_secret), Ok(()));
-    let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with_secret).unwrap_err();
+    let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with_secret).unwrap_err().to_string();
     assert_eq!(message, "secret ssh: kind is Secret; `spec.grants.kinds: [Secret]` would allow it");
 }
 
@@ -582,12 +574,12 @@ fn a_text_that_differs_between_replicas_names_only_the_plans_own_objects() {
     let users = job(json!({ "image": "users", "serviceAccountName": "job-w-0" }));
     let of = |plan: &Plan| vet(&descriptor(), &users, &grants, plan);
     assert_eq!(of(&filled("/spec/volumes/0/configMap/name", indexed())), Ok(()));
-    let message = of(&filled("/spec/serviceAccountName", indexed())).unwrap_err();
+    let message = of(&filled("/spec/serviceAccountName", indexed())).unwrap_err().to_string();
     assert_eq!(
         message,
         "role worker: /spec/serviceAccountName differs from replica to replica, which only names of the plan's own may"
     );
-    let message = of(&filled("/spec/serviceAccountName", text("admin"))).unwrap_err();
+    let message = of(&filled("/spec/serviceAccountName", text("admin"))).unwrap_err().to_string();
     assert!(message.contains("/spec/serviceAccountName is admin"), "{message}");
     assert_eq!(of(&filled("/spec/serviceAccountName", text("job-w-0"))), Ok(()));
 }
@@ -642,7 +634,7 @@ fn objects_reach_no_further_than_pods() {
         (follow("/metadata/ownerReferences"), "/metadata/ownerReferences", "the host's"),
     ];
     for (object, at, words) in cases {
-        let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with(object)).unwrap_err();
+        let message = vet(&descriptor(), &modest(), &granted(&json!({})), &with(object)).unwrap_err().to_string();
         assert!(message.contains(at) && message.contains(words), "{message}");
     }
     let found = service(json!({ "clusterIP": "None", "selector": { "app": "job" }, "ports": [{ "port": 1 }] }));
@@ -665,7 +657,7 @@ fn a_place_is_followed_once() {
     };
     assert_eq!(follow(&["/data", "/database"]), Ok(()));
     for pointers in [["/data", "/data/a"], ["/data/a/b", "/data/a"], ["/data", "/data"]] {
-        let message = follow(&pointers).unwrap_err();
+        let message = follow(&pointers).unwrap_err().to_string();
         assert!(message.contains("are the same place, or one is in the other"), "{message}");
     }
 }
@@ -673,7 +665,7 @@ fn a_place_is_followed_once() {
 #[test]
 fn a_kind_without_grant_is_refused_and_some_kinds_always() {
     let pods = plan(vec![role(template(&json!({}), &json!({}), &json!({})))], vec![]);
-    let message = vet(&descriptor(), &modest(), &Grants::default(), &pods).unwrap_err();
+    let message = vet(&descriptor(), &modest(), &Grants::default(), &pods).unwrap_err().to_string();
     assert_eq!(message, "role worker: kind is Pod; `spec.grants.kinds: [Pod]` would allow it");
     let all = [
         ("rbac.authorization.k8s.io/v1", "RoleBinding"),
@@ -686,16 +678,17 @@ fn a_kind_without_grant_is_refused_and_some_kinds_always() {
     ];
     for (api_version, kind) in all {
         let greedy = Descriptor { children: vec![child(api_version, kind)], ..descriptor() };
-        assert!(description(&greedy).unwrap_err().contains(kind));
-        let message =
-            vet(&greedy, &modest(), &greedy.wanted_grants(), &with(object(api_version, kind, json!({})))).unwrap_err();
+        assert!(description(&greedy).unwrap_err().to_string().contains(kind));
+        let message = vet(&greedy, &modest(), &greedy.wanted_grants(), &with(object(api_version, kind, json!({}))))
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("no plan may have a") && message.contains(kind), "{message}");
     }
     let reader = Descriptor { children: vec![child("v1", "Secret")], ..descriptor() };
-    assert_eq!(description(&reader).unwrap_err(), "no job may have a Secret of v1 for a child");
+    assert_eq!(description(&reader).unwrap_err().to_string(), "no job may have a Secret of v1 for a child");
     let mut server = descriptor();
     (server.kinds[0].group, server.kinds[0].kind) = (String::new(), "Secret".into());
-    assert_eq!(description(&server).unwrap_err(), "Secret of \"\" is no kind of job of a framework");
+    assert_eq!(description(&server).unwrap_err().to_string(), "Secret of \"\" is no kind of job of a framework");
     assert_eq!(description(&descriptor()), Ok(()));
 }
 
@@ -717,7 +710,7 @@ fn a_job_behind_a_role_takes_over_no_pods_and_is_no_larger_than_a_role() {
         (json!({ "spec": { "completions": -1 } }), "are more than 10000, the most for one job"),
         (json!({ "metadata": { "labels": { "controller-uid": "x" } } }), "/metadata/labels/controller-uid"),
     ] {
-        let message = backed(body).unwrap_err();
+        let message = backed(body).unwrap_err().to_string();
         assert!(message.contains(words), "{message}");
     }
 }
@@ -744,7 +737,7 @@ fn limits_ports_and_deletions_are_granted() {
         ),
     ];
     for (grants, plan, words) in cases {
-        let message = of(grants, &plan).unwrap_err();
+        let message = of(grants, &plan).unwrap_err().to_string();
         assert!(message.contains(words), "{message}");
     }
     assert_eq!(of(json!({ "maxReplicas": 2, "maxObjects": 1, "namespaces": ["ns"] }), &small), Ok(()));
@@ -773,18 +766,21 @@ fn a_bound_body_is_checked_as_a_fixed_one() {
     };
     let map = bound("v1", "ConfigMap");
     assert_eq!(of(&map, json!({ "data": { "secretName": "x" } })), Ok(()));
-    let message = of(&map, json!({ "metadata": { "annotations": { "troupe.dev/plugin-digest": "x" } } })).unwrap_err();
+    let message = of(&map, json!({ "metadata": { "annotations": { "troupe.dev/plugin-digest": "x" } } }))
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("/metadata/annotations/troupe.dev~1plugin-digest"), "{message}");
-    let message = of(&bound("v1", "Service"), json!({ "spec": { "type": "NodePort" } })).unwrap_err();
+    let message = of(&bound("v1", "Service"), json!({ "spec": { "type": "NodePort" } })).unwrap_err().to_string();
     assert!(message.contains("/spec/type is NodePort"), "{message}");
     let pod = json!({ "spec": { "template": { "spec": { "hostPID": true, "containers": [] } } } });
-    assert!(of(&bound("apps/v1", "Deployment"), pod).unwrap_err().contains("/spec/template/spec/hostPID"));
+    assert!(of(&bound("apps/v1", "Deployment"), pod).unwrap_err().to_string().contains("/spec/template/spec/hostPID"));
 }
 
 #[test]
 fn not_even_the_user_may_set_the_hosts_annotation() {
     let template = template(&json!({}), &json!({}), &json!({ "annotations": { "troupe.dev/plugin-digest": "x" } }));
-    let message = verdict(&job(json!({ "template": template })), &granted(&json!({})), &template).unwrap_err();
+    let message =
+        verdict(&job(json!({ "template": template })), &granted(&json!({})), &template).unwrap_err().to_string();
     let field = "spec.template.metadata.annotations[troupe.dev/plugin-digest]";
     assert_eq!(message, format!("{field}: is the host's to write: remove it"));
 }
@@ -794,7 +790,8 @@ fn a_refusal_is_one_line_of_bounded_length() {
     let pod = json!({ "serviceAccountName": format!("a\u{1b}[31m\n{}", "x".repeat(100_000)) });
     let mut role = role(template(&pod, &json!({}), &json!({})));
     role.name = "r".repeat(5000);
-    let message = vet(&descriptor(), &modest(), &granted(&json!({})), &plan(vec![role], vec![])).unwrap_err();
+    let message =
+        vet(&descriptor(), &modest(), &granted(&json!({})), &plan(vec![role], vec![])).unwrap_err().to_string();
     assert!(message.len() <= 1000 && !message.contains(char::is_control), "{message}");
 }
 
@@ -807,8 +804,8 @@ fn a_plan_may_have_only_the_roles_of_its_kind() {
         vet(&descriptor, &modest(), &granted(&json!({})), &plan(vec![role(template)], vec![]))
     };
     assert_eq!((with(&[]), with(&["master", "worker"])), (Ok(()), Ok(())));
-    let refused = "role worker: describe does not name it; its roles are master, ps";
-    assert_eq!(with(&["master", "ps"]), Err(refused.to_owned()));
+    let refused = with(&["master", "ps"]).unwrap_err().to_string();
+    assert_eq!(refused, "role worker: describe does not name it; its roles are master, ps");
 }
 
 mod what_the_host_writes_into {

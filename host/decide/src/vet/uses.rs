@@ -1,7 +1,7 @@
 //! Collects everything that a piece of JSON uses, in one walk, by the names and places of its fields. The same walk
 //! reads a user's job and a plugin's plan, so that a use means the same in both.
 
-use crate::{need::Need, pointer::escaped};
+use crate::{grants::Need, pointer::escaped};
 use serde_json::{Map, Value};
 
 /// One use of something that needs a permission.

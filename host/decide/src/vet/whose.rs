@@ -43,7 +43,7 @@ fn a_namespace_that_is_not_granted_is_refused_before_the_plugin_is_asked() {
     let elsewhere = Grants { namespaces: Some(["other".to_owned()].into()), ..granted(&json!({})) };
     let (users, _) = users(&plain());
     let refused = job(&users, &elsewhere).unwrap_err();
-    assert_eq!(refused.reason(), "NamespaceNotServed");
+    assert_eq!(refused.reason().as_str(), "NamespaceNotServed");
     assert_eq!(refused.to_string(), "jobs in namespace ns are not served; `spec.grants.namespaces` lacks it");
     assert_eq!(job(&users, &granted(&json!({}))), Ok(()));
 }
@@ -65,7 +65,7 @@ fn too_many_replicas_and_objects_are_the_users_error_and_name_the_limit() {
     };
     assert_eq!(with(10_000), Ok(()));
     let refused = rejection(with(10_001));
-    assert_eq!(refused.reason(), "LimitExceeded");
+    assert_eq!(refused.reason().as_str(), "LimitExceeded");
     assert_eq!(refused.to_string(), "10001 replicas (10001 of worker) are more than 10000, the most for one job");
     let (job, small) = users(&plain());
     let many = Plan { objects: vec![object("v1", "ConfigMap", json!({})); 30_001], ..small };
@@ -86,7 +86,7 @@ fn a_name_that_a_shorter_job_name_would_fix_is_the_users_error() {
     let (job, mut own) = users(&plain());
     own.roles[0].pod_name = Text(vec![Piece::JobName, Piece::Fixed("-W-".into()), Piece::Index(0)]);
     let refused = vet(&descriptor(), &job, &granted(&json!({})), &own);
-    assert!(matches!(refused, Err(Objection::Plugin(message)) if message.contains("no DNS label")));
+    assert!(matches!(refused, Err(Objection::Plugin(error)) if error.to_string().contains("no DNS label")));
 }
 
 #[test]
@@ -243,7 +243,7 @@ proptest! {
         ];
         let (job, mut plan) = users(&template);
         match edited(&job.spec, "/worker/template", edits) {
-            Err(Objection::Plugin(message)) => prop_assert!(template.is_null(), "{}", message),
+            Err(Objection::Plugin(error)) => prop_assert!(template.is_null(), "{}", error),
             Err(Objection::Job(_)) => {}
             Ok(made) => {
                 plan.roles[0].template = made;

@@ -1,7 +1,10 @@
 //! Tests of the breaker over time, with jobs that fail and jobs that do not.
 
 use super::*;
-use decide::{plan::Rejection, testkit};
+use decide::{
+    plan::{Budget, Rejection},
+    testkit,
+};
 
 struct World {
     breakers: Breakers,
@@ -21,8 +24,8 @@ fn fault(words: &str) -> NoPlan {
     Fault::Trapped { plugin: "p".into(), function: "plan".into(), message: words.into() }.into()
 }
 
-fn out_of(budget: &str) -> NoPlan {
-    Fault::OutOfBudget { plugin: "p".into(), function: "plan".into(), budget: budget.into() }.into()
+fn out_of(budget: Budget) -> NoPlan {
+    Fault::OutOfBudget { plugin: "p".into(), function: "plan".into(), budget }.into()
 }
 
 impl World {
@@ -60,8 +63,8 @@ impl World {
     /// Records a fault and returns the reason that its job gets.
     fn fails(&self, job: &Job) -> &'static str {
         match self.gives(job, fault("it fell")) {
-            NoPlan::Faulted(fault) => fault.reason(),
-            NoPlan::Rejected(rejection) => rejection.reason(),
+            NoPlan::Faulted(fault) => fault.reason().as_str(),
+            NoPlan::Rejected(rejection) => rejection.reason().as_str(),
         }
     }
 
@@ -240,12 +243,12 @@ fn a_heavy_job_that_runs_out_of_time_and_a_host_that_runs_out_of_instances_are_n
     for uid in 0..100 {
         let (heavy, modest) = (of(&format!("h{uid}"), "1"), of(&format!("m{uid}"), "1"));
         let case = Case { is_heavy: true, ..world.case(&heavy) };
-        assert_eq!(world.breakers.unanswered(&case, out_of("time")), out_of("time"));
-        assert_eq!(world.gives(&modest, out_of("instances")), out_of("instances"));
+        assert_eq!(world.breakers.unanswered(&case, out_of(Budget::Time)), out_of(Budget::Time));
+        assert_eq!(world.gives(&modest, out_of(Budget::Instances)), out_of(Budget::Instances));
     }
     assert_eq!(world.position(), Position::Closed);
     for uid in 0..6 {
-        world.gives(&of(&uid.to_string(), "1"), out_of("time"));
+        world.gives(&of(&uid.to_string(), "1"), out_of(Budget::Time));
     }
     assert!(matches!(world.position(), Position::Open { .. }));
 }

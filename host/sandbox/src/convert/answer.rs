@@ -5,7 +5,7 @@ use super::{Stop, wit};
 use crate::{limits::Limits, log::clean};
 use decide::{
     grants::Grants,
-    plan,
+    plan::{self, Objection},
     template::{Edit, edited},
     weight,
 };
@@ -99,7 +99,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
         version: raw.version,
         event_source: raw.event_source,
         event_reasons: raw.event_reasons.into_iter().collect(),
-        asks: Grants::asked(&json_object("grants", &raw.grants, limits.body)?)?,
+        asks: Grants::asked(&json_object("grants", &raw.grants, limits.body)?).map_err(|error| error.to_string())?,
     })
 }
 
@@ -176,7 +176,10 @@ fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Ch
             _ => Err(format!("{what}: what is appended at {at} is not a JSON array").into()),
         },
     });
-    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| objection.about(what))?;
+    let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| match objection {
+        Objection::Job(rejection) => Stop::Rejected(rejection),
+        Objection::Plugin(error) => Stop::Unacceptable(format!("{what}: {error}")),
+    })?;
     Ok((template, Some(at)))
 }
 

@@ -63,7 +63,7 @@ impl Loaded {
         let (plugin, function) = (self.descriptor.name.clone(), function.to_owned());
         match objection {
             Objection::Job(rejection) => rejection.into(),
-            Objection::Plugin(message) => Fault::Unacceptable { plugin, function, message }.into(),
+            Objection::Plugin(error) => Fault::Unacceptable { plugin, function, message: error.to_string() }.into(),
         }
     }
 }

@@ -2,9 +2,27 @@
 
 use super::{NAMESPACE, Plugin};
 use crate::install::crds;
-use decide::{grants::Grants, plan::JobKind};
-use serde_json::{Value, json};
+use decide::{
+    grants::{Grants, Need},
+    plan::JobKind,
+};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+
+/// What the policy denies unless somebody is granted it: what reaches the node that a pod runs on.
+const FENCED: [Need; 11] = [
+    Need::HostNetwork,
+    Need::HostPid,
+    Need::HostIpc,
+    Need::HostPort,
+    Need::Privileged,
+    Need::HostPath,
+    Need::Capability,
+    Need::ProcMount,
+    Need::Sysctl,
+    Need::SeccompProfile,
+    Need::AppArmorProfile,
+];
 
 /// Returns the ConfigMap that the policy reads. Lists have one word per line.
 pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
@@ -13,26 +31,16 @@ pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
     let job_kinds: BTreeSet<_> = kinds().map(JobKind::id).collect();
     let job_resources: BTreeSet<_> = kinds().map(|kind| format!("{}.{}", kind.plural, kind.group)).collect();
     let definitions: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
+    let granted = FENCED.into_iter().filter_map(|need| Some((need.grant()?.to_owned(), all.text(need)?.into())));
+    let mut data: Map<String, Value> = granted.collect();
+    data.insert("jobKinds".into(), lines(&job_kinds).into());
+    data.insert("jobResources".into(), lines(&job_resources).into());
+    data.insert("definitions".into(), lines(&definitions).into());
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": "troupe-fence", "namespace": NAMESPACE },
-        "data": {
-            "jobKinds": lines(&job_kinds),
-            "jobResources": lines(&job_resources),
-            "definitions": lines(&definitions),
-            "hostNetwork": all.host_network.to_string(),
-            "hostPID": all.host_pid.to_string(),
-            "hostIPC": all.host_ipc.to_string(),
-            "hostPorts": all.host_ports.to_string(),
-            "privileged": all.privileged.to_string(),
-            "hostPaths": lines(&all.host_paths),
-            "capabilities": lines(&all.capabilities),
-            "procMounts": lines(&all.proc_mounts),
-            "sysctls": lines(&all.sysctls),
-            "seccompProfiles": lines(&all.seccomp_profiles),
-            "appArmorProfiles": lines(&all.app_armor_profiles),
-        },
+        "data": data,
     })
 }
 

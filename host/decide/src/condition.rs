@@ -1,0 +1,131 @@
+//! The words of the host's own conditions and events. A word is the name of its variant, and stands nowhere else.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Defines an enum of words that users see as they are written here.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $word:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$doc])* $word,)*
+        }
+
+        impl $name {
+            /// Every variant, in the order of their definition.
+            pub const ALL: &'static [Self] = &[$(Self::$word,)*];
+
+            /// Returns the word as users see it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$word => stringify!($word),)*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// The type of a condition of the host's own. They stand first in the list: printer columns read the last condition.
+    Condition {
+        /// The job waits for something.
+        Waiting,
+        /// The job is refused; its user has to act.
+        Rejected,
+        /// The plugin gave no answer; its author, or whoever runs the cluster, has to act.
+        PluginFaulted,
+        /// Another writer keeps overwriting the status.
+        Contested,
+        /// The API server returned warnings about the job's children.
+        Warned,
+    }
+}
+
+words! {
+    /// The reason of a condition or event of the host's own: one CamelCase word for each cause.
+    Reason {
+        /// Pods that have to exist first do not.
+        Pods,
+        /// Pods have no address yet.
+        PodAddresses,
+        /// Pods do not run yet.
+        PodsRunning,
+        /// Pods are not ready yet.
+        PodsReady,
+        /// Another's object has the name.
+        NameTaken,
+        /// An earlier object of the name is being deleted.
+        Terminating,
+        /// A field of an object lacks an accepted value.
+        Field,
+        /// An object that is created once was deleted.
+        Deleted,
+        /// The installed CRD prunes what the host writes down.
+        StatusPruned,
+        /// The namespace is being deleted.
+        NamespaceTerminating,
+        /// No ports of the nodes are available.
+        HostPorts,
+        /// A Job is gone, and nobody saw how it ended.
+        Lost,
+        /// The API server refuses a write.
+        Refused,
+        /// A write failed.
+        WriteFailed,
+        /// Fields of the job are invalid.
+        ValidationError,
+        /// The plugin or the host does not support something.
+        Unsupported,
+        /// The job exceeds a limit.
+        LimitExceeded,
+        /// Jobs of the namespace are not served.
+        NamespaceNotServed,
+        /// The plugin trapped or exited.
+        Trapped,
+        /// The plugin exhausted a budget.
+        OutOfBudget,
+        /// The plugin's bytes are not available.
+        PluginMissing,
+        /// The host never accepted the plugin.
+        PluginNotAccepted,
+        /// The plugin's bytes are not kept yet.
+        PluginNotKept,
+        /// The plugin reported an internal error.
+        InternalError,
+        /// The host does not accept the plugin's answer.
+        UnacceptableAnswer,
+        /// The plugin gave two answers to one question.
+        NonDeterministic,
+        /// The plugin is not asked after repeated faults.
+        BreakerOpen,
+        /// The plugin has used up the fuel of a minute.
+        Throttled,
+        /// Somebody else writes the same status.
+        AnotherWriter,
+        /// The API server warned about an object that it stored.
+        APIServerWarning,
+        /// Pods or Jobs were created.
+        Created,
+    }
+}
+
+impl Reason {
+    /// Events of the host for which a framework may name its own reason.
+    pub const RENAMED: [Self; 3] = [Self::Created, Self::NameTaken, Self::Refused];
+}
+
+impl Condition {
+    /// Returns whether a condition of this type is the host's own.
+    #[must_use]
+    pub fn is_own(kind: &str) -> bool {
+        Self::ALL.iter().any(|own| own.as_str() == kind)
+    }
+}
