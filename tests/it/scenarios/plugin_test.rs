@@ -50,7 +50,7 @@ fn a_scenario_that_goes_otherwise_is_told_and_rewritten_only_if_asked() {
     let wrong = folder.join(WRONG.0);
     let (well, text) = test(&folder, &[]);
     assert!(!well && text.contains("\nok right.txt\nFAILED wrong.txt\n"), "{text}");
-    assert!(text.contains("\n- nothing happens\n+ create pod/six-worker-0 · create service/six-worker-0\n"), "{text}");
+    assert!(text.contains("\n-nothing happens\n+create pod/six-worker-0 · create service/six-worker-0\n"), "{text}");
     assert!(text.ends_with("\n1 of 2 scenarios went as they say; --update rewrites what the others print\n"), "{text}");
     assert_eq!(fs::read_to_string(&wrong).unwrap(), WRONG.1);
 
