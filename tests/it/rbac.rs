@@ -4,6 +4,7 @@ use crate::{cluster::deploy, hostile::guest, recording::commands::troupe};
 use decide::grants::Grants;
 use lab::campaign;
 use serde_json::{Value, json};
+use sim::RequestRecord;
 use std::{collections::BTreeSet, path::Path};
 use troupe::install::rbac::{self, Plugin, Policy};
 
@@ -121,13 +122,9 @@ fn used() -> BTreeSet<String> {
     let plugins = campaign::plugins().unwrap();
     let mut used = BTreeSet::new();
     for seed in 0..60 {
-        for line in campaign::run(seed, &plugins).unwrap().trace {
-            let words: Vec<_> = line.split(' ').collect();
-            // Which kinds there are may be read by everybody who is authenticated (`system:discovery`).
-            if !words[3].starts_with('/') {
-                used.insert(format!("{} {}", words[2], words[3]));
-            }
-        }
+        let requests = campaign::run(seed, &plugins).unwrap().requests;
+        // Which kinds there are may be read by everybody who is authenticated (`system:discovery`).
+        used.extend(requests.iter().filter(|made| !made.resource.starts_with('/')).map(RequestRecord::what));
     }
     used
 }

@@ -345,7 +345,7 @@ pub struct SimArgs {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     pub first: u64,
-    /// Print every request of the hosts and every change by anybody else of the last seed.
+    /// Print of the last seed each request of the hosts, each object that they see and each change by anybody else.
     #[arg(long)]
     pub trace: bool,
 }

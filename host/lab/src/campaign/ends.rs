@@ -154,7 +154,9 @@ fn essence(status: &Value) -> Value {
         counts.values_mut().for_each(|count| *count = count["succeeded"].take());
     }
     for count in status.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
-        if let Some(count) = count.as_object_mut().filter(|count| count.contains_key("running")) {
+        if let Some(count) =
+            count.as_object_mut().filter(|count| UNDER_WAY.iter().any(|phase| count.contains_key(*phase)))
+        {
             UNDER_WAY.iter().for_each(|phase| drop(count.remove(*phase)));
         }
     }
@@ -176,7 +178,9 @@ fn strip(value: &mut Value) {
 /// A text without the uid of the job, of which names have the beginning, addresses of pods, and ports of nodes.
 fn without_run(text: &str, uid: &str) -> String {
     let short: String = uid.chars().take(5).collect();
-    let text = if short.is_empty() { text.to_owned() } else { text.replace(uid, "UID").replace(&short, "UID") };
+    // Behind a dash: five digits may also be a port.
+    let in_names = format!("-{short}");
+    let text = if short.is_empty() { text.to_owned() } else { text.replace(uid, "UID").replace(&in_names, "-UID") };
     without_numbers(&without_numbers(&text, "10.244."), "350")
 }
 

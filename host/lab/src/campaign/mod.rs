@@ -22,13 +22,13 @@ pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
 use history::History;
-use hosts::{Hosts, Program};
+use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use outages::Outage;
 use sandbox::{Executor, LoadError, Plugins};
 use serde_json::json;
-use sim::{Faults, Kind, Sim};
+use sim::{Faults, Kind, RequestRecord, Sim};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -69,8 +69,10 @@ pub struct Run {
     pub violations: Vec<String>,
     /// A hash over every request, answer and change; the same for the same seed.
     pub log_hash: u64,
-    /// Each request of a host and each change of anybody else, a line each, by time.
+    /// Each request of a host, each object that it was shown and each change of anybody else, a line each, by time.
     pub trace: Vec<String>,
+    /// The requests of all hosts.
+    pub requests: Vec<RequestRecord>,
     /// How often a host crashed or lost its lease.
     pub crashes: u32,
     /// Writes of the host.
@@ -281,7 +283,8 @@ impl Course {
         let mut happened = tally.counts();
         happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
         let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));
-        let trace = trace.lines(&sim);
-        (Run { violations: seen, log_hash, trace, crashes, writes, happened, passes }, ends)
+        let requests: Vec<_> = sim.requests().into_iter().filter(|made| is_host(&made.actor)).collect();
+        let trace = trace.lines(&requests);
+        (Run { violations: seen, log_hash, trace, requests, crashes, writes, happened, passes }, ends)
     }
 }

@@ -1,8 +1,10 @@
-//! The log of a run for people: each request of a host, and each change that anybody else made.
+//! The log of a run for people: each request of a host, each object that it is shown, and each change that anybody else
+//! made.
 
 use super::hosts::is_host;
 use jiff::Timestamp;
-use sim::{RequestRecord, Sim, Write};
+use serde_json::Value;
+use sim::{Delivery, RequestRecord, Sim, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Collects the changes of users, the kubelet, the garbage collector and the like from now on; clones share them.
@@ -19,15 +21,19 @@ impl Trace {
                 lines.lock().unwrap_or_else(PoisonError::into_inner).push((write.at, change(write)));
             }
         });
+        let lines = trace.0.clone();
+        sim.on_delivery(move |delivery| {
+            if is_host(delivery.actor) {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push((delivery.at, shown(delivery)));
+            }
+        });
         trace
     }
 
-    /// One line for each request of a host and each change of anybody else, by time.
-    pub(super) fn lines(&self, sim: &Sim) -> Vec<String> {
-        let of_hosts =
-            sim.requests().into_iter().filter(|made| is_host(&made.actor)).map(|made| (made.at, request(&made)));
+    /// One line for each request of a host, each object that it is shown and each change of anybody else, by time.
+    pub(super) fn lines(&self, requests: &[RequestRecord]) -> Vec<String> {
         let mut lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        lines.extend(of_hosts);
+        lines.extend(requests.iter().map(|made| (made.at, request(made))));
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect()
     }
@@ -35,6 +41,15 @@ impl Trace {
 
 fn request(made: &RequestRecord) -> String {
     format!("{} {} {} {}/{} {}", made.at, made.actor, made.what(), made.namespace, made.name, made.code)
+}
+
+/// `AT ACTOR is shown KIND NAMESPACE/NAME`, with the version and the phase.
+fn shown(delivery: &Delivery<'_>) -> String {
+    let Delivery { at, actor, kind, object } = delivery;
+    let metadata = &object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let [namespace, name, version] = ["namespace", "name", "resourceVersion"].map(|field| text(&metadata[field]));
+    format!("{at} {actor} is shown {kind} {namespace}/{name} @{version} {}", text(&object["status"]["phase"]))
 }
 
 /// `AT ACTOR created|changed|removed KIND NAMESPACE/NAME`, and what decisions depend on: phase, generation, deletion.
