@@ -254,7 +254,7 @@ impl Layout {
         !self.unkept.contains_key(digest)
     }
 
-    /// Removes a digest that plans no job any more. Its kinds and watches stay until [`Layout::prune`].
+    /// Removes a digest that plans no job any more. Its kinds and watches stay until they are pruned.
     pub fn remove(&mut self, digest: &str) {
         self.revisions.remove(digest);
     }
