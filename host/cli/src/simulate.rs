@@ -10,11 +10,11 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let mut violations = 0;
     let mut happened: BTreeMap<String, u64> = BTreeMap::new();
     for seed in args.first..args.first + args.seeds {
-        let run = campaign::run(seed, &plugins)?;
-        if args.trace && seed + 1 == args.first + args.seeds {
-            for line in &run.trace {
-                out::line(line);
-            }
+        let is_last = seed + 1 == args.first + args.seeds;
+        let run =
+            if args.trace && is_last { campaign::traced(seed, &plugins)? } else { campaign::run(seed, &plugins)? };
+        for line in &run.trace {
+            out::line(line);
         }
         for (what, times) in &run.happened {
             *happened.entry(what.clone()).or_default() += times;
@@ -26,7 +26,7 @@ pub(super) fn simulate(args: &SimArgs) -> anyhow::Result<ExitCode> {
             violations += 1;
             out::line(format_args!("replay: troupe sim --seeds 1 --first {seed} --trace"));
         }
-        if (seed + 1 - args.first).is_multiple_of(100) || seed + 1 == args.first + args.seeds {
+        if (seed + 1 - args.first).is_multiple_of(100) || is_last {
             let done = seed + 1 - args.first;
             out::line(format_args!(
                 "{done} of {} seeds, {violations} with violations, last log hash {:016x}",

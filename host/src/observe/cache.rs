@@ -198,9 +198,10 @@ impl Cache {
         objects.filter_map(|(kind, object)| {
             let Held::Job(job) = &object.held else { return None };
             let ledger = Ledger::read(&job.status(), &job.job().uid);
-            let is_open = ledger.finished.is_none();
-            let key = JobKey::new(kind, &object.namespace, &object.name);
-            is_open.then_some((key, self.layout.kinds().get(kind)?, ledger))
+            if ledger.finished.is_some() {
+                return None;
+            }
+            Some((JobKey::new(kind, &object.namespace, &object.name), self.layout.kinds().get(kind)?, ledger))
         })
     }
 

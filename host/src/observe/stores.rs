@@ -12,7 +12,12 @@ use crate::{
         wire::{Held, Object},
     },
 };
-use decide::{Applied, Snapshot, is_at_rest, ledger::Ledger, plan::Fault, snapshot::Job};
+use decide::{
+    Applied, Snapshot, is_at_rest,
+    ledger::Ledger,
+    plan::{Fault, FieldError},
+    snapshot::Job,
+};
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -83,7 +88,12 @@ impl Stores {
 
     /// Changes the layout: a new watch gets a table, and the objects of a watch that has ended are dropped.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Layout)) {
-        if self.lock().cache.change(change) {
+        self.change_locked(&mut self.lock(), change);
+    }
+
+    fn change_locked(&self, inner: &mut Inner, change: impl FnOnce(&mut Layout)) {
+        if inner.cache.change(change) {
+            inner.served.retain(|watch, _| inner.cache.table(*watch).is_some());
             self.changed.notify_one();
         }
     }
@@ -94,9 +104,7 @@ impl Stores {
         let mut inner = self.lock();
         let in_use: BTreeSet<GroupKind> = inner.cache.open_jobs().map(|(key, ..)| key.kind).collect();
         let mut unwatched: BTreeSet<_> = inner.cache.keys().filter(|key| !in_use.contains(&key.kind)).collect();
-        if inner.cache.change(|layout| layout.prune(&in_use)) {
-            self.changed.notify_one();
-        }
+        self.change_locked(&mut inner, |layout| layout.prune(&in_use));
         unwatched.retain(|key| !inner.cache.layout().kinds().contains_key(&key.kind));
         unwatched
     }
@@ -292,8 +300,16 @@ impl Stores {
 
     /// Waits until a write shows that the kind of this watch, which was not served when it was last listed, is served.
     pub(crate) async fn is_served(&self, watch: WatchId) {
-        let served = self.lock().served.entry(watch).or_default().clone();
-        served.notified().await;
+        match self.served(watch) {
+            Some(served) => served.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn served(&self, watch: WatchId) -> Option<Arc<Notify>> {
+        let mut inner = self.lock();
+        inner.cache.table(watch)?;
+        Some(inner.served.entry(watch).or_default().clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -322,7 +338,7 @@ impl Inner {
 }
 
 /// Returns the job, and the first error in its text.
-fn unpacked(object: &Object) -> Option<(Job, Option<decide::plan::FieldError>)> {
+fn unpacked(object: &Object) -> Option<(Job, Option<FieldError>)> {
     match &object.held {
         Held::Job(packed) => Some((packed.unpacked(), object.unreadable.clone())),
         Held::Pod(_) | Held::Child(_) => None,

@@ -69,7 +69,8 @@ pub struct Run {
     pub violations: Vec<String>,
     /// A hash over every request, answer and change; the same for the same seed.
     pub log_hash: u64,
-    /// Each request of a host, each object that it was shown and each change of anybody else, a line each, by time.
+    /// Each request of a host, each object that it was shown and each change of anybody else, a line each, by time; empty
+    /// unless the run is [`traced`].
     pub trace: Vec<String>,
     /// The requests of all hosts.
     pub requests: Vec<RequestRecord>,
@@ -104,7 +105,19 @@ pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
 /// # Errors
 /// When the runtime cannot be made.
 pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
-    let course = Course::drawn(seed);
+    compared(Course::drawn(seed), plugins)
+}
+
+/// The same, with a trace. It takes more time and memory.
+///
+/// # Errors
+/// As for [`run`].
+pub fn traced(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
+    compared(Course { is_traced: true, ..Course::drawn(seed) }, plugins)
+}
+
+fn compared(course: Course, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
+    let seed = course.seed;
     let alone = Course { workload: course.workload.alone(), ..Course::calm(seed) };
     let (mut run, ends) = in_virtual_time(course.played(plugins))?;
     if !(seed / 10).is_multiple_of(2) {
@@ -153,6 +166,7 @@ struct Course {
     deliveries: Option<Deliveries>,
     /// What the clocks of the hosts are set back by, and when.
     clock: Option<(Duration, SignedDuration)>,
+    is_traced: bool,
 }
 
 impl Course {
@@ -167,6 +181,7 @@ impl Course {
             lost_nodes: false,
             deliveries: None,
             clock: None,
+            is_traced: false,
         }
     }
 
@@ -193,7 +208,7 @@ impl Course {
 
     /// What it led to, and how the jobs ended that nobody interfered with.
     async fn played(self, plugins: &Arc<Plugins>) -> (Run, Vec<(String, End)>) {
-        let Self { seed, workload, faults, outages, two, lost_nodes, deliveries, mut clock } = self;
+        let Self { seed, workload, faults, outages, two, lost_nodes, deliveries, mut clock, is_traced } = self;
         let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
         let clock_is_set = clock.is_some();
         let mut kinds = kinds(plugins);
@@ -204,7 +219,7 @@ impl Course {
         let mut crashes = sim.crashes();
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
-        let trace = Trace::of(&sim);
+        let trace = is_traced.then(|| Trace::of(&sim));
         let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref());
         let config = workload.config.clone();
         let program = Program {
@@ -284,7 +299,7 @@ impl Course {
         happened.extend(sim.troubles().into_iter().map(|(what, when)| (what, when.len() as u64)));
         let (log_hash, crashes) = (sim.log_hash(), life.load(Ordering::Relaxed));
         let requests: Vec<_> = sim.requests().into_iter().filter(|made| is_host(&made.actor)).collect();
-        let trace = trace.lines(&requests);
+        let trace = trace.map_or_else(Vec::new, |trace| trace.lines(&requests));
         (Run { violations: seen, log_hash, trace, requests, crashes, writes, happened, passes }, ends)
     }
 }
