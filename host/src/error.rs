@@ -1,23 +1,62 @@
 //! Errors as a line of text.
 
-/// Returns an error with its causes, each message once.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let client_error = error.to_string();
-        if !text.contains(&client_error) {
-            text = format!("{text}: {client_error}");
+use std::error::Error;
+
+/// Returns an error with its causes in one line, each message once.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = message(error);
+    let mut last = error;
+    while let Some(cause) = last.source().filter(|_| refusal(last).is_none()) {
+        let message = message(cause);
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
-        cause = error.source();
+        last = cause;
     }
     text
 }
 
-/// Returns the client's error in one line: kube adds the whole status of a refusal to its message.
-pub(crate) fn client_error(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{}: {}", status.reason, status.message),
-        error => chain(error),
+fn message(error: &(dyn Error + 'static)) -> String {
+    refusal(error).unwrap_or_else(|| error.to_string())
+}
+
+/// Returns the API server's words if the error is its refusal: kube adds the whole status to its message.
+fn refusal(error: &(dyn Error + 'static)) -> Option<String> {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(status)) => Some(format!("{}: {}", status.reason, status.message)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to get configmap/x: {}", chain(.0))]
+    struct Named(#[source] kube::Error);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to read the source")]
+    struct Unnamed(#[source] kube::Error);
+
+    fn refused() -> kube::Error {
+        let status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 503, "reason": "ServiceUnavailable", "message": "the server is busy",
+        }));
+        kube::Error::Api(Box::new(status.unwrap()))
+    }
+
+    #[test]
+    fn a_refusal_of_the_api_server_is_told_in_its_words_alone_and_once() {
+        assert_eq!(chain(&refused()), "ServiceUnavailable: the server is busy");
+        assert_eq!(chain(&Named(refused())), "failed to get configmap/x: ServiceUnavailable: the server is busy");
+        assert_eq!(chain(&Unnamed(refused())), "failed to read the source: ServiceUnavailable: the server is busy");
+    }
+
+    #[test]
+    fn other_errors_are_told_with_their_causes() {
+        let cause = std::io::Error::other("no route");
+        assert_eq!(chain(&kube::Error::ReadEvents(cause)), "Error reading events stream: no route");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     record::replay,
 };
 use decide::{
-    Triage, decide,
+    Digest, Triage, decide,
     ledger::HostPorts,
     outlook,
     plan::{Answer, JobKind, Plan},
@@ -61,7 +61,7 @@ pub fn manifest(bytes: &[u8]) {
     let Ok(object) = wire::object(text, &spec) else { return };
     let Held::Job(packed) = &object.held else { return };
     let mut snapshot = testkit::snapshot(packed.unpacked());
-    (snapshot.kind, snapshot.digest, snapshot.unreadable) = (Arc::new(kind), digest, object.unreadable);
+    (snapshot.kind, snapshot.digest, snapshot.unreadable) = (Arc::new(kind), Some(digest), object.unreadable);
     if triage(&snapshot) != Triage::NeedsPlan {
         return;
     }
@@ -81,7 +81,7 @@ pub fn plan(bytes: &[u8]) {
         return;
     }
     let mut snapshot = testkit::snapshot(job);
-    (snapshot.kind, snapshot.digest) = (Arc::new(descriptor.kinds[0].clone()), digest);
+    (snapshot.kind, snapshot.digest) = (Arc::new(descriptor.kinds[0].clone()), Some(digest));
     let (outlook, _) = outlook(&snapshot, &plan);
     let answer = block_on(PLUGINS.judge(&snapshot, &Arc::new(plan), &[], outlook));
     for action in decide(&snapshot, &answer).actions {
@@ -159,7 +159,7 @@ pub fn wasi(bytes: &[u8]) {
 }
 
 /// Returns the kind of job that the text names, and the digest that plans it.
-fn kind_of(text: &str) -> Option<(JobKind, String)> {
+fn kind_of(text: &str) -> Option<(JobKind, Digest)> {
     #[derive(Deserialize)]
     struct Said {
         kind: String,

@@ -14,6 +14,7 @@ pub mod error;
 pub mod fuzz;
 pub mod install;
 pub mod job_key;
+pub mod measure;
 pub mod observe;
 pub mod out;
 pub mod plugin_resource;

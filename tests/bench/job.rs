@@ -49,7 +49,7 @@ pub(crate) fn snapshot(plugins: &Plugins, pods: u32) -> Snapshot {
         kind: Arc::new(framework.kinds[0].clone()),
         pods: roles.iter().flat_map(|(role, replicas)| (0..*replicas).map(move |index| pod(role, index))).collect(),
         ledger: Ledger::default(),
-        digest,
+        digest: Some(digest),
         ..testkit::snapshot(job)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --workspace --bench neighbours`. The goal is a ratio below 1.2 as a host asks: a pass over one of the
 //! neighbour's two hundred jobs every few milliseconds, with its breaker. Without any breaker, and asked as fast as it can
-//! be, the neighbour shows what seats and fresh instances alone keep away.
+//! be, the neighbour shows what permits and fresh instances alone keep away.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on says so by its panic")]
 
 #[path = "../it/hostile/handmade.rs"]
@@ -156,7 +156,7 @@ fn neighbours_job(plugins: &Plugins, number: usize) -> Snapshot {
     let (framework, digest) =
         plugins.frameworks().into_iter().find(|(framework, _)| framework.name == "handmade").unwrap();
     snapshot.kind = Arc::new(framework.kinds[0].clone());
-    snapshot.digest = digest;
+    snapshot.digest = Some(digest);
     let job = Arc::make_mut(&mut snapshot.job);
     (job.spec, job.uid) = (json!({}), format!("uid-{number}"));
     snapshot

@@ -33,6 +33,10 @@ pub enum Tool {
     Kubectl,
     /// A registry of artifacts.
     Registry,
+    /// What installs charts.
+    Helm,
+    /// Prometheus' checks of rules and queries.
+    Promtool,
 }
 
 impl Tool {
@@ -56,6 +60,17 @@ impl Tool {
             Tool::Kwok => ("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
             Tool::CoreDns => ("coredns", "coredns", "github.com/coredns/coredns"),
             Tool::Registry => ("registry", "registry", "."),
+            Tool::Helm => ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+            Tool::Promtool => ("promtool", "promtool", "github.com/prometheus/prometheus/cmd/promtool"),
+        }
+    }
+
+    /// Build tags.
+    fn tags(self) -> &'static str {
+        match self {
+            // Nothing is discovered: no SDK of a cloud is built.
+            Tool::Promtool => "remove_all_sd",
+            _ => "",
         }
     }
 }
@@ -69,8 +84,8 @@ pub struct Binaries {
 impl Binaries {
     /// All programs.
     pub fn build() -> Result<Binaries> {
-        use Tool::{ApiServer, ControllerManager, CoreDns, Etcd, Kubectl, Kubelet, Kwok, Registry, Scheduler};
-        Self::of(&[Etcd, ApiServer, ControllerManager, Scheduler, Kwok, Kubelet, CoreDns, Kubectl, Registry])
+        use Tool::{ApiServer, ControllerManager, CoreDns, Etcd, Helm, Kubectl, Kubelet, Kwok, Registry, Scheduler};
+        Self::of(&[Etcd, ApiServer, ControllerManager, Scheduler, Kwok, Kubelet, CoreDns, Kubectl, Registry, Helm])
     }
 
     /// What a control plane with fake nodes needs.
@@ -125,6 +140,7 @@ fn place(bin: &Path, tool: Tool) -> Result<PathBuf> {
     // Only a program that is not taken as it is has one.
     hash.update(fs::read(source_dir(tool).join("main.go")).unwrap_or_default());
     hash.update(flags());
+    hash.update(tool.tags());
     Ok(bin.join(format!("{module}-{:.12x}", hash.finalize())).join(name))
 }
 
@@ -143,7 +159,7 @@ fn go_build(tool: Tool, path: &Path) -> Result<()> {
     let part = path.with_extension("part");
     fs::create_dir_all(path.parent().context("a binary is in a folder")?)?;
     let status = Command::new("go")
-        .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags(), "-o"])
+        .args(["build", "-trimpath", "-buildvcs=false", "-tags", tool.tags(), "-ldflags", &flags(), "-o"])
         .arg(&part)
         .arg(package)
         .current_dir(source_dir(tool))

@@ -17,10 +17,10 @@ x509_extensions = server
 CN = troupe-test
 [server]
 basicConstraints = critical,CA:FALSE
-subjectAltName = IP:127.0.0.1,DNS:localhost
+subjectAltName = IP:127.0.0.1,IP:10.96.0.1,DNS:localhost
 ";
 
-/// A new certificate for `localhost` and its key, as the files `server.crt` and `server.key` of the folder.
+/// A new certificate for `localhost` and the API server's address in its cluster, and its key, as the files `server.crt` and `server.key` of the folder.
 pub fn certificate(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let (config, certificate, key) =
         (folder.join("certificate.cnf"), folder.join("server.crt"), folder.join("server.key"));

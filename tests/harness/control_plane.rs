@@ -61,7 +61,7 @@ impl ControlPlane {
         it.ready().await?;
         let admin = it.client("admin").await?;
         try_join_all(it.options.crds.iter().map(|crd| establish(&admin, crd))).await?;
-        let manager = controller_manager(&binaries, &it.kubeconfig("controller-manager")?, &credentials)?;
+        let manager = controller_manager(&binaries, &it.kubeconfig("controller-manager")?, &credentials, &it.options)?;
         it.launch("kube-controller-manager", manager)?;
         if it.options.scheduler {
             it.launch("kube-scheduler", scheduler(&binaries, &it.kubeconfig("scheduler")?)?)?;

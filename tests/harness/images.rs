@@ -10,8 +10,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-pub use crate::oci::Defaults;
-use crate::oci::write;
+use image::oci::{self, Layer};
+
 use crate::packages;
 use crate::process::output;
 use crate::run_dir::{cluster_dir, locked};
@@ -20,13 +20,27 @@ const PAUSE: &str = include_str!("images/pause.c");
 const PI: Source<'_> = ("pi.c", include_str!("images/pi.c"));
 const OPENMPI: &str = include_str!("images/openmpi.sh");
 const MPICH: &str = include_str!("images/mpich.sh");
-const PADDLE: &str = include_str!("images/paddle.sh");
+const PYTORCH: &str = include_str!("images/pytorch.sh");
+const PYPI: &str = include_str!("images/pypi.sh");
 const COLLECTIVE: Source<'_> = ("collective.py", include_str!("images/collective.py"));
 const SERVERS: Source<'_> = ("servers.py", include_str!("images/servers.py"));
+const DDP: Source<'_> = ("ddp.py", include_str!("images/ddp.py"));
+const JAX_SUM: Source<'_> = ("jax_sum.py", include_str!("images/jax_sum.py"));
+const RABIT: Source<'_> = ("rabit.py", include_str!("images/rabit.py"));
+const MIRRORED: Source<'_> = ("mirrored.py", include_str!("images/mirrored.py"));
 const BUSYBOX: &str = "/bin/busybox";
 
 /// A program by the name of its file.
 type Source<'a> = (&'a str, &'a str);
+
+/// What the image runs when the pod does not say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Defaults<'a> {
+    /// The program and its arguments.
+    pub entrypoint: &'a [&'a str],
+    /// `NAME=value` each; a `PATH` is always there.
+    pub env: &'a [&'a str],
+}
 
 /// An image that is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,19 +93,41 @@ impl Image {
     /// PaddlePaddle, and the program `/srv/train.py`: each process prints `rank R of N on HOST: sum S`.
     pub fn paddle_collective() -> Result<Image> {
         let packages = ["paddlepaddle==3.3.1", "numpy==2.4.6", "protobuf==7.36.2", "setuptools==75.8.0"];
-        Image::paddle("paddle-collective", COLLECTIVE, &packages)
+        Image::pypi("paddle-collective", COLLECTIVE, "paddle.distributed.fleet", &packages)
     }
 
     /// The last PaddlePaddle on PyPI that has parameter servers, and the program `/srv/train.py`:
     /// each trainer prints `trainer R of N on HOST: loss A to B`, each server `server R of N is done`.
     pub fn paddle_servers() -> Result<Image> {
         let packages = ["paddlepaddle==2.6.2", "numpy==1.26.4", "protobuf==4.25.3", "setuptools==75.8.0"];
-        Image::paddle("paddle-servers", SERVERS, &packages)
+        Image::pypi("paddle-servers", SERVERS, "paddle.distributed.fleet", &packages)
     }
 
-    fn paddle(short: &str, program: Source<'_>, of_pypi: &[&str]) -> Result<Image> {
+    /// Debian's PyTorch, since PyPI's is built for GPUs, and the program `/srv/train.py`:
+    /// each process prints `rank R of N on HOST: sum S gradient G`.
+    pub fn pytorch() -> Result<Image> {
+        Image::script("pytorch", PYTORCH, DDP, &[], &[])
+    }
+
+    /// JAX for CPUs, and the program `/srv/train.py`: each process prints `rank R of N on HOST: sum S`.
+    pub fn jax() -> Result<Image> {
+        Image::pypi("jax", JAX_SUM, "jax", &["jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"])
+    }
+
+    /// XGBoost for CPUs, and the program `/srv/train.py`: each process prints `rank R of N on HOST: sum S model DIGEST`.
+    pub fn xgboost() -> Result<Image> {
+        Image::pypi("xgboost", RABIT, "xgboost", &["xgboost-cpu==3.2.0", "numpy==2.4.6"])
+    }
+
+    /// TensorFlow for CPUs, and the program `/srv/train.py`: each process prints `rank R of N on HOST: sum S`.
+    pub fn tensorflow() -> Result<Image> {
+        Image::pypi("tensorflow", MIRRORED, "tensorflow", &["tensorflow-cpu==2.21.0"])
+    }
+
+    /// Packages of PyPI that have this module.
+    fn pypi(short: &str, program: Source<'_>, module: &str, requirements: &[&str]) -> Result<Image> {
         packages::install(packages::PIP)?;
-        Image::script(short, PADDLE, program, &[], of_pypi)
+        Image::script(short, PYPI, program, &[], &[&[module], requirements].concat())
     }
 
     /// What a shell script makes of a folder, the file of a program, and more arguments.
@@ -162,7 +198,8 @@ fn pack(
     fs::create_dir_all(&rootfs)?;
     fill(&rootfs)?;
     let part = work.join("archive.tar");
-    write(name, &rootfs, defaults, work, &part)?;
+    let Defaults { entrypoint, env } = defaults;
+    oci::write(oci::Image { name, entrypoint, env, ..oci::Image::default() }, &rootfs, Layer::AsItIs, work, &part)?;
     fs::rename(part, archive)?;
     fs::remove_dir_all(work)?;
     Ok(())

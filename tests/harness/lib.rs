@@ -6,15 +6,24 @@
 //! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
 //! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
 //! TROUPE_REQUIRE=frameworks cargo test -p tests node::   # real frameworks as well
+//! TROUPE_REQUIRE=ecosystem cargo test -p tests kueue     # real Kueue beside the host
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
+//! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
+//! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released
 //! ```
 //!
 //! - The control plane (`cluster`) needs Go and openssl, but no root and no container runtime.
 //!   The first build takes some minutes of Go compilation; the binaries are then kept under `target/cluster/bin`.
-//! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt.
-//! - The frameworks (`frameworks`) need what a node does, and download some hundred megabytes of Debian's and PyPI's packages the first time:
+//! - The node (`node`) needs root on a Debian-like machine: the packages it lacks (containerd and friends) are installed by apt,
+//!   and what programs on this machine need of PyPI by pip, into `target/tools`.
+//! - The frameworks (`frameworks`) need what a node does, and download a gigabyte of Debian's and PyPI's packages the first time:
 //!   they are left out unless `TROUPE_REQUIRE` names them. Their images are kept under `target/cluster/images`.
+//! - The ecosystem (`ecosystem`) needs what a control plane does; the first build of Kueue takes ten minutes: it is left out
+//!   unless `TROUPE_REQUIRE` names it.
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
+//! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
+//!   it is left out unless `TROUPE_REQUIRE` names it.
+//! - The released image (`image`) needs what a node does, and a release build of ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //!
 //! Everything a run writes is under `target/cluster/run/<unique>`: configurations, data, the audit log, and one log file a process.
 //! The folder is removed when the run ends; it stays, and its path is printed, when the test panics or `TROUPE_KEEP=1`.
@@ -44,19 +53,22 @@
 pub mod audit;
 pub mod binaries;
 mod certificate;
+mod command_line;
 mod control_plane;
 mod credentials;
 pub mod images;
+mod kueue;
 mod kwok;
 mod node;
-mod oci;
 mod options;
 mod overload;
 mod packages;
 mod poll;
 mod ports;
 mod process;
+mod python;
 mod registry;
+pub mod release;
 #[cfg(test)]
 #[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
@@ -64,10 +76,13 @@ mod run_dir;
 
 pub use binaries::{Binaries, Tool};
 pub use certificate::certificate;
+pub use command_line::CommandLine;
 pub use control_plane::{ControlPlane, Part};
+pub use kueue::Kueue;
 pub use kwok::{EXIT_CODE, RUN_FOR};
 pub use node::Node;
 pub use options::Options;
 pub use overload::Overload;
 pub use poll::until;
+pub use python::Python;
 pub use registry::{Guests, Registry, USER};

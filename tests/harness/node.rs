@@ -5,6 +5,7 @@
 
 mod logs;
 mod machine;
+mod relay;
 
 use std::fs;
 use std::path::Path;
@@ -20,6 +21,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use self::machine::{ADDRESS, BRIDGE, CGROUP, DATA, Machine, STATE, SUBNET};
+use self::relay::Relay;
 use crate::binaries::{Binaries, Tool};
 use crate::control_plane::ControlPlane;
 use crate::credentials::NODE_USER;
@@ -32,6 +34,8 @@ use crate::process::{Process, output, stop_all, until_alive};
 use crate::run_dir::RunDir;
 
 const START: Duration = Duration::from_secs(120);
+/// How long it may take to unpack an image, which has up to a gigabyte.
+const IMPORT: Duration = Duration::from_secs(600);
 /// How long processes may take to end by themselves. Nothing they could save is needed again.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STOP: Duration = Duration::from_secs(60);
@@ -41,6 +45,7 @@ pub struct Node {
     processes: Vec<Process>,
     client: Client,
     dir: RunDir,
+    _relay: Relay,
     // Dropped after the processes.
     machine: Machine,
 }
@@ -56,8 +61,9 @@ impl Node {
             tokio::task::spawn_blocking(prepare).await.context("preparing the node panicked")??;
         let client = control_plane.client("admin").await?;
         let dir = RunDir::create("node")?;
-        let mut node = Node { processes: vec![], client, dir, machine };
-        node.machine.furnish()?;
+        machine.furnish()?;
+        let relay = Relay::start(control_plane.url().trim_start_matches("https://")).await?;
+        let mut node = Node { processes: vec![], client, dir, _relay: relay, machine };
         node.configure(&pause)?;
         let kubeconfig = control_plane.kubeconfig("coredns")?;
         let init = node.init(&binaries, &control_plane.kubeconfig(NODE_USER)?)?;
@@ -84,7 +90,7 @@ impl Node {
 
     /// Makes an image available to pods, by the name it has in the OCI archive.
     pub fn import_image(&self, archive: &Path) -> Result<()> {
-        output(ctr().args(["images", "import"]).arg(archive))
+        output(ctr(IMPORT).args(["images", "import"]).arg(archive))
             .with_context(|| format!("failed to import {}", archive.display()))?;
         Ok(())
     }
@@ -174,7 +180,7 @@ impl Node {
 
     async fn containerd_answers(&mut self) -> Result<()> {
         until_alive(&mut self.processes, START, "containerd to answer", || async {
-            output(ctr().arg("version")).map(Some)
+            output(ctr(START).arg("version")).map(Some)
         })
         .await
         .map(drop)
@@ -209,9 +215,11 @@ fn prepare() -> Result<(Binaries, Image, Machine)> {
     Ok((Binaries::node()?, Image::pause()?, Machine::hold()?))
 }
 
-fn ctr() -> Command {
+/// The command line of containerd, which gives up after this time.
+fn ctr(patience: Duration) -> Command {
     let mut command = Command::new("ctr");
-    command.args(["--address", &format!("{STATE}/containerd.sock"), "--namespace", "k8s.io", "--timeout", "60s"]);
+    command.args(["--address", &format!("{STATE}/containerd.sock"), "--namespace", "k8s.io"]);
+    command.args(["--timeout", &format!("{}s", patience.as_secs())]);
     command
 }
 

@@ -12,6 +12,7 @@ pub struct Options {
     pub(crate) crds: Vec<CustomResourceDefinition>,
     pub(crate) api_server_flags: Vec<String>,
     pub(crate) audits_answers: bool,
+    pub(crate) service_accounts: bool,
 }
 
 impl Options {
@@ -56,6 +57,14 @@ impl Options {
     #[must_use]
     pub fn audits_answers(mut self) -> Self {
         self.audits_answers = true;
+        self
+    }
+
+    /// With a service account for each pod, whose token and the API server's certificate are in its containers, as in every
+    /// other cluster. A pod is refused until the controller has made its namespace's account.
+    #[must_use]
+    pub fn service_accounts(mut self) -> Self {
+        self.service_accounts = true;
         self
     }
 

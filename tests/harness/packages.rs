@@ -15,10 +15,17 @@ pub(crate) const NODE: &[&str] =
     &["containerd", "runc", "containernetworking-plugins", "iproute2", "iptables", "conntrack"];
 
 /// What images are made with.
-pub(crate) const IMAGES: &[&str] = &["debootstrap", "debian-archive-keyring", "busybox-static", "gcc", "libc6-dev"];
+pub(crate) const IMAGES: &[&str] =
+    &["debootstrap", "debian-archive-keyring", "busybox-static", "gcc", "libc6-dev", "binutils"];
+
+/// What links a program that needs nothing else.
+pub(crate) const MUSL: &[&str] = &["musl-tools", "ca-certificates"];
 
 /// What puts packages of PyPI into images.
 pub(crate) const PIP: &[&str] = &["python3-pip"];
+
+/// What makes virtual environments of packages of PyPI.
+pub(crate) const VENV: &[&str] = &["python3-venv"];
 
 /// Makes sure that these packages are there, by apt if one is missing. Needs root then.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {

@@ -12,8 +12,16 @@ pub(crate) enum Need {
     /// A real node, and what frameworks are published as: Debian's and PyPI's packages of some hundred megabytes. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Frameworks,
+    /// A control plane, and operators of the ecosystem beside it, whose first build takes ten minutes. Only tried where
+    /// `TROUPE_REQUIRE` names it.
+    Ecosystem,
     /// A control plane that is troubled for ten minutes. Only tried where `TROUPE_REQUIRE` names it.
     Resilience,
+    /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
+    /// `TROUPE_REQUIRE` names it.
+    Author,
+    /// A real node, and the image of a release build. Only tried where `TROUPE_REQUIRE` names it.
+    Image,
     /// `curl`, for the commands of the documentation.
     Curl,
 }
@@ -25,18 +33,30 @@ impl Need {
             Need::Cluster => "cluster",
             Need::Node => "node",
             Need::Frameworks => "frameworks",
+            Need::Ecosystem => "ecosystem",
             Need::Resilience => "resilience",
+            Need::Author => "author",
+            Need::Image => "image",
             Need::Curl => "curl",
         }
     }
 }
 
 /// Every need.
-pub(crate) const ALL: [Need; 5] = [Need::Cluster, Need::Node, Need::Frameworks, Need::Resilience, Need::Curl];
+pub(crate) const ALL: [Need; 8] = [
+    Need::Cluster,
+    Need::Node,
+    Need::Frameworks,
+    Need::Ecosystem,
+    Need::Resilience,
+    Need::Author,
+    Need::Image,
+    Need::Curl,
+];
 
 /// Why the tests with this need cannot run, or are not to. Ok: they run.
 ///
-/// `required` is the value of `TROUPE_REQUIRE`: a comma list of `cluster`, `node`, `frameworks`, `resilience` and `curl`.
+/// `required` is the value of `TROUPE_REQUIRE`: a comma list of the needs' names.
 pub(crate) fn met(required: &str, need: Need) -> Result<(), String> {
     wanted(required, need).and_then(|()| available(need))
 }
@@ -48,7 +68,7 @@ fn available(need: Need) -> Result<(), String> {
     }
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
-    if matches!(need, Need::Node | Need::Frameworks) {
+    if matches!(need, Need::Node | Need::Frameworks | Need::Image) {
         runs("apt-get", &["--version"])?;
         let uid = runs("id", &["-u"])?;
         if uid.trim() != "0" {
@@ -67,11 +87,15 @@ pub(crate) fn is_opt_in(need: Need) -> bool {
 
 /// Whether to try at all, or why not.
 fn wanted(required: &str, need: Need) -> Result<(), String> {
-    match need {
-        Need::Frameworks if !named(required, need) => Err("nobody asked for the downloads".into()),
-        Need::Resilience if !named(required, need) => Err("nobody asked for ten minutes of trouble".into()),
-        Need::Cluster | Need::Node | Need::Frameworks | Need::Resilience | Need::Curl => Ok(()),
-    }
+    let why = match need {
+        Need::Cluster | Need::Node | Need::Curl => return Ok(()),
+        Need::Frameworks => "nobody asked for the downloads",
+        Need::Ecosystem => "nobody asked for the builds",
+        Need::Resilience => "nobody asked for ten minutes of trouble",
+        Need::Author => "nobody asked for the builds of a new crate",
+        Need::Image => "nobody asked for a release build",
+    };
+    if named(required, need) { Ok(()) } else { Err(why.into()) }
 }
 
 /// `TROUPE_REQUIRE` names this need: what cannot run has failed.
@@ -101,7 +125,10 @@ mod tests {
     #[test]
     fn only_what_is_large_has_to_be_asked_for() {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
-        assert!([Need::Frameworks, Need::Resilience].iter().all(|need| wanted("cluster,node", *need).is_err()));
+        let large = ALL.iter().filter(|need| is_opt_in(**need));
+        assert!(
+            large.count() == 5 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
+        );
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }
 

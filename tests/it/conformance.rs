@@ -15,14 +15,16 @@
 //! A difference is a bug of `host/sim`. What it leaves out on purpose is in [`KNOWN`].
 
 mod compare;
+mod creations;
 mod deletes;
 mod every_kind;
 mod life;
 mod normal;
+mod patches;
 mod reads;
+mod refusals;
 mod run;
 mod step;
-mod writes;
 
 use std::collections::BTreeSet;
 
@@ -49,7 +51,16 @@ const KNOWN: &[(&str, &[usize], &str)] = &[
 const AT_ONCE: usize = 16;
 
 fn sequences() -> Vec<Sequence> {
-    [life::sequences(), every_kind::sequences(), writes::sequences(), deletes::sequences(), reads::sequences()].concat()
+    [
+        life::sequences(),
+        every_kind::sequences(),
+        creations::sequences(),
+        refusals::sequences(),
+        patches::sequences(),
+        deletes::sequences(),
+        reads::sequences(),
+    ]
+    .concat()
 }
 
 fn namespace(index: usize) -> String {

@@ -10,7 +10,7 @@ use std::{
 
 /// Packages that have no cycle, and the folders in them that hold modules instead of being one.
 const PACKAGES: [(&str, &[&str]); 6] = [
-    ("host", &["admin", "api", "control", "install", "observe", "record", "write"]),
+    ("host", &["admin", "api", "control", "install", "measure", "observe", "record", "write"]),
     ("host/decide", &[]),
     ("host/fairness", &[]),
     ("host/lab", &[]),

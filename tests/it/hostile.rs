@@ -66,13 +66,13 @@ fn hostile_alone(executor: Executor, limits: Limits) -> Plugins {
 
 /// A job of the plugin with this name.
 pub(crate) fn job_of(plugins: &Plugins, plugin: &str, spec: Value) -> Snapshot {
-    let (framework, digest): (Arc<Descriptor>, String) =
+    let (framework, digest): (Arc<Descriptor>, decide::Digest) =
         plugins.frameworks().into_iter().find(|(framework, _)| framework.name == plugin).unwrap();
     Snapshot {
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
         kind: Arc::new(framework.kinds[0].clone()),
         ledger: Ledger::default(),
-        digest,
+        digest: Some(digest),
         ..testkit::snapshot(Job { spec, resource_version: String::new(), ..testkit::job("job", "uid-of-job") })
     }
 }
@@ -180,7 +180,7 @@ fn an_answer_that_says_too_much_is_not_accepted() {
         (json!({ "plan": "large" }), "plan", "template of role worker: 307208 bytes are more than 262144"),
         (json!({ "plan": "foreign name" }), "plan", "does not begin with the job's name"),
         (json!({ "bind": "another's key" }), "bind", "body of object secret: it was not asked for"),
-        (json!({ "bind": "twice" }), "bind", "body of object map: it stands twice"),
+        (json!({ "bind": "twice" }), "bind", "body of object map: it appears twice"),
         (json!({ "judge": "the ledger" }), "judge", "status: the field troupe is the host's"),
     ];
     for (spec, function, words) in cases {
@@ -198,7 +198,7 @@ fn an_edit_that_cannot_be_made_is_the_plugins_fault_and_says_why() {
         ("refer to everything", "\"\" is no JSON pointer to a field"),
         ("edit what is not there", "an edit leads to /spec/containers/7/image, but there is no item 7"),
         ("edit the whole", "\"\" is no JSON pointer to a field"),
-        ("edit deeply", "an edit leads more than 32 steps into it"),
+        ("edit deeply", "an edit goes more than 32 steps deep"),
         ("edit twice", "what is at /spec/hostname of the template is not an object"),
         ("edit without json", "EOF while parsing an object"),
         ("edit too much", "307202 bytes are more than 262144"),

@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by its panic")]
 
 mod allocations;
+mod author;
 mod budget;
 mod by_hand;
 mod campaign;
+mod chart;
 mod cluster;
 mod conformance;
 mod crds;
@@ -17,7 +19,9 @@ mod fuzz;
 mod host_ports;
 mod hostile;
 mod lease;
+mod metrics;
 mod mistakes;
+mod monitoring;
 mod node;
 mod operator;
 mod rbac;

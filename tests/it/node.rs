@@ -1,7 +1,11 @@
 //! The built binary, a real kubelet, and the frameworks that Debian and PyPI publish: what a plugin says must be what they
 //! can work with.
 
+mod install;
+mod kubeflow;
 mod mpi;
 mod paddle;
 mod rhino;
+mod sdk;
+mod waits;
 mod world;

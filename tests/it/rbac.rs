@@ -6,12 +6,13 @@ use lab::campaign;
 use serde_json::{Value, json};
 use sim::RequestRecord;
 use std::{collections::BTreeSet, path::Path};
-use troupe::install::rbac::{self, Plugin, Policy};
+use troupe::install::rbac::{self, Host, Plugin, Policy};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang
-/// scheduling those of PodGroups, RhinoJobs their status, and owner references that block deletion the last.
-const UNUSED: [&str; 13] = [
+/// scheduling those of PodGroups, elastic jobs those of HorizontalPodAutoscalers, jobs that campaigns do not have their
+/// status, owner references that block deletion those of finalizers, and queues the last.
+const UNUSED: [&str; 31] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
     "create tokenreviews",
@@ -21,10 +22,28 @@ const UNUSED: [&str; 13] = [
     "patch paddlejobs",
     "create podgroups",
     "patch podgroups",
+    "create horizontalpodautoscalers",
+    "patch horizontalpodautoscalers",
+    "watch horizontalpodautoscalers",
+    "patch jaxjobs/status",
+    "patch pytorchjobs/status",
     "patch rhinojobs/status",
+    "patch tfjobs/status",
+    "patch xgboostjobs/status",
+    "update jaxjobs/finalizers",
     "update mpijobs/finalizers",
     "update paddlejobs/finalizers",
+    "update pytorchjobs/finalizers",
     "update rhinojobs/finalizers",
+    "update tfjobs/finalizers",
+    "update xgboostjobs/finalizers",
+    "create workloads",
+    "patch workloads",
+    "patch workloads/status",
+    "watch workloads",
+    "watch priorityclasses",
+    "watch resourceflavors",
+    "watch workloadpriorityclasses",
 ];
 
 /// `verb resource` for everything that the roles of this kind allow.
@@ -42,7 +61,7 @@ fn allowed(kind: &str) -> BTreeSet<String> {
 }
 
 /// The built-in plugins with what they are granted.
-fn plugins() -> Vec<Plugin> {
+pub(crate) fn plugins() -> Vec<Plugin> {
     let frameworks = campaign::plugins().unwrap().frameworks().into_iter();
     frameworks
         .map(|(descriptor, _)| Plugin { grants: descriptor.wanted_grants(), descriptor: (*descriptor).clone() })
@@ -51,17 +70,21 @@ fn plugins() -> Vec<Plugin> {
 
 #[test]
 fn the_file_is_what_the_plugins_descriptions_generate() {
-    is_generated("rbac.yaml", &rbac::yaml(&rbac::documents(&plugins(), &Grants::default()).unwrap()).unwrap());
+    let documents = rbac::documents(&Host::default(), &plugins(), &Grants::default()).unwrap();
+    is_generated("rbac.yaml", &rbac::yaml(&documents).unwrap());
 }
 
 #[test]
 fn the_policies_are_about_every_kind_that_the_plugins_describe() {
-    is_generated("ledger.yaml", &Policy::Ledger.yaml(&plugins()).unwrap());
-    is_generated("authors.yaml", &Policy::Authors.yaml(&plugins()).unwrap());
+    for (file, policy) in
+        [("fence.yaml", Policy::Fence), ("ledger.yaml", Policy::Ledger), ("authors.yaml", Policy::Authors)]
+    {
+        is_generated(file, &policy.yaml(&Host::default(), &plugins()).unwrap());
+    }
 }
 
 /// The file of `deploy/` has this text.
-fn is_generated(file: &str, text: &str) {
+pub(crate) fn is_generated(file: &str, text: &str) {
     let path = format!("{}/../deploy/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&path, text).unwrap();
@@ -95,7 +118,7 @@ fn the_policies_are_about_the_kinds_of_a_delivered_plugin_too() {
 #[test]
 fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters() {
     let of = |users: Grants| {
-        let documents = rbac::documents(&plugins(), &users).unwrap();
+        let documents = rbac::documents(&Host::default(), &plugins(), &users).unwrap();
         documents.into_iter().find(|it| it["metadata"]["name"] == "troupe-fence").unwrap()["data"].clone()
     };
     let users = Grants::asked(&json!({ "capabilities": ["IPC_LOCK", "SYS_PTRACE"], "hostPID": true })).unwrap();
@@ -105,7 +128,17 @@ fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters(
         (&"true".into(), &"false".into(), &"".into())
     );
     assert_eq!((&after["hostPID"], &after["capabilities"]), (&"true".into(), &"IPC_LOCK\nSYS_PTRACE".into()));
-    assert_eq!(before["jobKinds"], "MPIJob.kubeflow.org\nPaddleJob.batch.paddlepaddle.org\nRhinoJob.openrhino.org");
+    let kinds = [
+        "JAXJob.kubeflow.org",
+        "MPIJob.kubeflow.org",
+        "PaddleJob.batch.paddlepaddle.org",
+        "PaddleJob.kubeflow.org",
+        "PyTorchJob.kubeflow.org",
+        "RhinoJob.openrhino.org",
+        "TFJob.kubeflow.org",
+        "XGBoostJob.kubeflow.org",
+    ];
+    assert_eq!(before["jobKinds"], kinds.join("\n"));
 }
 
 #[test]
@@ -113,7 +146,7 @@ fn no_rights_are_made_for_a_plugin_that_calls_secrets_by_another_kind() {
     let mut plugins = plugins();
     let child = plugins[0].descriptor.children.iter_mut().find(|child| child.kind == "ConfigMap").unwrap();
     child.plural = "secrets".into();
-    let refused = rbac::documents(&plugins, &Grants::default()).unwrap_err().to_string();
+    let refused = rbac::documents(&Host::default(), &plugins, &Grants::default()).unwrap_err().to_string();
     assert!(refused.contains("the plural of ConfigMap of v1 is configmaps, not secrets"), "{refused}");
 }
 

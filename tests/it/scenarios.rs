@@ -33,7 +33,7 @@ fn every_scenario_says_what_happens() {
         let wrong = match scenario::check(path, &plugins, &shorthand, update) {
             Outcome::AsItSays | Outcome::Rewritten => continue,
             Outcome::Otherwise(difference) => difference,
-            Outcome::Stuck(error) => format!("{error:#}\n"),
+            Outcome::Stuck { error, before } => format!("{before}{error:#}\n"),
         };
         eprintln!("--- tests/scenarios/{name}\n{wrong}");
         failed.push(name);

@@ -1,6 +1,7 @@
 //! What holds for the files of this repository and no compiler checks.
 
 use crate::scenarios;
+use decide::condition::{Condition, Reason};
 use std::{
     collections::BTreeSet,
     fs,
@@ -9,7 +10,8 @@ use std::{
 };
 
 /// Acceptance cases that a scenario must show: prefix, digits, first and last.
-const SHOWN: [(&str, usize, u32, u32); 3] = [("A", 1, 1, 26), ("M", 2, 1, 20), ("R", 2, 1, 5)];
+const SHOWN: [(&str, usize, u32, u32); 5] =
+    [("A", 1, 1, 26), ("M", 2, 1, 20), ("R", 2, 1, 5), ("AC-", 2, 1, 8), ("AC-", 2, 15, 20)];
 
 /// Words that name a framework. The host is to know none of them.
 const FRAMEWORKS: [&str; 5] = ["paddle", "mpi", "kubeflow", "rhino", "pytorch"];
@@ -138,6 +140,15 @@ fn every_file_that_the_map_of_the_host_names_exists() {
     let exists = |path: &String| root().join("host").join(path).exists() || root().join(path).exists();
     let missing: Vec<_> = named.iter().filter(|path| !exists(path)).collect();
     assert!(missing.is_empty(), "host/ARCHITECTURE.md names files that do not exist: {missing:#?}");
+}
+
+#[test]
+fn every_condition_and_reason_is_explained_to_users() {
+    let page = fs::read_to_string(root().join("docs/conditions.md")).unwrap();
+    let rows: String = page.lines().filter(|line| line.starts_with('|') || line.contains("`Created`")).collect();
+    let words = Condition::ALL.iter().map(|it| it.as_str()).chain(Reason::ALL.iter().map(|it| it.as_str()));
+    let missing: Vec<_> = words.filter(|word| !rows.contains(&format!("`{word}`"))).collect();
+    assert!(missing.is_empty(), "docs/conditions.md does not explain {missing:?}");
 }
 
 /// The line names a file under a folder that only the author's machine has. Paths below a variable are others.

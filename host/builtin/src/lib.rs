@@ -5,14 +5,22 @@ use troupe_plugin::original::Original;
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
+/// The category of the kinds of job: `kubectl get troupe` lists the jobs of all of them.
+pub const CATEGORY: &str = "troupe";
+
 /// Returns the CRD of each kind that the plugins serve.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()]
+    let crds = [mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()].into_iter().chain(kubeflow::crd::crds());
+    let categorised = crds.map(|mut crd| {
+        crd.spec.names.categories = Some(vec![CATEGORY.to_owned()]);
+        crd
+    });
+    categorised.collect()
 }
 
 /// Returns how to recognise the original operators that the plugins replace.
 #[must_use]
 pub fn originals() -> Vec<Original> {
-    vec![mpi::original::ORIGINAL, paddle::original::ORIGINAL, rhino::original::ORIGINAL]
+    vec![kubeflow::original::ORIGINAL, mpi::original::ORIGINAL, paddle::original::ORIGINAL, rhino::original::ORIGINAL]
 }

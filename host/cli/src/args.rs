@@ -1,5 +1,8 @@
 //! The command line.
 
+pub mod job;
+
+use crate::plugin::NewKind;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use registry::Reference;
@@ -24,13 +27,19 @@ pub enum Command {
     /// Check whether anything prevents Troupe from serving the cluster's jobs, and print what to do about it. Changes
     /// nothing.
     Preflight(PreflightArgs),
+    /// Check an installed host: definitions, rights, policies, hosts, the Lease, Plugins; print what is wrong and what to do
+    /// about it. Changes nothing.
+    Check(CheckArgs),
     #[cfg(feature = "lab")]
     /// Run jobs on an embedded cluster and print the decisions of the plugins and the writes of the host.
     Demo(DemoArgs),
+    /// List, explain and follow jobs with your own rights. A link to this binary with the name kubectl-troupe has these as
+    /// `kubectl troupe list` and so on.
+    Job(job::JobArgs),
     /// Print the CustomResourceDefinitions.
     Crds,
-    /// Print the minimal RBAC rights for the plugins' jobs and the parameters of the fence (`deploy/fence.yaml`), or an
-    /// admission policy for their kinds of job.
+    /// Print the minimal RBAC rights for the plugins' jobs and the parameters of the fence (`deploy/fence.yaml`), an
+    /// admission policy, or roles for users of the jobs.
     Rbac(RbacArgs),
     /// Inspect, test, publish, approve and roll back plugins.
     Plugin {
@@ -75,17 +84,35 @@ pub struct RbacArgs {
     /// (`capabilities: [IPC_LOCK]`).
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
+    /// The service account that the host runs as.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account, default_value = "troupe-system/troupe")]
+    pub service_account: (String, String),
+    /// Print Roles for a host that serves only this namespace, instead of ClusterRoles.
+    #[arg(long, conflicts_with_all = ["cluster", "policy", "job_roles"])]
+    pub namespace: Option<String>,
     /// Print this admission policy for the same plugins instead of the rights.
     #[arg(long, conflicts_with = "users")]
     pub policy: Option<Policy>,
+    /// Print ClusterRoles to view and edit the plugins' kinds of job instead of the rights; Kubernetes adds them to its
+    /// roles view, edit and admin.
+    #[arg(long, conflicts_with_all = ["users", "policy"])]
+    pub job_roles: bool,
 }
 
 /// The commands of `troupe plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
+    /// Make a plugin's crate in a new folder: Rust code, tests, scenarios, a CRD and an example of a job.
+    New(NewArgs),
+    /// Build the component of the crate in a folder, and check it and its CRD as the host would.
+    Build(BuildArgs),
+    #[cfg(feature = "lab")]
+    /// Measure the calls of a plugin while its scenarios are played, or while it answers recorded passes.
+    Bench(BenchArgs),
     /// Print the kinds, imports, settings and size of a component.
     Inspect(InspectArgs),
-    /// Print a component as an immutable ConfigMap with the digest in its name, or as a mutable one if a name is given.
+    /// Print a component as an immutable ConfigMap with the digest in its name, or as a mutable one if a name is given,
+    /// for `kubectl apply --server-side -f -`. The component is compressed with zstd.
     Configmap(ConfigmapArgs),
     /// Compare a plugin's answers with recorded passes and scenarios, and print the differences; fails if there are
     /// any.
@@ -114,11 +141,56 @@ pub struct ExplainArgs {
     pub plugin: Option<PathBuf>,
 }
 
+/// The arguments of `troupe plugin new`.
+#[derive(Debug, clap::Args)]
+pub struct NewArgs {
+    /// The name of the plugin, of its crate and of the new folder.
+    pub name: String,
+    /// The kind of job to serve: example.org/v1/EchoJob.
+    #[arg(long, value_name = "GROUP/VERSION/KIND")]
+    pub kind: NewKind,
+    /// The plural of the kind; by default as English mostly has it.
+    #[arg(long)]
+    pub plural: Option<String>,
+    /// The SDK: the folder plugins/sdk of a checkout of Troupe, or the address of its git repository; by default that of
+    /// the checkout in which this program was built.
+    #[arg(long, value_name = "FOLDER|URL")]
+    pub sdk: Option<String>,
+}
+
+/// The arguments of `troupe plugin build`.
+#[derive(Debug, clap::Args)]
+pub struct BuildArgs {
+    /// The folder of the crate.
+    #[arg(default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// The arguments of `troupe plugin bench`.
+#[cfg(feature = "lab")]
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    /// A component, or the name of a built-in plugin; by default that of the crate in the current folder, which is built.
+    pub file: Option<PathBuf>,
+    /// Passes from a host's admin port (`/recording`); - for standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "scenarios")]
+    pub recording: Option<PathBuf>,
+    /// A folder of scenarios; by default `scenarios`.
+    #[arg(long, value_name = "DIR")]
+    pub scenarios: Option<PathBuf>,
+    /// How often the scenarios or passes are repeated.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+}
+
 /// The arguments of `troupe plugin inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
     /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
     pub file: PathBuf,
+    /// Also check the CRDs in this file: that they define the kinds of the plugin and keep what the host writes.
+    #[arg(long, value_name = "FILE")]
+    pub crd: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -127,27 +199,20 @@ pub struct InspectArgs {
 /// The arguments of `troupe plugin test`.
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
-    /// A component, or the name of a built-in plugin.
-    pub file: PathBuf,
-    /// The recording, the scenarios, or both.
-    #[command(flatten)]
-    pub by: TestedBy,
-    /// Rewrite the printed lines of scenarios instead of printing the differences.
-    #[arg(long, requires = "scenarios")]
-    pub update: bool,
-}
-
-/// The source of the tests: a recording, a folder of scenarios, or both.
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
-pub struct TestedBy {
+    /// A component, or the name of a built-in plugin; by default that of the crate in the current folder, which is built.
+    pub file: Option<PathBuf>,
     /// Passes from a host's admin port (`/recording`); - for standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required = cfg!(not(feature = "lab")))]
     pub recording: Option<PathBuf>,
     #[cfg(feature = "lab")]
-    /// A folder of scenarios: *.txt in the folder and in its direct subfolders.
+    /// A folder of scenarios: *.txt in the folder and in its direct subfolders; by default `scenarios` if there is no
+    /// recording.
     #[arg(long, value_name = "DIR")]
     pub scenarios: Option<PathBuf>,
+    #[cfg(feature = "lab")]
+    /// Rewrite the printed lines of scenarios instead of printing the differences.
+    #[arg(long)]
+    pub update: bool,
 }
 
 /// The arguments of `troupe plugin diff`.
@@ -175,7 +240,7 @@ pub struct NamedPlugin {
 /// The arguments of `troupe plugin push`.
 #[derive(Debug, clap::Args)]
 pub struct PushArgs {
-    /// A component as built by `cargo build --target wasm32-wasip2`.
+    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// The destination: registry/repository:tag.
     #[arg(value_parser = Reference::parse)]
@@ -217,7 +282,7 @@ pub struct RegistryArgs {
 /// The arguments of `troupe plugin configmap`.
 #[derive(Debug, clap::Args)]
 pub struct ConfigmapArgs {
-    /// A component as built by `cargo build --target wasm32-wasip2`.
+    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// The ConfigMap's name; by default made of the file's name and the digest.
     #[arg(long)]
@@ -225,9 +290,6 @@ pub struct ConfigmapArgs {
     /// The host's namespace.
     #[arg(long, short, default_value = "troupe-system")]
     pub namespace: String,
-    /// Compress the component with zstd; this happens anyway if it would not fit otherwise.
-    #[arg(long)]
-    pub compress: bool,
 }
 
 /// The options of `troupe operator`.
@@ -302,8 +364,20 @@ pub struct PreflightArgs {
     pub json: bool,
 }
 
+/// The options of `troupe check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The service account of the host; its namespace is the host's.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account, default_value = "troupe-system/troupe")]
+    pub service_account: (String, String),
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 fn service_account(text: &str) -> anyhow::Result<(String, String)> {
     let (namespace, name) = text.split_once('/').context("it must be a namespace, / and a name")?;
+    anyhow::ensure!(!namespace.is_empty() && !name.is_empty(), "it must be a namespace, / and a name");
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
@@ -325,6 +399,9 @@ fn plugin_config(text: &str) -> anyhow::Result<PluginConfig> {
 /// The arguments of `troupe demo`.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
+    /// A component that serves instead of the built-in plugins. May be given more than once.
+    #[arg(long, value_name = "FILE", requires = "manifests")]
+    pub plugin: Vec<PathBuf>,
     /// Manifests of jobs; by default an example of each built-in framework.
     pub manifests: Vec<PathBuf>,
     /// Print the environment, host lists and ConfigMaps of the pods.

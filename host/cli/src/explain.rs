@@ -1,10 +1,10 @@
 //! `troupe explain`: decides a recorded pass from the admin port again offline, and asks a plugin again if one is
 //! named.
 
-use super::{input, plugin::candidate};
+use super::{input, plugin};
 use crate::args::ExplainArgs;
 use anyhow::{Context, ensure};
-use decide::{Triage, decide, difference::differences, triage};
+use decide::{Digest, Triage, decide, difference::differences, triage};
 use std::{path::Path, process::ExitCode};
 use troupe::{out, record::passes::Pass};
 
@@ -19,7 +19,8 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let job = &pass.snapshot.job;
     out::line(format_args!("{} {}/{} at {}", pass.snapshot.kind.kind, job.namespace, job.name, pass.snapshot.now));
     out::line(format_args!("seen: {} pods, {} other children", pass.snapshot.pods.len(), pass.snapshot.children.len()));
-    out::line(format_args!("answered by: plugin {}, digest {}", pass.plugin, pass.snapshot.digest));
+    let digest = pass.snapshot.digest.as_ref().map_or("", Digest::as_str);
+    out::line(format_args!("answered by: plugin {}, digest {digest}", pass.plugin));
     for action in &decision.actions {
         out::line(action);
     }
@@ -29,8 +30,8 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     match &decision.report {
         decide::Report::Unchanged => out::line("status: unchanged"),
         decide::Report::Verdict { headline, .. } => out::line(format_args!("status: {headline}")),
-        decide::Report::Trouble(trouble) => {
-            out::line(format_args!("{}: {}: {}", trouble.condition, trouble.reason, trouble.message));
+        decide::Report::Condition(condition) => {
+            out::line(format_args!("{}: {}: {}", condition.kind, condition.reason, condition.message));
         }
     }
     ensure!(decision == pass.decision, "this version decides otherwise than the host that made the pass");
@@ -39,7 +40,7 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints how the answer of the plugin in this file differs from the recorded one; returns success if it does not.
 fn ask_again(pass: &Pass, file: &Path) -> anyhow::Result<ExitCode> {
-    let mut plugin = candidate(file)?;
+    let mut plugin = plugin::read(file)?;
     let (name, kind) = (file.display(), &pass.snapshot.kind.kind);
     ensure!(plugin.serves(pass), "the plugin in {name} does not serve {kind}; name one that does");
     let differences = differences(&pass.snapshot, &pass.answer, &plugin.answer(pass)?);

@@ -4,20 +4,34 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
+mod check;
 mod compile;
 mod explain;
 mod input;
-mod plugin;
+mod job;
+pub mod plugin;
 mod preflight;
 mod rbac;
 mod serve;
 #[cfg(feature = "lab")]
 mod simulate;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, job::KubectlArgs};
 use anyhow::Context;
-use std::process::ExitCode;
+use clap::Parser;
+use std::{path::Path, process::ExitCode};
 use troupe::{install::crds, out};
+
+/// Returns the command line, which depends on the name of the binary: `kubectl-troupe` has the commands for users of jobs
+/// alone. Ends the process if it cannot be parsed.
+#[must_use]
+pub fn parse() -> Args {
+    let program = std::env::args_os().next().unwrap_or_default();
+    if Path::new(&program).file_stem().is_some_and(|name| name == "kubectl-troupe") {
+        return Args { command: Command::Job(KubectlArgs::parse().job) };
+    }
+    Args::parse()
+}
 
 /// Runs the command.
 ///
@@ -26,11 +40,16 @@ use troupe::{install::crds, out};
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Operator(args) => serve::serve(args),
+        Command::Job(args) => job::job(args),
         Command::Preflight(args) => preflight::preflight(args),
+        Command::Check(args) => check::check(args),
         #[cfg(feature = "lab")]
         Command::Demo(args) => {
             let patience = std::time::Duration::from_secs(args.patience);
-            lab::demo::demo(&lab::demo::Demo { manifests: args.manifests, explain: args.explain, patience })
+            let components = args.plugin.iter().map(|file| Ok((input::label(file), input::component(file)?)));
+            let components = components.collect::<anyhow::Result<_>>()?;
+            let (manifests, explain) = (args.manifests, args.explain);
+            lab::demo::demo(&lab::demo::Demo { components, manifests, explain, patience })
         }
         Command::Crds => {
             let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();

@@ -1,11 +1,10 @@
 //! The `troupe` binary: installs the TLS provider, reads the command line, runs the command.
 #![forbid(unsafe_code)]
 
-use clap::Parser;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use troupe::out;
-use troupe_cli::{args::Args, run};
+use troupe_cli::{parse, run};
 
 /// Objects, JSON and the input of plugins are many small allocations, for which the system's allocator is slow.
 #[global_allocator]
@@ -16,7 +15,7 @@ fn main() -> ExitCode {
         out::diagnostic("troupe: another TLS provider is installed already");
         return ExitCode::FAILURE;
     }
-    match run(Args::parse()) {
+    match run(parse()) {
         Ok(code) => code,
         Err(error) => {
             out::diagnostic(format_args!("troupe: {error:#}"));

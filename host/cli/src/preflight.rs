@@ -6,8 +6,9 @@ use anyhow::Context;
 use sandbox::Limits;
 use std::{process::ExitCode, sync::Arc};
 use troupe::{
-    admin::{metrics::Metrics, telemetry},
+    admin::telemetry,
     install::preflight::{self, Options},
+    measure::requests::Requests,
     out,
 };
 
@@ -19,7 +20,7 @@ pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
 
 async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let PreflightArgs { namespace, service_account, plugin_config, json } = args;
-    let client = serve::client(&Metrics::default(), None).await?;
+    let client = serve::client(&Requests::default(), None).await?;
     client.apiserver_version().await.context("the API server does not answer")?;
     let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
     let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;

@@ -1,5 +1,5 @@
-//! `troupe rbac`: prints the minimal rights for the plugins in use and the parameters of the fence, or an admission
-//! policy for their kinds of job.
+//! `troupe rbac`: prints the minimal rights for the plugins in use and the parameters of the fence, an admission policy,
+//! or roles for users of their kinds of job.
 
 use super::serve;
 use crate::args::RbacArgs;
@@ -10,8 +10,9 @@ use kube::{Api, Client, ResourceExt};
 use sandbox::{Executor, Options, Plugins, source, wanted};
 use std::{path::Path, process::ExitCode};
 use troupe::{
-    admin::{metrics::Metrics, telemetry},
-    install::rbac::{self, Plugin},
+    admin::telemetry,
+    install::rbac::{self, Host, Plugin, Serves},
+    measure::requests::Requests,
     out,
     plugin_resource::{self, ConfigMapSource, PluginSpec},
 };
@@ -31,14 +32,25 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
         runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
     }
+    let host = host(args);
     if let Some(policy) = args.policy {
-        out::text(policy.yaml(&plugins)?);
+        out::text(policy.yaml(&host, &plugins)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
-    let documents = rbac::documents(&plugins, &users)?;
+    let documents = if args.job_roles {
+        rbac::job_roles(&plugins)?
+    } else {
+        let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
+        rbac::documents(&host, &plugins, &users)?
+    };
     out::text(rbac::yaml(&documents).context("the rights as YAML")?);
     Ok(ExitCode::SUCCESS)
+}
+
+fn host(args: &RbacArgs) -> Host {
+    let (namespace, service_account) = args.service_account.clone();
+    let serves = args.namespace.clone().map_or(Serves::Cluster, Serves::Namespace);
+    Host { namespace, service_account, serves, ..Host::default() }
 }
 
 /// The built-in plugins, each granted everything it asks for.
@@ -66,7 +78,7 @@ fn put(plugins: &mut Vec<Plugin>, plugin: Plugin) {
 /// Adds the plugins of the cluster's Plugin resources, each with the grants of its resource. If the bytes of one cannot
 /// be read here, the built-in plugin keeps its rights and a message is printed.
 async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> {
-    let client = serve::client(&Metrics::default(), None).await?;
+    let client = serve::client(&Requests::default(), None).await?;
     let resources = Api::<plugin_resource::Plugin>::all(client.clone());
     let all =
         resources.list(&kube::api::ListParams::default()).await.context("the Plugin resources cannot be listed")?;

@@ -1,7 +1,8 @@
 //! `troupe operator`: one host against a real API server.
 
 use crate::args::{OperatorArgs, PluginConfig};
-use anyhow::Context;
+use anyhow::Context as _;
+use decide::plan::JobKind;
 use kube::{Client, Config, client::ClientBuilder};
 use sandbox::{Compiler, Executor, Limits, Plugins};
 use std::{
@@ -11,17 +12,19 @@ use std::{
 };
 use tokio::{net::TcpListener, signal::unix};
 use tower::util::option_layer;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use troupe::{
-    admin::{self, Access, Reviewer, Tls, metrics::Metrics, telemetry},
+    admin::{self, Access, Reviewer, Tls, telemetry},
     clock::Clock,
     control::host_ports,
     control::{
         lease::{Election, LeaseName, WriteGate},
         operator::{Ended, Operator, Options},
+        reconcile::Context,
     },
     delivery,
-    install::crds,
+    install::{check, crds, preflight::Finding},
+    measure::{OfPolicy, requests::Requests},
 };
 
 pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
@@ -31,19 +34,19 @@ pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
-    let metrics = Metrics::default();
+    let requests = Requests::default();
     let gate = args.leader_elect.then(WriteGate::closed);
-    let client = client(&metrics, gate.clone()).await?;
-    let (listener, access) = admin_port(&args, &metrics).await?;
+    let client = client(&requests, gate.clone()).await?;
+    let (listener, access) = admin_port(&args, &requests).await?;
     let lease = gate.map(|gate| anyhow::Ok((lease_name(args.lease_namespace)?, gate))).transpose()?;
     if args.install_crds {
         // Apply the CRDs before acquiring a lease: the first host that starts with this flag applies them.
-        crds::install(&self::client(&metrics, None).await?).await?;
+        crds::install(&self::client(&requests, None).await?).await?;
     }
     let plugins =
         Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() }).await?);
     for (framework, digest) in plugins.frameworks() {
-        info!(plugin = framework.name, version = framework.version, digest, "serving");
+        info!(plugin = framework.name, version = framework.version, digest = digest.as_str(), "serving");
     }
     let clock = Clock::system();
     let election = lease.map(|(name, gate)| Election::new(client.clone(), name, clock.clone(), gate));
@@ -59,10 +62,14 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
             source_namespaces: args.plugin_source_namespace.into_iter().collect(),
         }),
     };
-    let mut operator = Operator::new(client, plugins, options);
-    let admin = tokio::spawn(admin::serve(listener, operator.context(), metrics, access));
+    let kinds: Vec<_> = plugins.frameworks().iter().flat_map(|(framework, _)| framework.kinds.clone()).collect();
+    let mut operator = Operator::new(client.clone(), plugins, options);
+    let context = operator.context();
+    let policies = tokio::spawn(async move { tell_policies(&client, &kinds, &context).await });
+    let admin = tokio::spawn(admin::serve(listener, operator.context(), requests, access));
     let ended = operator.run(asked_to_stop()?).await;
     admin.abort();
+    policies.abort();
     Ok(match ended {
         Ended::AsAsked => ExitCode::SUCCESS,
         // The host's supervisor restarts the process, which then waits for the lease.
@@ -70,8 +77,23 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Tells which of the policies around the host are not applied, once. The host serves meanwhile.
+async fn tell_policies(client: &Client, kinds: &[JobKind], context: &Context) {
+    match check::applied(client, kinds).await {
+        Ok(policies) => {
+            for (policy, wrong) in policies {
+                context.policies().get_or_create(&OfPolicy { policy }).set(i64::from(wrong.is_none()));
+                if let Some(Finding { what, to_do, .. }) = wrong {
+                    warn!(policy, to_do, "this host runs without a policy around it: {what}");
+                }
+            }
+        }
+        Err(error) => warn!(%error, "it is not known whether the policies around this host are applied"),
+    }
+}
+
 /// Binds the admin port. Returns who may read it: everybody on this machine, or users that the API server authorizes.
-async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(TcpListener, Access)> {
+async fn admin_port(args: &OperatorArgs, requests: &Requests) -> anyhow::Result<(TcpListener, Access)> {
     let addresses = match args.admin_address {
         Some(address) => vec![address],
         // A machine without IPv6 has no `::`.
@@ -92,7 +114,7 @@ async fn admin_port(args: &OperatorArgs, metrics: &Metrics) -> anyhow::Result<(T
         _ => Tls::self_signed(),
     };
     // A host on standby sends access reviews, too.
-    let reviewer = Reviewer::new(client(metrics, None).await?);
+    let reviewer = Reviewer::new(client(requests, None).await?);
     Ok((listener, Access::Reviewed(Box::new(reviewer), tls.context("the admin port has no certificate")?)))
 }
 
@@ -126,15 +148,16 @@ pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow:
     Ok(plugins)
 }
 
-/// Returns a client that does not retry on its own and whose requests are counted.
-pub(super) async fn client(metrics: &Metrics, gate: Option<WriteGate>) -> anyhow::Result<Client> {
+/// Returns a client that does not retry on its own and whose requests are counted and timed.
+pub(super) async fn client(requests: &Requests, gate: Option<WriteGate>) -> anyhow::Result<Client> {
     let mut config =
         Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?;
     config.default_retry = false;
     config.read_timeout = None;
     config.connect_timeout = Some(troupe::api::DEADLINE);
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let builder = ClientBuilder::try_from(config).context("the kubeconfig cannot be used")?;
-    Ok(builder.with_layer(&option_layer(gate)).with_layer(&metrics.layer()).build())
+    Ok(builder.with_layer(&requests.layer(&host)).with_layer(&option_layer(gate)).build())
 }
 
 /// Completes on SIGTERM or SIGINT.
@@ -153,7 +176,8 @@ fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
 /// Returns a seed from the system's random source, for keys.
 fn seed() -> anyhow::Result<[u8; 32]> {
     let mut seed = [0; 32];
-    let mut source = std::fs::File::open("/dev/urandom").context("no randomness")?;
-    std::io::Read::read_exact(&mut source, &mut seed).inspect_err(|error| error!(%error, "no randomness"))?;
+    let mut source = std::fs::File::open("/dev/urandom").context("failed to read random bytes")?;
+    std::io::Read::read_exact(&mut source, &mut seed)
+        .inspect_err(|error| error!(%error, "failed to read random bytes"))?;
     Ok(seed)
 }

@@ -28,11 +28,38 @@ fn help_names_every_command_with_what_it_does() {
     let output = troupe(&["--help"]);
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}");
-    for command in ["operator", "demo", "crds", "preflight", "plugin", "rbac", "sim", "explain"] {
+    for command in ["operator", "demo", "crds", "preflight", "check", "plugin", "rbac", "sim", "explain"] {
         let line = told.lines().find(|line| line.trim_start().starts_with(command));
         assert!(line.is_some_and(|line| line.split_whitespace().count() > 3), "{command}: {told}");
     }
     assert!(!told.contains("compile"), "the host's own child is no command for users: {told}");
+}
+
+/// A name that is wider than most.
+const NAME: &str = "resnet-of-whom-the-name-is-wide";
+
+// Published manifests of training-operator are in the namespace kubeflow.
+#[test]
+fn the_demo_runs_a_manifest_in_a_namespace_that_there_is_not() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/pytorchjob.yaml");
+    let manifest = fs::read_to_string(example)
+        .unwrap()
+        .replace("  name: resnet", &format!("  name: {NAME}\n  namespace: kubeflow"));
+    let file = std::env::temp_dir().join(format!("troupe-demo-{}.yaml", std::process::id()));
+    fs::write(&file, manifest).unwrap();
+    let output = troupe(&["demo", file.to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains(&format!("\n{NAME}  PyTorchJob  ")),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::write(&file, "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: j, namespace: No_Namespace}\n")
+        .unwrap();
+    let output = troupe(&["demo", file.to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("namespaces/No_Namespace: Invalid: "), "{told}");
+    fs::remove_file(&file).unwrap();
 }
 
 /// The end of a pipe that nobody reads.

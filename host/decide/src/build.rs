@@ -5,7 +5,7 @@ use crate::{
     decision::Part,
     names, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Text},
-    standing,
+    standing, weight, workload,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -30,22 +30,24 @@ pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
             let content = content(snapshot, plan, planned, index, bodies)?;
             Some(object(snapshot, planned, content, &names::of_object(plan, planned, job_name, index)))
         }
+        Part::Workload => workload::body(snapshot, plan),
     }
 }
 
-/// Returns what the body of a part is built from, of about its size; `None` where the answer lacks the part.
+/// Returns about how many bytes the body of a part takes in memory; `None` where the answer lacks the part.
 #[must_use]
-pub fn source(answer: &Answer, part: Part) -> Option<&Value> {
+pub fn bytes(answer: &Answer, part: Part) -> Option<usize> {
     let Answer::Judged { plan, bodies, .. } = answer else { return None };
     match part {
-        Part::Pod { role, .. } | Part::Job { role } => Some(&plan.roles.get(role)?.template),
+        Part::Pod { role, .. } | Part::Job { role } => Some(weight::json(&plan.roles.get(role)?.template)),
         Part::Object { object, .. } => {
             let object = plan.objects.get(object)?;
             match &object.body {
-                Body::Fixed(body, _) => Some(body),
-                Body::Bound => bodies.get(&object.key),
+                Body::Fixed(body, _) => Some(weight::json(body)),
+                Body::Bound => bodies.get(&object.key).map(weight::json),
             }
         }
+        Part::Workload => Some(workload::templates(plan).map(weight::json).sum()),
     }
 }
 
@@ -148,6 +150,7 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
         }
     }
     fill_in(&mut template, snapshot, plan, &role.fill, Some(name), index);
+    workload::place(snapshot, role, &mut template);
     template
 }
 

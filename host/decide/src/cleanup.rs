@@ -25,13 +25,19 @@ pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
-/// Returns the end of a job at this time, with the plan's rules for finished jobs.
+/// Returns the end of a job at this time, with the plan's rules for finished jobs. `clean` is the verdict's own rule.
 #[must_use]
-pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestamp) -> Finished {
-    let clean = match outcome {
+pub fn finished(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    (outcome, clean): (Outcome, Option<Clean>),
+    at: Timestamp,
+) -> Finished {
+    let clean_is_final = clean.is_some();
+    let clean = clean.unwrap_or(match outcome {
         Outcome::Failed => plan.policy.clean_on_failure,
         Outcome::Succeeded | Outcome::Open => plan.policy.clean_on_success,
-    };
+    });
     let goes = |object: &&Object| {
         let with_pods = clean != Clean::Keep && object.remove_when.contains(&Moment::Cleaned);
         with_pods || object.remove_when.contains(&Moment::Finished)
@@ -39,7 +45,8 @@ pub fn finished(snapshot: &Snapshot, plan: &Plan, outcome: Outcome, at: Timestam
     let clean_kinds = plan.objects.iter().filter(goes).map(|object| object.kind.clone()).collect();
     let delete_at = plan.policy.ttl.map(|ttl| ttl::due(snapshot, ttl, at));
     let counting = outcome == Outcome::Failed && clean == Clean::Keep && !all_pods_ended(snapshot);
-    Finished { at, generation: Some(snapshot.job.generation), outcome, clean, counting, clean_kinds, delete_at }
+    let generation = Some(snapshot.job.generation);
+    Finished { at, generation, outcome, clean, clean_is_final, counting, clean_kinds, delete_at }
 }
 
 /// Returns whether every pod of the job has ended.

@@ -64,6 +64,18 @@ words! {
         NameTaken,
         /// An earlier object of the name is being deleted.
         Terminating,
+        /// No node can take a pod.
+        Unschedulable,
+        /// A pod has scheduling gates.
+        SchedulingGated,
+        /// An image cannot be pulled.
+        ImagePull,
+        /// A container cannot be created or started.
+        ContainerNotStarted,
+        /// A container ends again and again.
+        CrashLoop,
+        /// Failed pods are replaced after a delay.
+        BackOff,
         /// A field of an object lacks an accepted value.
         Field,
         /// An object that is created once was deleted.
@@ -72,6 +84,14 @@ words! {
         StatusPruned,
         /// The namespace is being deleted.
         NamespaceTerminating,
+        /// The queue has said nothing of the job yet.
+        Queued,
+        /// The queue does not admit the job.
+        NotAdmitted,
+        /// The queue has evicted the job.
+        Evicted,
+        /// A flavor or a priority class is not there.
+        ClassMissing,
         /// No ports of the nodes are available.
         HostPorts,
         /// A Job is gone, and nobody saw how it ended.

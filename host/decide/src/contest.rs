@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     condition::{Condition, Reason},
-    decision::{Trouble, Wake},
+    decision::{HostCondition, Wake},
     published::Published,
 };
 use jiff::SignedDuration;
@@ -55,9 +55,10 @@ pub(crate) fn ends(overwritten: u32, before: Option<&Published>) -> Wake {
     last.and_then(|last| last.at.checked_add(CALM).ok()).map_or(Wake::OnChange, Wake::At)
 }
 
-pub(crate) fn trouble() -> Trouble {
-    Trouble {
-        condition: Condition::Contested,
+/// Returns the condition of a contested status.
+pub(crate) fn condition() -> HostCondition {
+    HostCondition {
+        kind: Condition::Contested,
         reason: Reason::AnotherWriter,
         message:
             "somebody else keeps overwriting this status: an original operator that still runs, or a second Troupe \

@@ -2,15 +2,17 @@
 //! idempotent: once the actions are applied, it returns no more.
 
 use crate::{
-    Snapshot, cleanup,
+    Snapshot, blocker, cleanup,
     condition::{Condition, Reason},
-    decision::{Action, Decision, Report, Trouble, Wake, Write},
+    decision::{Action, Decision, HostCondition, Report, Wake, Write},
     diff::{self, Of},
-    jobs,
+    failures::{self, Due},
+    first_failure, jobs,
     ledger::{Finished, Ledger},
     over,
     plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
-    ports,
+    ports, queue,
+    queue::Step,
     replicas::replicas,
     snapshot::PodPhase,
     standing::Standing,
@@ -28,6 +30,9 @@ const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Requeue delay after a plugin fault, unless the fault names a time.
 const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// Minimum requeue delay that a plugin can ask for.
+const SOONEST: SignedDuration = SignedDuration::from_secs(1);
 
 /// Returns the decision for the snapshot and the answer.
 ///
@@ -56,7 +61,8 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
     };
     let counts = finished.counting && verdict.outcome == finished.outcome;
     let status = if counts { verdict.status.clone() } else { status::of_framework(&snapshot.job.status) };
-    let next = cleanup::finished(snapshot, plan, finished.outcome, finished.at);
+    let clean = finished.clean_is_final.then_some(finished.clean);
+    let next = cleanup::finished(snapshot, plan, (finished.outcome, clean), finished.at);
     let ledger = Ledger { finished: Some(next), ..snapshot.ledger.clone() };
     let headline = ledger.headline.clone();
     Decision { report: Report::Verdict { status, headline, ledger: Box::new(ledger), events: vec![] }, ..decision }
@@ -64,7 +70,8 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
 
 fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
     let Standing { snapshot, plan, .. } = standing;
-    let ledger = next_ledger(standing, verdict);
+    let due = Due::of(snapshot, plan);
+    let ledger = next_ledger(standing, &due, verdict);
     let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
     if let Some(delete) = expired {
         return Decision::without_report(vec![delete], Wake::OnChange);
@@ -79,6 +86,9 @@ fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &V
     if snapshot.namespace_terminating {
         actions.retain(|action| !action.creates() && *action.write() != Write::Require);
         waiting = vec![Waiting::NamespaceTerminating { namespace: snapshot.job.namespace.clone() }];
+    }
+    if snapshot.pruned && due.is_any() {
+        waiting.push(Waiting::StatusPruned { crd: snapshot.kind.crd() });
     }
     waiting.sort_by_key(distance_from_cause);
     let over_before_us = ledger.finished.as_ref().is_some_and(|finished| {
@@ -106,7 +116,16 @@ fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &V
         None if taken => Wake::At(later(snapshot, TAKEN_AGAIN)),
         None => Wake::OnChange,
     };
-    Decision { actions, report, waiting, wake: wake.min(until_expired) }
+    let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict)];
+    Decision { actions, report, waiting, wake: wakes.into_iter().min().unwrap_or(wake) }
+}
+
+/// Returns when the plugin wants to be asked again. A time that has come is put off: the same answer would follow.
+fn asked_for(snapshot: &Snapshot, verdict: &Verdict) -> Wake {
+    match verdict.wake_at {
+        Some(at) if verdict.outcome == Outcome::Open => Wake::At(at.max(later(snapshot, SOONEST))),
+        _ => Wake::OnChange,
+    }
 }
 
 fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
@@ -123,14 +142,22 @@ fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
 /// address either.
 fn distance_from_cause(waiting: &Waiting) -> u8 {
     match waiting {
-        Waiting::Terminating { .. } => 1,
-        Waiting::Pods { .. } => 2,
+        Waiting::Blocked { .. } => 1,
+        Waiting::Terminating { .. } => 2,
+        Waiting::Pods { .. } => 3,
         _ => 0,
     }
 }
 
 fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Action>, Vec<Waiting>) {
-    let (mut actions, mut waiting) = diff::objects(standing, bodies, Of::Job);
+    let queued = match queue::queue(standing) {
+        Step::Renew(delete) => return (vec![delete], vec![]),
+        Step::Keep(actions, waiting) => (actions, waiting),
+    };
+    let (mut actions, mut waiting) = (queued.0, Vec::from_iter(queued.1));
+    let (more, why) = diff::objects(standing, bodies, Of::Job);
+    actions.extend(more);
+    waiting.extend(why);
     actions.extend(diff::secrets(standing));
     if standing.snapshot.suspended() {
         actions.extend(suspend(standing));
@@ -138,6 +165,7 @@ fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Actio
         let (more, why) = replicas(standing);
         actions.extend(more);
         waiting.extend(why);
+        waiting.extend(blocker::blocked(standing.snapshot));
     }
     // Objects of replicas follow the pods, which take longest to start.
     let (more, why) = diff::objects(standing, bodies, Of::Replicas);
@@ -150,10 +178,10 @@ fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Actio
     (actions, waiting)
 }
 
-fn next_ledger(standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
+fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Ledger {
     let Standing { snapshot, plan, .. } = standing;
     let mut ledger = snapshot.ledger.clone();
-    ledger.digest = if is_at_rest(snapshot) { String::new() } else { snapshot.digest.clone() };
+    ledger.digest = snapshot.digest.clone().filter(|_| !is_at_rest(snapshot)).into();
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
         let is_final = replica.role.success == Success::Final;
@@ -161,6 +189,7 @@ fn next_ledger(standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
             ledger.record_success(&replica.role.name, replica.index);
         }
     }
+    due.record(&standing.replicas, &mut ledger);
     for role in plan.roles.iter().filter(|role| role.removes_itself()) {
         match snapshot.job_behind(role) {
             // A time to live deletes only finished Jobs: somebody else deletes this one, so it is created again.
@@ -171,9 +200,12 @@ fn next_ledger(standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
         }
     }
     ledger.host_ports = ports::next(snapshot, plan, verdict.outcome);
+    if verdict.outcome == Outcome::Failed && ledger.first_failure.is_none() {
+        ledger.first_failure = first_failure::of(snapshot);
+    }
     if verdict.outcome != Outcome::Open {
         let at = cleanup::ended_at(snapshot, &verdict.status);
-        ledger.finished = Some(cleanup::finished(snapshot, plan, verdict.outcome, at));
+        ledger.finished = Some(cleanup::finished(snapshot, plan, (verdict.outcome, verdict.clean), at));
     }
     ledger
 }
@@ -182,7 +214,7 @@ fn next_ledger(standing: &Standing<'_>, verdict: &Verdict) -> Ledger {
 #[must_use]
 pub fn is_at_rest(snapshot: &Snapshot) -> bool {
     let has_active_job =
-        snapshot.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !jobs::is_suspended(child));
+        snapshot.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !child.job_is_suspended());
     snapshot.suspended() && snapshot.pods.is_empty() && !has_active_job
 }
 
@@ -191,7 +223,7 @@ fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
         Rejection::Invalid(_) => format!("Found validation errors: {rejection}"),
         Rejection::Unsupported(_) | Rejection::TooMuch(_) | Rejection::NotServed(_) => rejection.to_string(),
     };
-    trouble(snapshot, Condition::Rejected, rejection.reason(), message, Wake::OnChange)
+    without_verdict(snapshot, Condition::Rejected, rejection.reason(), message, Wake::OnChange)
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
@@ -199,12 +231,13 @@ fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
         Fault::BreakerOpen { until, .. } | Fault::Throttled { until, .. } => *until,
         _ => later(snapshot, FAULT_AGAIN),
     };
-    trouble(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), Wake::At(again))
+    without_verdict(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), Wake::At(again))
 }
 
-fn trouble(snapshot: &Snapshot, condition: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
-    let trouble = Trouble { condition, reason, message };
-    Decision { actions: suspend_unplanned(snapshot), report: Report::Trouble(trouble), waiting: vec![], wake }
+fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
+    let report = Report::Condition(HostCondition { kind, reason, message });
+    let actions = suspend_unplanned(snapshot).into_iter().chain(queue::release(snapshot)).collect();
+    Decision { actions, report, waiting: vec![], wake }
 }
 
 fn later(snapshot: &Snapshot, after: SignedDuration) -> jiff::Timestamp {

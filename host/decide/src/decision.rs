@@ -48,15 +48,17 @@ pub enum Report {
         /// Events to emit after the status is written.
         events: Vec<Event>,
     },
-    /// There is no verdict; this is the reason.
-    Trouble(Trouble),
+    /// There is no verdict; this is the reason. Recordings call it `Trouble`.
+    #[serde(rename = "Trouble")]
+    Condition(HostCondition),
 }
 
-/// A condition of the host, and an event with the same reason and message.
+/// A condition that the host sets, and an event with the same reason and message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct HostCondition {
     /// Type of the condition.
-    pub condition: Condition,
+    #[serde(rename = "condition")]
+    pub kind: Condition,
     /// Its reason.
     pub reason: Reason,
     /// Human-readable message.
@@ -194,6 +196,8 @@ pub enum Part {
         /// Index of the replica; 0 for an object of the whole job.
         index: u32,
     },
+    /// The Workload that brings the job into its queue.
+    Workload,
 }
 
 /// What an [`Action`] writes.

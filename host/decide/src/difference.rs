@@ -175,7 +175,7 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
 
 /// Returns the writes to existing objects that a plan causes while the job goes on.
 fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Value>) -> Vec<Action> {
-    let verdict = Verdict { status: Value::Null, headline: String::new(), outcome: Outcome::Open, events: vec![] };
+    let verdict = Verdict::new(Value::Null, "", Outcome::Open);
     let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };
     let actions = decide(snapshot, &answer).actions.into_iter();
     actions.filter(|action| !action.creates() && *action.write() != Write::Require).collect()

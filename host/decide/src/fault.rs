@@ -1,6 +1,10 @@
 //! Faults of plugins, and their messages.
 
-use crate::{condition::Reason, time::rfc3339};
+use crate::{
+    condition::Reason,
+    digest::{Digest, or_empty},
+    time::rfc3339,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -39,26 +43,27 @@ pub enum Fault {
         message: String,
     },
     /// The plugin's bytes are not available.
-    #[error("{}", missing(.digest, .why))]
+    #[error("{}", missing(.digest.as_ref(), .why))]
     Missing {
-        /// Its digest; "" when no plugin serves new jobs of the framework.
-        digest: String,
+        /// Its digest; `None` when no plugin serves new jobs of the framework.
+        #[serde(with = "or_empty")]
+        digest: Option<Digest>,
         /// Why the bytes are not available; "" where the reason is unknown.
         #[serde(default)]
         why: String,
     },
     /// The job's status names a plugin that the host never accepted for its kind.
     #[error(
-        "status.troupe.digest names the plugin {digest}, which this host has never accepted for jobs of this kind: none of \
-         it is loaded, and the job's pods are left alone; suspend the job until it has no pods, and it is planned anew, or \
-         make it again"
+        "status.troupe.digest names plugin {digest}, which this host has never accepted for jobs of this kind: the host does \
+         not load it and leaves the job's pods alone; suspend the job until it has no pods, then it gets a new plan, or \
+         create the job again"
     )]
     NotAccepted {
         /// Its digest.
-        digest: String,
+        digest: Digest,
     },
     /// The plugin's bytes are not kept yet; without them the job would be lost with this host.
-    #[error("no job is planned by plugin {plugin} before its bytes are kept, which is tried again: {why}")]
+    #[error("plugin {plugin} plans no new job until its bytes are archived, which the host tries again: {why}")]
     NotKept {
         /// The plugin.
         plugin: String,
@@ -160,15 +165,15 @@ fn pause(scope: Scope, until: Timestamp) -> String {
     }
 }
 
-fn missing(digest: &str, why: &str) -> String {
-    let Some(short) = digest.get(..12) else {
-        return "no plugin serves new jobs of this kind; make a Plugin that does".to_owned();
+fn missing(digest: Option<&Digest>, why: &str) -> String {
+    let Some(short) = digest.map(Digest::short) else {
+        return "no plugin serves new jobs of this kind; create a Plugin that does".to_owned();
     };
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     format!(
-        "the plugin {short} that plans this job is lost: neither this host nor its namespace has the bytes; the job's pods \
-         are left alone, and it goes on when a ConfigMap troupe-plugin-{short}-0, its registry or a Plugin brings them \
-         back{why}"
+        "the bytes of plugin {short}, which plans this job, are neither in this host nor in its namespace; the host leaves \
+         the job's pods alone until ConfigMap troupe-plugin-{short}-0, the plugin's registry or a Plugin provides the \
+         bytes{why}"
     )
 }
 

@@ -58,7 +58,7 @@ impl fmt::Display for PlanError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Flaw {
     // Names.
-    #[error("{what} {name} stands twice")]
+    #[error("{what} {name} appears twice")]
     Twice { what: &'static str, name: String },
     #[error("the name {name} does not begin with the job's name")]
     ForeignName { name: String },
@@ -82,9 +82,9 @@ pub(crate) enum Flaw {
     AwaitsNothing { other: Subject },
     #[error("it waits for {other}, of which there is one for each pod")]
     AwaitsMany { other: Subject },
-    #[error("it tells an address of role {role}, which the plan does not have")]
+    #[error("it contains an address of role {role}, which the plan does not have")]
     AddressOfNothing { role: String },
-    #[error("it tells an address of role {role} but does not wait for it")]
+    #[error("it contains an address of role {role} but does not wait for it")]
     AddressNotAwaited { role: String },
 
     // Templates and their edits.
@@ -96,7 +96,7 @@ pub(crate) enum Flaw {
     WrongType { at: String, right: &'static str },
     #[error("the job's spec has no object at {at}")]
     NoTemplate { at: String },
-    #[error("an edit leads more than {most} steps into it")]
+    #[error("an edit goes more than {most} steps deep")]
     DeepEdit { most: usize },
     #[error("an edit leads to {pointer}, but there is no item {item}")]
     NoItem { pointer: String, item: String },
@@ -106,13 +106,17 @@ pub(crate) enum Flaw {
     JobWithoutSpec,
     #[error("a role backed by a Job has 1 replica, not {replicas}")]
     JobReplicas { replicas: u32 },
+    #[error("failed pods of a Job are its controller's to replace")]
+    ReplaceBehindJob,
+    #[error("no exit code is in the range {first} to {last}")]
+    EmptyRange { first: i32, last: i32 },
     #[error("its Job has /spec/{field}: {}, which is not a plugin's to say", shown(value))]
     JobField { field: String, value: String },
     #[error("a {kind} is asked for as a role or a secret")]
     NotAnObject { kind: String },
     #[error("no plan may have a {kind}")]
     ForbiddenKind { kind: String },
-    #[error("one that is per pod cannot be bound")]
+    #[error("an object per pod cannot be bound")]
     BoundPerPod,
     #[error("/status is not a plugin's to write")]
     Status,
@@ -130,7 +134,7 @@ pub(crate) enum Flaw {
     ReservedLabel { label: String },
     #[error("/spec/selector is {}, which may find pods of others: it must name the job", shown(selector))]
     ForeignSelector { selector: String },
-    #[error("{at} differs from replica to replica, which only names of the plan's own may")]
+    #[error("{at} differs between replicas, which only names of the plan's own objects may")]
     Varies { at: String },
     #[error("{field} is {}; {}", shown(value), way_out(grant.as_deref()))]
     NotGranted { field: &'static str, value: String, grant: Option<String> },

@@ -29,7 +29,7 @@ pub(crate) fn jobs(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
             let held = !standing.open(&role.after);
             let wanted = || build::job(snapshot, plan, role, body, &name);
             actions.extend(suspend_switch(snapshot, child, held, wanted));
-            waiting.extend(standing.closed(&role.after).filter(|_| is_suspended(child) && !snapshot.suspended()));
+            waiting.extend(standing.closed(&role.after).filter(|_| child.job_is_suspended() && !snapshot.suspended()));
         } else if is_lost(snapshot, role) {
             waiting.push(Waiting::Lost { kind: "Job".into(), name });
         } else if snapshot.taken.contains(&("Job".to_owned(), name.clone())) {
@@ -67,7 +67,7 @@ pub(crate) fn stop(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
 /// Suspends every Job of this job that is under way.
 pub(crate) fn suspend_all(snapshot: &Snapshot) -> impl Iterator<Item = Action> {
     let jobs = snapshot.children.iter().filter(|child| child.kind == "Job");
-    let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !is_suspended(child));
+    let running = jobs.filter(|child| !child.terminating && !child.job_is_over() && !child.job_is_suspended());
     running.map(|child| suspend(child))
 }
 
@@ -78,7 +78,7 @@ fn suspend(child: &Child) -> Action {
 /// Sets the suspend switch of a Job. A suspended Job is resumed when the job is resumed and the role's gates are open
 /// (M11, Better), with the scheduling directives that the job has by then (M09).
 fn suspend_switch(snapshot: &Snapshot, child: &Child, held: bool, wanted_job: impl Fn() -> Value) -> Option<Action> {
-    let is = is_suspended(child);
+    let is = child.job_is_suspended();
     let wanted = snapshot.suspended() || (is && held);
     if is == wanted || child.terminating || child.job_is_over() {
         return None;
@@ -108,8 +108,4 @@ fn directives(child: &Child, template: &Value) -> Value {
         }
     }
     patch
-}
-
-pub(crate) fn is_suspended(child: &Child) -> bool {
-    child.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
 }

@@ -1,6 +1,10 @@
 //! What must outlive a pod or the process, kept in the job's `status.troupe`.
 
-use crate::plan::{Clean, Outcome};
+use crate::{
+    back_off::Failures,
+    digest::RecordedDigest,
+    plan::{Clean, Outcome},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +21,7 @@ pub struct Ledger {
     /// Uid of the job.
     pub uid: String,
     /// The digest of the plugin that plans this job.
-    pub digest: String,
+    pub digest: RecordedDigest,
     /// The last headline that was written.
     pub headline: String,
     /// What the job's printer column shows; "" where it shows the status' own phase or the headline.
@@ -30,15 +34,44 @@ pub struct Ledger {
     /// Replicas that have succeeded, by role: the first and last index of each range.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub succeeded: BTreeMap<String, Vec<(u32, u32)>>,
+    /// Failed pods that were replaced, or are going to be, by role.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, Failures>,
     /// Host ports reserved for this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ports: Option<HostPorts>,
     /// Warnings of the API server about children created from the current generation of the job.
     #[serde(skip_serializing_if = "Warned::is_empty")]
     pub warned: Warned,
+    /// What failed first, of a job that has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_failure: Option<FirstFailure>,
     /// How the job ended; `None` before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Finished>,
+}
+
+/// The first failure of a job that has failed, kept since the pod may be gone when somebody asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstFailure {
+    /// The pod.
+    pub pod: String,
+    /// The container that ended first with another exit code than 0; "" if the pod failed without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub container: String,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// CamelCase reason of the container's end, else of the pod's: `OOMKilled`, `Error`, `Evicted`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The message that belongs to the reason, of limited length.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The node of the pod.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node: String,
 }
 
 /// Warnings of the API server about the children of a job.
@@ -108,6 +141,9 @@ pub struct Finished {
     pub outcome: Outcome,
     /// Which pods the host deletes.
     pub clean: Clean,
+    /// Whether the verdict said so: then no edit of the job changes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clean_is_final: bool,
     /// Whether the plugin still counts the pods: the job failed and keeps its pods, and some of them run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counting: bool,
@@ -200,12 +236,13 @@ impl fmt::Display for NoPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit;
     use serde_json::json;
 
     #[test]
     fn a_ledger_of_an_earlier_job_of_the_same_name_counts_as_empty() {
-        let status = json!({ "troupe": { "uid": "old", "digest": "d", "headline": "Running" } });
-        assert_eq!(Ledger::read(&status, "old").digest, "d");
+        let status = json!({ "troupe": { "uid": "old", "digest": testkit::digest("d"), "headline": "Running" } });
+        assert_eq!(Ledger::read(&status, "old").digest.digest(), Some(&testkit::digest("d")));
         assert_eq!(Ledger::read(&status, "new"), Ledger { uid: "new".into(), ..Ledger::default() });
     }
 

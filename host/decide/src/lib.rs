@@ -2,6 +2,8 @@
 //!
 //! No I/O, no clock, no randomness: `now` is in the [`Snapshot`], and this package depends on no runtime.
 
+pub mod back_off;
+pub mod blocker;
 pub mod build;
 pub mod cleanup;
 pub mod condition;
@@ -10,7 +12,10 @@ mod decide;
 pub mod decision;
 mod diff;
 pub mod difference;
+pub mod digest;
+pub mod failures;
 mod fault;
+mod first_failure;
 mod flaw;
 pub mod grants;
 pub mod jobs;
@@ -26,6 +31,7 @@ pub mod ports;
 #[cfg(test)]
 mod properties;
 pub mod published;
+mod queue;
 pub mod rejection;
 mod replicas;
 pub mod snapshot;
@@ -39,9 +45,11 @@ mod ttl;
 pub mod vet;
 pub mod waiting;
 pub mod weight;
+pub mod workload;
 
 pub use decide::{decide, is_at_rest};
 pub use decision::{Action, Applied, Decision, Report, Wake, Write};
+pub use digest::{Digest, RecordedDigest};
 pub use lifecycle::{Triage, triage};
 pub use outlook::{Outlook, outlook};
 pub use snapshot::Snapshot;

@@ -65,11 +65,11 @@ mod tests {
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
         snapshot.pods = vec![testkit::pod("hamlet-0", "u", crate::snapshot::PodPhase::Running).into()];
         snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
-        let Triage::Settled(Decision { actions, report: Report::Trouble(trouble), .. }) = triage(&snapshot) else {
+        let Triage::Settled(Decision { actions, report: Report::Condition(condition), .. }) = triage(&snapshot) else {
             panic!("no plugin is asked")
         };
-        assert_eq!((actions, trouble.condition.as_str()), (vec![], "Rejected"));
-        assert_eq!(trouble.message, "Found validation errors: spec.x: is nested too deep");
+        assert_eq!((actions, condition.kind.as_str()), (vec![], "Rejected"));
+        assert_eq!(condition.message, "Found validation errors: spec.x: is nested too deep");
     }
 
     #[test]

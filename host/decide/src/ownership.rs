@@ -1,6 +1,6 @@
 //! The owner reference that every child carries.
 
-use crate::Snapshot;
+use crate::{Snapshot, digest::RecordedDigest};
 use serde_json::{Value, json};
 
 /// The annotation of children that names the digest of the plugin that planned them, until the job's ledger names it.
@@ -30,8 +30,8 @@ pub fn metadata(snapshot: &Snapshot, name: &str, from: &Value) -> Value {
     for (section, entries) in given(from) {
         metadata[section] = entries.clone();
     }
-    if snapshot.ledger.digest.is_empty() {
-        metadata["annotations"][PLUGIN_DIGEST_ANNOTATION] = json!(snapshot.digest);
+    if let (RecordedDigest::None, Some(digest)) = (&snapshot.ledger.digest, &snapshot.digest) {
+        metadata["annotations"][PLUGIN_DIGEST_ANNOTATION] = json!(digest);
     }
     metadata
 }
@@ -45,17 +45,18 @@ pub(crate) fn given(metadata: &Value) -> impl Iterator<Item = (&'static str, &Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::difference::tests::idle;
+    use crate::{difference::tests::idle, testkit};
 
     // Decision 7: after a crash before the first status write, no other digest may continue with these children.
     #[test]
     fn children_name_the_digest_until_the_ledger_does() {
         let mut snapshot = idle();
-        snapshot.digest = "d".into();
-        snapshot.ledger.digest = String::new();
+        let digest = testkit::digest("d");
+        snapshot.digest = Some(digest.clone());
+        snapshot.ledger.digest = RecordedDigest::None;
         let made = metadata(&snapshot, "pi-worker-0", &json!({ "annotations": { "k": "v" } }));
-        assert_eq!(made["annotations"], json!({ "k": "v", PLUGIN_DIGEST_ANNOTATION: "d" }));
-        snapshot.ledger.digest = "d".into();
+        assert_eq!(made["annotations"], json!({ "k": "v", PLUGIN_DIGEST_ANNOTATION: digest }));
+        snapshot.ledger.digest = RecordedDigest::Digest(digest);
         assert!(metadata(&snapshot, "pi-worker-0", &json!({})).get("annotations").is_none());
     }
 }

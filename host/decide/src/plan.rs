@@ -25,8 +25,6 @@ pub struct Descriptor {
     pub children: Vec<ChildKind>,
     /// A JSON schema of the plugin's config.
     pub config_schema: Value,
-    /// The reporting component of its events.
-    pub event_source: String,
     /// The framework's own event reasons, by the host's reasons.
     #[serde(default)]
     pub event_reasons: BTreeMap<String, String>,
@@ -67,6 +65,23 @@ pub struct JobKind {
     /// The roles that its plans may have; empty where the job's user names them.
     #[serde(default)]
     pub roles: Vec<String>,
+    /// The reporting component of events about its jobs.
+    #[serde(default)]
+    pub event_source: String,
+    /// Who brings its jobs into a queue.
+    #[serde(default)]
+    pub queueing: Queueing,
+}
+
+/// Who brings jobs of a kind into a queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queueing {
+    /// The host, by Workloads that it makes.
+    #[default]
+    Host,
+    /// The queue's own controller.
+    Elsewhere,
 }
 
 impl JobKind {
@@ -177,6 +192,9 @@ pub struct Role {
     pub fill: Vec<(String, Text)>,
     /// What the success of a pod means.
     pub success: Success,
+    /// The failed pods that are deleted and created again; the others stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replace: Vec<Failure>,
     /// Gates to open before the pods are created.
     pub after: Vec<Gate>,
 }
@@ -200,6 +218,25 @@ pub enum Success {
     Final,
     /// Only its pod has ended; the replica has not succeeded.
     Momentary,
+}
+
+/// A rule about failed pods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// Every failed pod.
+    Any,
+    /// Pods whose container of this name ended with an exit code in one of these ranges, first to last.
+    ExitCodes {
+        /// Name of the container.
+        container: String,
+        /// The first and last exit code of each range.
+        ranges: Vec<(i32, i32)>,
+    },
+    /// Pods whose container of this name has no exit code.
+    NoExitCode {
+        /// Name of the container.
+        container: String,
+    },
 }
 
 /// What makes a role's pods.
@@ -391,8 +428,20 @@ pub struct Verdict {
     pub headline: String,
     /// Whether the job is finished, and how.
     pub outcome: Outcome,
+    /// Which pods the host deletes after this end; `None` for the plan's policy.
+    pub clean: Option<Clean>,
+    /// When to look at the job again if nothing changes before.
+    pub wake_at: Option<jiff::Timestamp>,
     /// Events to emit after the status is written.
     pub events: Vec<Event>,
+}
+
+impl Verdict {
+    /// Returns a verdict without events, by the plan's own rules.
+    #[must_use]
+    pub fn new(status: Value, headline: &str, outcome: Outcome) -> Self {
+        Self { status, headline: headline.to_owned(), outcome, clean: None, wake_at: None, events: vec![] }
+    }
 }
 
 /// Whether a job is finished, and how.

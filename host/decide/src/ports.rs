@@ -36,10 +36,10 @@ pub(crate) fn next(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Option
 pub fn keeps(snapshot: &Snapshot, decision: &Decision) -> bool {
     match &decision.report {
         Report::Verdict { ledger, .. } => ledger.host_ports.is_some(),
-        Report::Trouble(trouble) if trouble.condition == Condition::Rejected => {
+        Report::Condition(condition) if condition.kind == Condition::Rejected => {
             has_live_pods(snapshot) || !snapshot.children.is_empty()
         }
-        Report::Trouble(_) => true,
+        Report::Condition(_) => true,
         Report::Unchanged => has_live_pods(snapshot),
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn decided(snapshot: &Snapshot, plan: Plan, outcome: Outcome) -> Decision {
-        let verdict = Verdict { status: json!({}), headline: "x".into(), outcome, events: vec![] };
+        let verdict = Verdict::new(json!({}), "x", outcome);
         decide(snapshot, &Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), verdict })
     }
 

@@ -3,6 +3,7 @@
 use crate::{
     Snapshot,
     decision::{Action, Part},
+    failures,
     standing::{Replica, Standing},
     waiting::Waiting,
 };
@@ -11,12 +12,16 @@ use crate::{
 /// others.
 pub(crate) const MOST_AT_ONCE: usize = 500;
 
-/// Creates missing replicas whose gates are open, and deletes pods beyond the wanted replicas.
+/// Creates missing replicas whose gates are open; deletes pods beyond the wanted replicas, and failed pods that are
+/// replaced.
 pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let wanted = standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica));
     let absent = wanted.filter(|replica| replica.pod.is_none_or(|pod| pod.terminating));
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
+    let (backing_off, missing): (Vec<_>, Vec<_>) =
+        missing.into_iter().partition(|replica| failures::backs_off(standing.snapshot, replica));
+    waiting.extend(backing_off.into_iter().map(|replica| back_off(standing.snapshot, replica)));
     let mut actions = Vec::new();
     // A gate counts the pods of a role, so it is evaluated once for all replicas of a role.
     for of_role in missing.chunk_by(|one, other| one.place == other.place) {
@@ -27,6 +32,7 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     }
     let surplus = standing.surplus.iter().filter_map(|replica| replica.pod).filter(|pod| !pod.terminating);
     actions.extend(surplus.map(|pod| Action::delete_pod(pod)));
+    actions.extend(standing.replicas.iter().filter_map(|replica| failures::removal(standing.snapshot, replica)));
     (actions, waiting)
 }
 
@@ -37,6 +43,11 @@ fn is_held(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
 
 fn terminating(replica: &Replica<'_>) -> Waiting {
     Waiting::Terminating { kind: "Pod".to_owned(), name: replica.name.clone() }
+}
+
+fn back_off(snapshot: &Snapshot, replica: &Replica<'_>) -> Waiting {
+    let failures = snapshot.ledger.failures.get(&replica.role.name).map_or(0, |failures| failures.count);
+    Waiting::BackOff { role: replica.role.name.clone(), failures }
 }
 
 fn create(replica: &Replica<'_>) -> Action {

@@ -1,6 +1,12 @@
 //! Everything one decision may depend on, at one instant.
 
+mod queue;
+
+pub(crate) use queue::flavors;
+pub use queue::{Hold, QUEUE_LABEL, Queue};
+
 use crate::{
+    digest::{Digest, or_empty},
     ledger::{HostPorts, Ledger, NoPorts},
     names,
     plan::{Backing, FieldError, JobKind, Role},
@@ -34,8 +40,9 @@ pub struct Snapshot {
     /// Names, as kind and name, that children of an earlier job of the same name still have until garbage collection
     /// deletes them. The name of a deleted Job is taken until its pods are gone.
     pub taken: BTreeSet<(String, String)>,
-    /// Digest of the plugin that serves this job.
-    pub digest: String,
+    /// Digest of the plugin that plans this job; `None` if no plugin does.
+    #[serde(with = "or_empty")]
+    pub digest: Option<Digest>,
     /// Host ports that the host has set aside for this job and that the ledger does not hold yet.
     #[serde(default)]
     pub set_aside: Option<HostPorts>,
@@ -48,6 +55,9 @@ pub struct Snapshot {
     /// Whether a create for this job was refused because its namespace is being deleted.
     #[serde(default)]
     pub namespace_terminating: bool,
+    /// What the queue says of the job; `None` where there are no queues, or where they know the job's kind themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
 }
 
 /// A job as stored by the API server.
@@ -129,8 +139,20 @@ pub struct Pod {
     pub ips: Vec<String>,
     /// Node it is bound to, or "".
     pub node: String,
+    /// Why the scheduler has not bound it, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unscheduled: Option<Unscheduled>,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
+}
+
+/// A pod's condition PodScheduled that is False.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unscheduled {
+    /// CamelCase reason: `Unschedulable`, `SchedulingGated`.
+    pub reason: String,
+    /// Human-readable message.
+    pub message: String,
 }
 
 /// The kept fields of a container's status.
@@ -198,6 +220,12 @@ pub struct Child {
 }
 
 impl Child {
+    /// Returns whether this is a batch/v1 Job whose suspend switch is set.
+    #[must_use]
+    pub fn job_is_suspended(&self) -> bool {
+        self.kind == "Job" && self.fields.get("/spec/suspend").and_then(Value::as_bool) == Some(true)
+    }
+
     /// Returns whether this is a batch/v1 Job that is Complete or Failed.
     #[must_use]
     pub fn job_is_over(&self) -> bool {
@@ -217,9 +245,15 @@ impl Snapshot {
         self.job.spec.pointer(pointer?)
     }
 
-    /// Returns whether the user has suspended the job.
+    /// Returns whether the job has to be without pods: its user has suspended it, or its queue holds it back.
     #[must_use]
     pub fn suspended(&self) -> bool {
+        self.suspended_by_user() || self.hold().is_some()
+    }
+
+    /// Returns whether the user has suspended the job.
+    #[must_use]
+    pub fn suspended_by_user(&self) -> bool {
         self.switch(self.kind.suspend.as_ref()).and_then(Value::as_bool) == Some(true)
     }
 

@@ -5,6 +5,7 @@ use crate::{
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
+    workload,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -137,11 +138,16 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Returns the first thing that the plan waits for; `None` while the job is suspended.
+    /// Returns whether all replicas of a role have reached a state.
+    pub(crate) fn have_reached(&self, role: &Role, reached: Reached) -> bool {
+        self.count(&role.name, reached) >= role.replicas
+    }
+
+    /// Returns the first thing that the plan waits for; `None` while the job's user has suspended it.
     #[must_use]
     pub fn waiting(&self) -> Option<Waiting> {
         if self.snapshot.suspended() {
-            return None;
+            return workload::held(self.snapshot).filter(|_| !self.snapshot.suspended_by_user());
         }
         let roles = self.plan.roles.iter().filter(|role| !self.is_made(role)).map(|role| &role.after);
         let objects = self.plan.objects.iter().filter(|object| !self.exists(object)).map(|object| &object.after);

@@ -6,7 +6,7 @@ use crate::{
     Snapshot,
     condition::{Condition, Reason},
     contest,
-    decision::{Applied, Decision, Report, Trouble, Wake},
+    decision::{Applied, Decision, HostCondition, Report, Wake},
     ledger::Ledger,
     plan::Event,
     time::rfc3339,
@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 
 /// A change of counts alone is written no sooner than this after the last write.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
+
+/// A change of the words alone in which Waiting names one reason, such as a count, is written no sooner than this after
+/// the last write.
+const REWORDED: SignedDuration = SignedDuration::from_secs(5);
 
 /// Delay before a pruned status is written again, where something waits for the ledger to be kept.
 pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
@@ -59,16 +63,18 @@ pub fn publication(
         Report::Verdict { status, headline, ledger, events } => {
             (status.clone(), Ledger::clone(ledger), Some(headline), events.clone())
         }
-        Report::Trouble(trouble) => (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, event(trouble)),
+        Report::Condition(condition) => {
+            (of_framework(&snapshot.job.status), snapshot.ledger.clone(), None, event(condition))
+        }
     };
     ledger.made.extend(applied.made.iter().cloned());
     ledger.warned.add(snapshot.job.generation, &applied.warnings);
-    let trouble = if let Report::Trouble(trouble) = report { Some(trouble) } else { None };
+    let condition = if let Report::Condition(condition) = report { Some(condition) } else { None };
     let overwritten = contest::overwritten(snapshot, before);
-    let contested = contest::is_contested(overwritten).then(contest::trouble);
+    let contested = contest::is_contested(overwritten).then(contest::condition);
     let warned = ledger.warned.told(snapshot.job.generation);
-    let troubles: Vec<&Trouble> = trouble.into_iter().chain(&contested).collect();
-    set_conditions(&mut wanted, &own_conditions(snapshot, &troubles, waiting, warned.as_deref()));
+    let own = Own { waiting, verdict: condition, contested: contested.as_ref(), warned: warned.as_deref() };
+    set_conditions(&mut wanted, own.conditions(snapshot));
     ledger.step = step_beside(&ledger.headline, &wanted);
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
 
@@ -79,22 +85,25 @@ pub fn publication(
     if *current == wanted || pruned_but_written {
         return Publication::Nothing(contest::ends(overwritten, before));
     }
-    let headlined = match (headline, trouble) {
+    let headlined = match (headline, condition) {
         (Some(headline), _) => *headline != snapshot.ledger.headline || snapshot.ledger.headline.is_empty(),
-        (None, trouble) => trouble.is_some_and(|trouble| !is_reported(current, trouble)),
+        (None, condition) => condition.is_some_and(|condition| !is_reported(current, condition)),
     };
     let alarm = waiting.filter(|waiting| waiting.is_alarm() && !is_alarmed(current, waiting));
     let warning =
         warned.filter(|warned| self::current(current, Condition::Warned).is_none_or(|old| old["message"] != **warned));
     // What the ledger lacks would be created, or given to another job, once more.
-    let owned = ledger.made != snapshot.ledger.made || ledger.host_ports != snapshot.ledger.host_ports;
+    // Failed pods that it does not count are not replaced.
+    let kept = &snapshot.ledger;
+    let owned = ledger.made != kept.made || ledger.host_ports != kept.host_ports || counts(&ledger) != counts(kept);
     let urgent = (headlined || alarm.is_some() || warning.is_some() || owned) && contested.is_none();
-    let pace = contest::pace(overwritten).unwrap_or(FOLD);
+    let pace = if is_reworded(current, &wanted) { REWORDED } else { FOLD };
+    let pace = contest::pace(overwritten).unwrap_or(pace);
     let not_before = before.and_then(|before| before.at.checked_add(pace).ok());
     match not_before {
         Some(at) if !urgent && at > snapshot.now => Publication::Later(at),
         _ => {
-            let reported = if trouble.is_some() && !headlined { vec![] } else { events };
+            let reported = if condition.is_some() && !headlined { vec![] } else { events };
             let alarm = alarm.map(|waiting| alarmed(waiting, reasons));
             let contest =
                 contested.filter(|_| contest::begins(overwritten)).iter().flat_map(self::event).collect::<Vec<_>>();
@@ -105,6 +114,11 @@ pub fn publication(
             Publication::Now { patch, wanted, overwritten, events }
         }
     }
+}
+
+/// Returns how many failed pods of each role the ledger counts.
+fn counts(ledger: &Ledger) -> Vec<(&String, u32)> {
+    ledger.failures.iter().map(|(role, failures)| (role, failures.count)).collect()
 }
 
 /// Returns the event of a pass that created pods or Jobs, if the framework names a reason for it.
@@ -175,40 +189,74 @@ fn step_beside(headline: &str, status: &Value) -> String {
     if is_word || status["phase"].is_string() {
         return String::new();
     }
-    let own = || status["conditions"].as_array()?.first()?["type"].as_str();
+    let own = || status["conditions"].as_array()?.iter().find(|it| it["status"] == "True")?["type"].as_str();
     step(&of_framework(status)).or_else(own).unwrap_or_default().to_owned()
 }
 
-fn own_conditions(
-    snapshot: &Snapshot,
-    troubles: &[&Trouble],
-    waiting: Option<&Waiting>,
-    warned: Option<&str>,
-) -> Vec<Value> {
-    let waiting =
-        waiting.map(|waiting| (Condition::Waiting, waiting.reason(), waiting.to_string(), names_an_object(waiting)));
-    let troubles = troubles.iter().map(|trouble| (trouble.condition, trouble.reason, trouble.message.clone(), true));
-    let warned = warned.map(|warned| (Condition::Warned, Reason::APIServerWarning, warned.to_owned(), true));
-    let own = waiting.into_iter().chain(troubles).chain(warned);
-    own.map(|(kind, reason, message, exact)| {
-        let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
-        match old {
-            Some(old) if !exact || old["message"] == message.as_str() => old.clone(),
-            old => {
-                let since = old.map_or_else(|| json!(rfc3339(snapshot.now)), |old| old["lastTransitionTime"].clone());
-                json!({ "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since })
-            }
-        }
-    })
-    .collect()
+/// What the host's own conditions say.
+struct Own<'a> {
+    waiting: Option<&'a Waiting>,
+    /// What stands in place of the framework's verdict.
+    verdict: Option<&'a HostCondition>,
+    contested: Option<&'a HostCondition>,
+    warned: Option<&'a str>,
 }
 
-fn set_conditions(status: &mut Value, own: &[Value]) {
+impl Own<'_> {
+    /// Returns the conditions in their order.
+    fn conditions(&self, snapshot: &Snapshot) -> Vec<Value> {
+        let host = |it: &HostCondition| condition(snapshot, it.kind, it.reason, &it.message);
+        let waiting = self.waiting.map(|waiting| waits(snapshot, waiting));
+        let warned = self.warned.map(|warned| condition(snapshot, Condition::Warned, Reason::APIServerWarning, warned));
+        let others = self.verdict.into_iter().chain(self.contested).map(host);
+        waiting.into_iter().chain(others).chain(warned).collect()
+    }
+}
+
+fn waits(snapshot: &Snapshot, waiting: &Waiting) -> Value {
+    let new = condition(snapshot, Condition::Waiting, waiting.reason(), &waiting.to_string());
+    match current(&snapshot.job.status, Condition::Waiting) {
+        Some(old) if old["reason"] == new["reason"] && !is_retold(waiting) => old.clone(),
+        _ => new,
+    }
+}
+
+/// Returns a condition that is True. Its time is that of the reason's first report.
+fn condition(snapshot: &Snapshot, kind: Condition, reason: Reason, message: &str) -> Value {
+    let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
+    let since = old.map_or_else(|| json!(rfc3339(snapshot.now)), |old| old["lastTransitionTime"].clone());
+    json!({ "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since })
+}
+
+/// Returns whether a change of the message alone is written: it names an object in the way, or a number that a person
+/// follows. Other messages are the API server's, which may differ from attempt to attempt.
+fn is_retold(waiting: &Waiting) -> bool {
+    names_an_object(waiting)
+        || matches!(waiting, Waiting::Pods { .. } | Waiting::Blocked { .. } | Waiting::BackOff { .. })
+}
+
+/// Returns whether nothing but the message of Waiting is new.
+fn is_reworded(current: &Value, wanted: &Value) -> bool {
+    let (Some(old), Some(new)) =
+        (self::current(current, Condition::Waiting), self::current(wanted, Condition::Waiting))
+    else {
+        return false;
+    };
+    if old["reason"] != new["reason"] || old["message"] == new["message"] {
+        return false;
+    }
+    let (old, mut wanted) = (old.clone(), wanted.clone());
+    let conditions = wanted["conditions"].as_array_mut().into_iter().flatten();
+    conditions.filter(|it| it["type"] == Condition::Waiting.as_str()).for_each(|it| *it = old.clone());
+    wanted == *current
+}
+
+fn set_conditions(status: &mut Value, own: Vec<Value>) {
     if !status.is_object() {
         *status = json!({});
     }
     let theirs = status["conditions"].as_array().cloned().unwrap_or_default();
-    let all: Vec<_> = own.iter().cloned().chain(theirs).collect();
+    let all: Vec<_> = own.into_iter().chain(theirs).collect();
     if all.is_empty() {
         status.as_object_mut().map(|fields| fields.remove("conditions"));
     } else {
@@ -216,8 +264,8 @@ fn set_conditions(status: &mut Value, own: &[Value]) {
     }
 }
 
-fn event(trouble: &Trouble) -> Vec<Event> {
-    vec![Event { warning: true, reason: trouble.reason.to_string(), message: trouble.message.clone() }]
+fn event(condition: &HostCondition) -> Vec<Event> {
+    vec![Event { warning: true, reason: condition.reason.to_string(), message: condition.message.clone() }]
 }
 
 fn warned_of(message: String) -> Event {
@@ -242,9 +290,9 @@ fn names_an_object(waiting: &Waiting) -> bool {
     matches!(waiting, Waiting::NameTaken { .. } | Waiting::Lost { .. } | Waiting::Deleted { .. })
 }
 
-fn is_reported(status: &Value, trouble: &Trouble) -> bool {
-    current(status, trouble.condition)
-        .is_some_and(|old| old["reason"] == trouble.reason.as_str() && old["message"] == trouble.message.as_str())
+fn is_reported(status: &Value, condition: &HostCondition) -> bool {
+    current(status, condition.kind)
+        .is_some_and(|old| old["reason"] == condition.reason.as_str() && old["message"] == condition.message.as_str())
 }
 
 fn current(status: &Value, kind: Condition) -> Option<&Value> {
@@ -256,19 +304,4 @@ fn is_own(condition: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_merge_patch_turns_one_value_into_the_other() {
-        let from = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "gone": true });
-        let to = json!({ "a": 1, "b": { "c": 4, "d": 3 }, "new": [1] });
-        assert_eq!(merge_patch(&from, &to), json!({ "b": { "c": 4 }, "gone": null, "new": [1] }));
-    }
-
-    #[test]
-    fn the_frameworks_status_excludes_the_hosts_additions() {
-        let status = json!({ "phase": "Running", "troupe": {}, "conditions": [{ "type": "Waiting" }] });
-        assert_eq!(of_framework(&status), json!({ "phase": "Running" }));
-    }
-}
+mod tests;

@@ -25,9 +25,11 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
             !wanted || snapshot.ledger.has_succeeded(&role.name, index)
         })
     };
+    // A pod that ended for the queue's sake says nothing of its replica, which is made again.
+    let clean = if snapshot.suspended_by_user() { plan.policy.clean_on_suspend } else { Clean::All };
     let pods = snapshot
         .own_pods()
-        .filter(|pod| removes(plan.policy.clean_on_suspend, pod))
+        .filter(|pod| removes(clean, pod))
         .filter(|pod| pod.phase != PodPhase::Succeeded || recorded(&pod.name))
         .map(|pod| Action::delete_pod(pod));
     let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {

@@ -1,9 +1,9 @@
 //! Fixtures of tests, here and in the packages that use this one: a job, a pod, an empty snapshot.
 
 use crate::{
-    Snapshot,
+    Digest, Snapshot,
     ledger::Ledger,
-    plan::{Backing, Clean, JobKind, Piece, Plan, Policy, Role, Success, Text},
+    plan::{Backing, Clean, JobKind, Piece, Plan, Policy, Queueing, Role, Success, Text},
     snapshot::{Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
@@ -26,6 +26,8 @@ pub fn kind() -> JobKind {
         own_manager: None,
         retired_finalizers: vec![],
         roles: vec![],
+        event_source: "tale-controller".into(),
+        queueing: Queueing::Elsewhere,
     }
 }
 
@@ -76,6 +78,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         ready: true,
         ips: vec![],
         node: String::new(),
+        unscheduled: None,
         containers: vec![],
     }
 }
@@ -92,11 +95,12 @@ pub fn snapshot(job: Job) -> Snapshot {
         pods: vec![],
         children: vec![],
         taken: BTreeSet::new(),
-        digest: "d".into(),
+        digest: Some(digest("d")),
         set_aside: None,
         no_ports: None,
         pruned: false,
         namespace_terminating: false,
+        queue: None,
     }
 }
 
@@ -116,6 +120,7 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
         labels: vec![],
         fill: vec![],
         success: Success::Final,
+        replace: vec![],
         after: vec![],
     }
 }
@@ -126,4 +131,12 @@ pub fn plan(roles: Vec<Role>) -> Plan {
     let keep = Clean::Keep;
     let policy = Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None };
     Plan { roles, objects: vec![], secrets: vec![], host_ports: 0, policy, warnings: vec![] }
+}
+
+/// Returns a digest that differs for each name of at most 32 bytes.
+#[must_use]
+pub fn digest(name: &str) -> Digest {
+    let mut bytes = [0; 32];
+    bytes[..name.len()].copy_from_slice(name.as_bytes());
+    bytes.into()
 }

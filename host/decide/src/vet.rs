@@ -18,7 +18,10 @@ use crate::{
     flaw::{Flaw, Subject, line},
     grants::Grants,
     names,
-    plan::{Backing, Body, Descriptor, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe, Text, Upkeep},
+    plan::{
+        Backing, Body, Descriptor, Failure, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe, Text,
+        Upkeep,
+    },
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
 };
@@ -108,6 +111,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         return Err(Flaw::JobWithoutSpec.into());
     }
     gates(descriptor, plan, &role.after)?;
+    ranges(&role.replace)?;
     fillable(&role.template, &role.fill)?;
     unaddressed(std::iter::once(&role.pod_name).chain(&role.hostname).chain(&role.subdomain))?;
     let texts = role.env.iter().map(|entry| &entry.value);
@@ -117,6 +121,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         Backing::Pods if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) => {
             Err(Flaw::NameWithoutIndex.into())
         }
+        Backing::Job(_) if !role.replace.is_empty() => Err(Flaw::ReplaceBehindJob.into()),
         Backing::Job(_) if role.replicas != 1 => Err(Flaw::JobReplicas { replicas: role.replicas }.into()),
         Backing::Job(_) => Ok(kept(descriptor, "Job", "/spec/suspend")?),
         Backing::Pods => Ok(()),
@@ -179,6 +184,17 @@ fn vet_object(
         Body::Bound if object.per_pod_of.is_some() => Err(Flaw::BoundPerPod.into()),
         Body::Bound => Ok(()),
     }
+}
+
+/// Refuses a rule that no exit code fits.
+fn ranges(rules: &[Failure]) -> Result<(), Flaw> {
+    for rule in rules {
+        let Failure::ExitCodes { ranges, .. } = rule else { continue };
+        if let Some(&(first, last)) = ranges.iter().find(|(first, last)| first > last) {
+            return Err(Flaw::EmptyRange { first, last });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a place that is followed twice, by itself or as a part of another.

@@ -1,6 +1,6 @@
 //! Why a pass did nothing, or nothing more.
 
-use crate::{condition::Reason, ledger::NoPorts, plan::Reached};
+use crate::{condition::Reason, ledger::NoPorts, plan::Reached, snapshot::Hold};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -29,6 +29,22 @@ pub enum Waiting {
         kind: String,
         /// Its name.
         name: String,
+    },
+    /// Pods of the job exist and cannot run.
+    Blocked {
+        /// The name of the first of them.
+        pod: String,
+        /// What is in its way.
+        by: Blocker,
+        /// How many other pods are blocked.
+        others: u32,
+    },
+    /// Pods of a role have failed, and the next ones are created after a delay.
+    BackOff {
+        /// The role.
+        role: String,
+        /// How many of its pods have failed so far.
+        failures: u32,
     },
     /// A field of an object of the job does not have an accepted value yet.
     Field {
@@ -59,6 +75,13 @@ pub enum Waiting {
     NamespaceTerminating {
         /// Name of the namespace.
         namespace: String,
+    },
+    /// The job's queue holds it back.
+    Queue {
+        /// The name of its Workload.
+        workload: String,
+        /// Why.
+        hold: Hold,
     },
     /// No block of host ports is available for the job.
     HostPorts {
@@ -91,6 +114,67 @@ pub enum Waiting {
     },
 }
 
+/// What keeps a pod from running.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Blocker {
+    /// No node can take it.
+    Unschedulable {
+        /// The scheduler's message.
+        message: String,
+    },
+    /// It has scheduling gates.
+    SchedulingGated,
+    /// The image of a container cannot be pulled.
+    Image {
+        /// The container.
+        container: String,
+        /// The kubelet's reason and message.
+        why: String,
+    },
+    /// A container cannot be created or started.
+    Container {
+        /// The container.
+        container: String,
+        /// The kubelet's reason and message.
+        why: String,
+    },
+    /// A container ends again and again.
+    CrashLoop {
+        /// The container.
+        container: String,
+        /// How often it was started again.
+        restarts: u32,
+    },
+}
+
+impl Blocker {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Unschedulable { .. } => Reason::Unschedulable,
+            Self::SchedulingGated => Reason::SchedulingGated,
+            Self::Image { .. } => Reason::ImagePull,
+            Self::Container { .. } => Reason::ContainerNotStarted,
+            Self::CrashLoop { .. } => Reason::CrashLoop,
+        }
+    }
+
+    fn write(&self, pod: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unschedulable { message } => write!(f, "pod/{pod} to be scheduled: {message}"),
+            Self::SchedulingGated => {
+                write!(f, "pod/{pod} to be scheduled: its scheduling gates have to be removed")
+            }
+            Self::Image { container, why } | Self::Container { container, why } => {
+                write!(f, "container {container} of pod/{pod} to start: {why}")
+            }
+            Self::CrashLoop { container, restarts } => write!(
+                f,
+                "container {container} of pod/{pod} to stay up: it was started again {restarts} times so far, and is again after a delay"
+            ),
+        }
+    }
+}
+
 impl Waiting {
     /// Returns the reason of the condition. A condition is rewritten only when its reason changes.
     #[must_use]
@@ -102,10 +186,16 @@ impl Waiting {
             Self::Pods { reached: Reached::Ready, .. } => Reason::PodsReady,
             Self::NameTaken { .. } => Reason::NameTaken,
             Self::Terminating { .. } => Reason::Terminating,
+            Self::Blocked { by, .. } => by.reason(),
+            Self::BackOff { .. } => Reason::BackOff,
             Self::Field { .. } => Reason::Field,
             Self::Deleted { .. } => Reason::Deleted,
             Self::StatusPruned { .. } => Reason::StatusPruned,
             Self::NamespaceTerminating { .. } => Reason::NamespaceTerminating,
+            Self::Queue { hold: Hold::Unseen, .. } => Reason::Queued,
+            Self::Queue { hold: Hold::NotAdmitted { .. }, .. } => Reason::NotAdmitted,
+            Self::Queue { hold: Hold::Evicted { .. }, .. } => Reason::Evicted,
+            Self::Queue { hold: Hold::ClassMissing { .. }, .. } => Reason::ClassMissing,
             Self::HostPorts { .. } => Reason::HostPorts,
             Self::Lost { .. } => Reason::Lost,
             Self::Refused { .. } => Reason::Refused,
@@ -126,8 +216,11 @@ impl Waiting {
             | Self::StatusPruned { .. } => true,
             Self::Pods { .. }
             | Self::Terminating { .. }
+            | Self::Blocked { .. }
+            | Self::BackOff { .. }
             | Self::Field { .. }
             | Self::NamespaceTerminating { .. }
+            | Self::Queue { .. }
             | Self::HostPorts { .. }
             | Self::WriteFailed { .. } => false,
         }
@@ -150,28 +243,54 @@ impl fmt::Display for Waiting {
                 write!(f, "{} exists and is not this job's; delete or rename it", object(kind, name))
             }
             Self::Terminating { kind, name } => write!(f, "an earlier {} to be gone", object(kind, name)),
+            Self::Blocked { pod, by, others } => {
+                by.write(pod, f)?;
+                match others {
+                    0 => Ok(()),
+                    1 => f.write_str(" (and 1 more pod)"),
+                    more => write!(f, " (and {more} more pods)"),
+                }
+            }
+            Self::BackOff { role, failures } => {
+                write!(f, "the end of a back-off: pods of role {role} have failed, {failures} so far")
+            }
             Self::Field { kind, name, at, has, one_of } => {
                 let (what, has) = (object(kind, name), if has.is_empty() { "nothing" } else { has });
                 write!(f, "{what} to have {} at {at}, it has {has}", one_of.join(" or "))
             }
             Self::Deleted { kind, name } => write!(
                 f,
-                "{}, which was deleted and is not made again, since pods that run may hold what was in it; restore it, \
-                 or make the job again",
+                "{}, which was deleted and is not created again, since running pods may hold its content; restore it, \
+                 or create the job again",
                 object(kind, name)
             ),
             Self::StatusPruned { crd } => write!(
                 f,
-                "the CRD {crd} to keep status.troupe: it drops what has to be written down before pods are made; \
-                 apply the CRD of `troupe crds`"
+                "the CRD {crd} to keep status.troupe, which it prunes: the host has to write there before it creates pods; \
+                 apply the CRD that `troupe crds` prints"
             ),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "nothing: the namespace {namespace} is being deleted, and nothing can be created in it")
             }
+            Self::Queue { workload, hold } => {
+                let workload = object("Workload", workload);
+                match hold {
+                    Hold::Unseen => write!(f, "{workload} to be admitted by its queue"),
+                    Hold::NotAdmitted { why } => write!(f, "{workload} to be admitted by its queue: {why}"),
+                    Hold::Evicted { reason, why } => {
+                        write!(f, "the pods to end, since {workload} was evicted ({reason}): {why}")
+                    }
+                    Hold::ClassMissing { kind, name } => write!(
+                        f,
+                        "{}, which {workload} needs; it does not exist, or the host may not read it",
+                        object(kind, name)
+                    ),
+                }
+            }
             Self::HostPorts { count, why } => write!(f, "{count} consecutive ports of the nodes; {why}"),
             Self::Lost { kind, name } => write!(
                 f,
-                "{} is gone by its time to live and nobody saw how it ended; it is not run again",
+                "{} was removed by its time to live before the host saw how it ended; it is not run again",
                 object(kind, name)
             ),
             Self::Refused { attempt, why } | Self::WriteFailed { attempt, why } => {

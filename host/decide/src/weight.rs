@@ -90,7 +90,8 @@ fn events(events: &[Event]) -> usize {
 /// Estimates the size of a snapshot, as if no part of it were shared.
 pub fn snapshot(snapshot: &Snapshot) -> usize {
     let pods = snapshot.pods.iter().map(|one| pod(one)).sum::<usize>();
-    let children = snapshot.children.iter().map(|one| child(one)).sum::<usize>();
+    let workload = snapshot.queue.iter().filter_map(|queue| queue.workload.as_ref());
+    let children = snapshot.children.iter().chain(workload).map(|one| child(one)).sum::<usize>();
     1024 + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
 }
 
@@ -111,7 +112,8 @@ fn job(job: &Job) -> usize {
 }
 
 fn pod(pod: &Pod) -> usize {
-    512 + pod.message.len() + pod.containers.len() * 256
+    let unscheduled = pod.unscheduled.as_ref().map_or(0, |it| it.message.len());
+    512 + pod.message.len() + unscheduled + pod.containers.len() * 256
 }
 
 fn child(child: &Child) -> usize {

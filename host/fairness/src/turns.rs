@@ -30,20 +30,20 @@ pub struct Turns {
 struct Waiting {
     free: usize,
     shares: Shares,
-    pods: Lanes<Asked>,
-    rest: Lanes<Asked>,
+    pods: Lanes<PendingRequest>,
+    rest: Lanes<PendingRequest>,
     /// Turns given to pods since the last turn of the rest.
     pods_in_a_row: usize,
 }
 
 /// A request that waits for its turn.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     amount: usize,
     give: oneshot::Sender<Turn>,
 }
 
-impl Amount for Asked {
+impl Amount for PendingRequest {
     fn amount(&self) -> usize {
         self.amount
     }
@@ -81,7 +81,7 @@ impl Turns {
                 return self.turn(namespace.to_owned(), amount);
             }
             let (give, turn) = oneshot::channel();
-            waiting.lanes(rank).push(namespace, Asked { amount, give });
+            waiting.lanes(rank).push(namespace, PendingRequest { amount, give });
             turn
         };
         match turn.await {
@@ -96,7 +96,7 @@ impl Turns {
 }
 
 impl Waiting {
-    fn lanes(&mut self, rank: Rank) -> &mut Lanes<Asked> {
+    fn lanes(&mut self, rank: Rank) -> &mut Lanes<PendingRequest> {
         match rank {
             Rank::Pod => &mut self.pods,
             Rank::Rest => &mut self.rest,
@@ -119,7 +119,7 @@ impl Waiting {
     }
 
     /// Whose turn it is, if there is room for it.
-    fn next(&mut self) -> Option<(String, Asked)> {
+    fn next(&mut self) -> Option<(String, PendingRequest)> {
         let (rank, amount) = match (self.pods.next(&self.shares), self.rest.next(&self.shares)) {
             (Some(pod), Some(_)) if self.pods_in_a_row + 1 < ONE_IN => (Rank::Pod, pod),
             (Some(pod), None) => (Rank::Pod, pod),
@@ -143,7 +143,7 @@ impl Drop for Turn {
         if !waiting.is_asked_for() {
             waiting.pods_in_a_row = 0;
         }
-        while let Some((namespace, Asked { amount, give })) = waiting.next() {
+        while let Some((namespace, PendingRequest { amount, give })) = waiting.next() {
             waiting.begin(&namespace, amount);
             given.push((give, Self { waiting: Arc::clone(&self.waiting), namespace, amount }));
         }

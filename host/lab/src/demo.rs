@@ -8,26 +8,30 @@ use crate::campaign;
 use anyhow::{Context, bail};
 use decide::{Snapshot, decide};
 use sandbox::{Executor, Plugins};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sim::{RequestRecord, Sim};
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use timeline::{HOST, Timeline, USER, phase};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use troupe::{
     admin::telemetry,
+    api::resource::Resource,
     clock::Clock,
     control::{
         operator::{Operator, Options},
         reconcile::Context as HostContext,
     },
+    error::chain,
     job_key::{GroupKind, JobKey},
+    observe::layout::Served,
     out,
 };
 
 /// The manifests that run when none is named.
-const EXAMPLES: [(&str, &str); 2] = [
+const EXAMPLES: [(&str, &str); 3] = [
     ("deploy/examples/paddlejob.yaml", include_str!("../../../deploy/examples/paddlejob.yaml")),
     ("deploy/examples/mpijob.yaml", include_str!("../../../deploy/examples/mpijob.yaml")),
+    ("deploy/examples/pytorchjob.yaml", include_str!("../../../deploy/examples/pytorchjob.yaml")),
 ];
 
 /// How often lines are printed.
@@ -39,6 +43,8 @@ const REST: Duration = Duration::from_millis(400);
 /// The options of the demo.
 #[derive(Debug)]
 pub struct Demo {
+    /// The plugins that serve, a label and the component of each; without any, the built-in ones.
+    pub components: Vec<(String, Vec<u8>)>,
     /// Files with manifests of jobs; without any, an example of each built-in framework.
     pub manifests: Vec<PathBuf>,
     /// Print the environment and ConfigMaps of pods.
@@ -66,7 +72,7 @@ struct Shown {
 }
 
 async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
-    let plugins = Arc::new(Plugins::builtin(Executor::blocking()).context("a built-in plugin does not load")?);
+    let plugins = Arc::new(plugins(&args.components)?);
     let kinds = campaign::kinds(&plugins);
     let life =
         sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
@@ -91,6 +97,18 @@ async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
     Ok(shown.verdict(ended))
 }
 
+/// Loads these components, or the built-in plugins if there are none.
+fn plugins(components: &[(String, Vec<u8>)]) -> anyhow::Result<Plugins> {
+    if components.is_empty() {
+        return Plugins::builtin(Executor::blocking()).context("a built-in plugin does not load");
+    }
+    let plugins = Plugins::empty(sandbox::Options::new(Executor::blocking()))?;
+    for (label, wasm) in components {
+        plugins.load(label, wasm).with_context(|| format!("the host would refuse {label}"))?;
+    }
+    Ok(plugins)
+}
+
 fn read(args: &Demo, host: &HostContext) -> anyhow::Result<Vec<Value>> {
     let layout = host.stores().layout();
     let read = if args.manifests.is_empty() {
@@ -102,21 +120,33 @@ fn read(args: &Demo, host: &HostContext) -> anyhow::Result<Vec<Value>> {
 }
 
 impl Shown {
+    /// Submits the jobs, and creates the namespaces that they are in.
     async fn submit(&self) -> anyhow::Result<()> {
-        let client = self.sim.client(USER);
+        let layout = self.host.stores().layout();
         for job in &self.jobs {
             let Some(key) = self.key(job) else { continue };
-            let layout = self.host.stores().layout();
             let Some(served) = layout.kinds().get(&key.kind) else { continue };
-            let resource = troupe::api::resource::Resource::from(&*served.kind);
-            let body = serde_json::to_vec(job).context("a job as JSON")?;
-            let request = resource.requests(Some(&key.namespace)).create(&kube::api::PostParams::default(), body)?;
-            let submitted: Result<Value, _> = client.request(request).await;
-            if let Err(error) = submitted {
-                bail!("{}/{}: {error}", served.kind.plural, key.name);
+            if self.sim.get("v1", "Namespace", "", &key.namespace).is_none() {
+                let metadata = json!({ "name": key.namespace });
+                let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata });
+                self.create(&Resource::new("v1", "Namespace", "namespaces"), None, &namespace).await?;
             }
+            self.create(&Resource::from(&*served.kind), Some(&key.namespace), job).await?;
         }
         Ok(())
+    }
+
+    async fn create(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> anyhow::Result<()> {
+        let body = serde_json::to_vec(object).context("an object as JSON")?;
+        let request = resource.requests(namespace).create(&kube::api::PostParams::default(), body)?;
+        let created: Result<Value, _> = self.sim.client(USER).request(request).await;
+        match created {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                bail!("{}/{name}: {}", resource.plural, chain(&error))
+            }
+        }
     }
 
     /// Prints until every job has ended and no more requests are made; returns false if the patience runs out first.
@@ -156,7 +186,9 @@ impl Shown {
 
     fn key(&self, job: &Value) -> Option<JobKey> {
         let layout = self.host.stores().layout();
-        let kind = layout.kinds().keys().find(|kind| job["kind"] == kind.kind())?;
+        let is_meant =
+            |served: &Served| job["kind"] == served.kind.kind && job["apiVersion"] == served.kind.api_version();
+        let (kind, _) = layout.kinds().iter().find(|(_, served)| is_meant(served))?;
         let text = |field: &str| job["metadata"][field].as_str();
         Some(JobKey::new(kind, text("namespace")?, text("name")?))
     }
@@ -247,8 +279,12 @@ impl Shown {
 
     fn summary(&self) {
         let requests = self.sim.requests_of(HOST);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let names = self.jobs.iter().map(|job| text(&job["metadata"]["name"]));
+        let (wide, kinds) = (width("JOB", names), width("KIND", self.jobs.iter().map(|job| text(&job["kind"]))));
+        let phases = width("PHASE", self.jobs.iter().map(|job| phase(&self.status(job)).to_owned()));
         out::line(format_args!(
-            "\n{:<16}{:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
+            "\n{:<wide$}{:<kinds$}{:<phases$}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
             "JOB", "KIND", "PHASE", "PODS", "CREATE", "STATUS", "PATCH", "DELETE", "EVENT"
         ));
         for job in &self.jobs {
@@ -258,7 +294,7 @@ impl Shown {
                 requests.iter().filter(|request| request.name.starts_with(name) && request.is_write()).collect();
             let count = |is: &dyn Fn(&RequestRecord) -> bool| mine.iter().filter(|request| is(request)).count();
             out::line(format_args!(
-                "{name:<16}{kind:<12}{:<12}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
+                "{name:<wide$}{kind:<kinds$}{:<phases$}{:>5}{:>8}{:>8}{:>8}{:>8}{:>6}",
                 phase(&self.status(job)),
                 count(&|r| r.verb == "create" && r.resource == "pods"),
                 count(&|r| r.verb == "create" && r.resource != "events"),
@@ -268,13 +304,22 @@ impl Shown {
                 count(&|r| r.resource == "events"),
             ));
         }
-        out::line(format_args!("\n{:<12}{:<12}{:>8}{:>12}", "PLUGIN", "FUNCTION", "CALLS", "MEDIAN"));
-        for (plugin, function, stats) in self.host.plugins().calls() {
-            out::line(format_args!("{plugin:<12}{function:<12}{:>8}{:>9} us", stats.count, stats.median().as_micros()));
+        let calls = self.host.plugins().calls();
+        let wide = width("PLUGIN", calls.iter().map(|(plugin, ..)| plugin.clone()));
+        let functions = width("FUNCTION", calls.iter().map(|(_, function, _)| function.clone()));
+        out::line(format_args!("\n{:<wide$}{:<functions$}{:>8}{:>12}", "PLUGIN", "FUNCTION", "CALLS", "MEDIAN"));
+        for (plugin, function, stats) in calls {
+            let median = stats.median().as_micros();
+            out::line(format_args!("{plugin:<wide$}{function:<functions$}{:>8}{median:>9} us", stats.count));
         }
         let reads = requests.iter().filter(|request| !request.is_write() && request.verb == "get").count();
         out::line(format_args!("\nreads after the first lists: {reads}"));
     }
+}
+
+/// Returns the width of a column: its widest text, and two spaces.
+fn width(head: &str, texts: impl Iterator<Item = String>) -> usize {
+    texts.map(|text| text.chars().count()).chain([head.len()]).max().unwrap_or_default() + 2
 }
 
 fn key_of(snapshot: &Snapshot) -> JobKey {

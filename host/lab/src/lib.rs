@@ -6,3 +6,4 @@
 pub mod campaign;
 pub mod demo;
 pub mod scenario;
+mod virtual_time;

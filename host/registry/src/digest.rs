@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A SHA-256 digest, written as `sha256:` and 64 hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Digest(String);
+pub struct Digest(decide::Digest);
 
 impl Digest {
     /// Returns the digest of these bytes.
@@ -17,14 +17,12 @@ impl Digest {
     /// Parses a digest. Returns None if it is malformed or of another algorithm.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let hex = text.strip_prefix("sha256:")?;
-        let sound = hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        sound.then(|| Self(hex.to_owned()))
+        text.strip_prefix("sha256:")?.parse().ok().map(Self)
     }
 
-    /// Returns the 64 hex digits.
+    /// Returns the digest without the algorithm.
     #[must_use]
-    pub fn hex(&self) -> &str {
+    pub fn hex(&self) -> &decide::Digest {
         &self.0
     }
 }

@@ -11,7 +11,7 @@ pub enum RegistryError {
     #[error("failed to reach {url}")]
     Unreachable {
         /// The requested URL.
-        url: Place,
+        url: RedactedUrl,
         /// The cause.
         #[source]
         source: hyper_util::client::legacy::Error,
@@ -20,13 +20,13 @@ pub enum RegistryError {
     #[error("{url} does not speak TLS: if it is meant to be asked by plain HTTP, set `insecure: true`, or --insecure")]
     NotTls {
         /// The requested URL.
-        url: Place,
+        url: RedactedUrl,
     },
     /// The host is, or resolves to, an address where no registry may be.
     #[error("{url} is not asked")]
     Forbidden {
         /// The URL that was not requested.
-        url: Place,
+        url: RedactedUrl,
         /// The cause.
         #[source]
         source: Forbidden,
@@ -46,13 +46,13 @@ pub enum RegistryError {
     #[error("{url} is not there: look at the repository's name and the tag, and whether the credentials may read it")]
     Missing {
         /// The requested URL.
-        url: Place,
+        url: RedactedUrl,
     },
     /// The registry answered with an error.
     #[error("{url} answered {status}{message}")]
     Status {
         /// The requested URL.
-        url: Place,
+        url: RedactedUrl,
         /// The status.
         status: StatusCode,
         /// The registry's own message, after a colon.
@@ -70,7 +70,7 @@ pub enum RegistryError {
     #[error("{from} sends on to {to}, which is not followed: {why}")]
     Redirect {
         /// The URL that redirects.
-        from: Place,
+        from: RedactedUrl,
         /// The target.
         to: String,
         /// Why it is not followed.
@@ -80,7 +80,7 @@ pub enum RegistryError {
     #[error("{url} stopped after {got} of {declared} bytes")]
     Short {
         /// The URL of the content.
-        url: Place,
+        url: RedactedUrl,
         /// Number of received bytes.
         got: u64,
         /// Number of declared bytes.
@@ -90,7 +90,7 @@ pub enum RegistryError {
     #[error("{url} stopped in the middle")]
     Broken {
         /// The URL of the content.
-        url: Place,
+        url: RedactedUrl,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -99,7 +99,7 @@ pub enum RegistryError {
     #[error("{url} has more than {limit} bytes, which is {limit_is}")]
     Larger {
         /// The URL of the content.
-        url: Place,
+        url: RedactedUrl,
         /// The limit in bytes.
         limit: u64,
         /// What the limit is.
@@ -109,7 +109,7 @@ pub enum RegistryError {
     #[error("{url} has digest {found}, not {wanted}: it was changed on its way or in the registry")]
     Mismatch {
         /// The URL of the content.
-        url: Place,
+        url: RedactedUrl,
         /// The expected digest.
         wanted: Digest,
         /// The actual digest.
@@ -143,10 +143,10 @@ pub enum ChallengeError {
     Realm(String),
     /// The token server's answer has no token.
     #[error("{0} gives no token")]
-    NoToken(Place),
+    NoToken(RedactedUrl),
     /// The token cannot stand in a header.
     #[error("{0} gives a token that is no text")]
-    NotText(Place),
+    NotText(RedactedUrl),
 }
 
 /// Advice on how to provide credentials.
@@ -155,16 +155,16 @@ const LOG_IN: &str = "name a Secret of type kubernetes.io/dockerconfigjson with 
 
 /// A URL for messages: without its query, which may contain a key to the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place(String);
+pub struct RedactedUrl(String);
 
-impl From<&Uri> for Place {
+impl From<&Uri> for RedactedUrl {
     fn from(url: &Uri) -> Self {
         let authority = url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
         Self(format!("{}://{authority}{}", url.scheme_str().unwrap_or_default(), url.path()))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RedactedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_url_is_printed_without_its_query() {
         let url: Uri = "https://storage.example.com:8443/blob?signature=secret".parse().unwrap();
-        assert_eq!(Place::from(&url).to_string(), "https://storage.example.com:8443/blob");
+        assert_eq!(RedactedUrl::from(&url).to_string(), "https://storage.example.com:8443/blob");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{
     answer::{ANSWER_LIMIT, success},
     challenge::{Challenge, challenge},
     credentials::{Credentials, DockerConfig},
-    error::{ChallengeError, Place, RegistryError, tame},
+    error::{ChallengeError, RedactedUrl, RegistryError, tame},
     reference::Reference,
     transport::{Transport, onward, read},
 };
@@ -69,10 +69,10 @@ impl<'a> Identity<'a> {
         let response = success(realm, transport.send(request).await?, || self.refused()).await?;
         let answer = read(realm, response, ANSWER_LIMIT, "the most that a token may have").await?;
         let token: Token = serde_json::from_slice(&answer)
-            .map_err(|_| self.not_understood(ChallengeError::NoToken(Place::from(realm))))?;
+            .map_err(|_| self.not_understood(ChallengeError::NoToken(RedactedUrl::from(realm))))?;
         let token = token.token.or(token.access_token).unwrap_or_default();
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
-            .map_err(|_| self.not_understood(ChallengeError::NotText(Place::from(realm))))?;
+            .map_err(|_| self.not_understood(ChallengeError::NotText(RedactedUrl::from(realm))))?;
         bearer.set_sensitive(true);
         Ok(bearer)
     }

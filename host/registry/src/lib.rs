@@ -31,7 +31,7 @@ pub fn component_of(bytes: &[u8], limit: u64) -> Result<Digest, ManifestError> {
 
 pub use credentials::{CredentialsError, DockerConfig};
 pub use digest::Digest;
-pub use error::{ChallengeError, Place, RegistryError};
+pub use error::{ChallengeError, RedactedUrl, RegistryError};
 pub use manifest::ManifestError;
 pub use pull::{PullError, PullOptions, Pulled, pull};
 pub use push::{PushError, PushOptions, push};

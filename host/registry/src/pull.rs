@@ -9,6 +9,7 @@ use super::{
     signature::{self, PublicKey, SignatureError},
     transport::Speech,
 };
+use decide::Digest;
 use sandbox::{Limits, source};
 use std::{future::Future, time::Duration};
 
@@ -46,7 +47,7 @@ pub struct Pulled {
     /// The component's bytes.
     pub wasm: Vec<u8>,
     /// The component's SHA-256, in hex.
-    pub digest: String,
+    pub digest: Digest,
     /// The reference by the digest of the artifact's manifest: `registry/repository@sha256:...`.
     pub resolved: String,
 }
@@ -117,5 +118,5 @@ async fn fetch(reference: &Reference, options: &PullOptions) -> Result<Pulled, P
     if !source::is_component(&wasm) {
         return Err(refused(ManifestError::NotAComponent));
     }
-    Ok(Pulled { wasm, digest: layer.digest.hex().to_owned(), resolved })
+    Ok(Pulled { wasm, digest: layer.digest.hex().clone(), resolved })
 }

@@ -4,7 +4,7 @@ use super::{
     answer::success,
     credentials::DockerConfig,
     digest::Digest,
-    error::{Place, RegistryError},
+    error::{RedactedUrl, RegistryError},
     identity::{Identity, USER_AGENT},
     manifest::{ANY_MANIFEST, Descriptor},
     reach::Reach,
@@ -78,7 +78,7 @@ impl<'a> Repository<'a> {
         let digest = Digest::of(&bytes);
         match wanted {
             Some(wanted) if wanted != digest => {
-                Err(RegistryError::Mismatch { url: Place::from(&url), wanted, found: digest })
+                Err(RegistryError::Mismatch { url: RedactedUrl::from(&url), wanted, found: digest })
             }
             _ => Ok(Found { bytes, digest, media_type }),
         }
@@ -161,7 +161,11 @@ impl<'a> Repository<'a> {
             url = onward(&url, location.unwrap_or_default())?;
         }
         let why = "these were too many redirects";
-        Err(RegistryError::Redirect { from: Place::from(&self.root), to: Place::from(&url).to_string(), why })
+        Err(RegistryError::Redirect {
+            from: RedactedUrl::from(&self.root),
+            to: RedactedUrl::from(&url).to_string(),
+            why,
+        })
     }
 
     async fn success(&self, url: &Uri, response: Response<Incoming>) -> Result<Response<Incoming>, RegistryError> {

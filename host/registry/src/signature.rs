@@ -94,7 +94,7 @@ pub enum SignatureError {
 
 /// The result of checking one document for the manifest.
 #[derive(Debug, PartialEq, Eq)]
-enum Worth {
+enum Verification {
     /// The key vouches for the manifest.
     Vouches,
     /// The document is not signed by the key, or cannot be read.
@@ -106,7 +106,7 @@ enum Worth {
 }
 
 /// A signature to check.
-enum Candidate {
+enum UncheckedSignature {
     /// A payload with a separate signature.
     Payload { payload: Vec<u8>, signature: String },
     /// A document with payload and signature.
@@ -124,27 +124,29 @@ pub(super) async fn check(
 ) -> Result<(), SignatureError> {
     let mut seen = Vec::new();
     for descriptor in [payloads(repository, manifest).await?, bundles(repository, manifest).await?].concat() {
-        let worth = match candidate(repository, &descriptor).await? {
-            Some(Candidate::Payload { payload, signature }) => simple_signing(key, &payload, &signature, manifest),
-            Some(Candidate::Bundle(document)) => bundle(key, &document, manifest),
-            None => Worth::NotByKey,
+        let verification = match fetch(repository, &descriptor).await? {
+            Some(UncheckedSignature::Payload { payload, signature }) => {
+                simple_signing(key, &payload, &signature, manifest)
+            }
+            Some(UncheckedSignature::Bundle(document)) => bundle(key, &document, manifest),
+            None => Verification::NotByKey,
         };
-        if worth == Worth::Vouches {
+        if verification == Verification::Vouches {
             return Ok(());
         }
-        seen.push(worth);
+        seen.push(verification);
     }
     Err(failure(seen, manifest))
 }
 
 /// Returns the error for documents of which none vouches. Prefers what the key has signed to what other keys have
 /// signed.
-fn failure(seen: Vec<Worth>, manifest: &Digest) -> SignatureError {
+fn failure(seen: Vec<Verification>, manifest: &Digest) -> SignatureError {
     let count = seen.len();
-    let by_key = seen.into_iter().find_map(|worth| match worth {
-        Worth::Other(signed) => Some(SignatureError::OtherDigest { signed, manifest: manifest.clone() }),
-        Worth::NoVoucher(statement) => Some(SignatureError::OtherStatement(statement)),
-        Worth::Vouches | Worth::NotByKey => None,
+    let by_key = seen.into_iter().find_map(|verification| match verification {
+        Verification::Other(signed) => Some(SignatureError::OtherDigest { signed, manifest: manifest.clone() }),
+        Verification::NoVoucher(statement) => Some(SignatureError::OtherStatement(statement)),
+        Verification::Vouches | Verification::NotByKey => None,
     });
     by_key.unwrap_or_else(|| match count {
         0 => SignatureError::Absent { manifest: manifest.clone() },
@@ -177,19 +179,19 @@ async fn bundles(repository: &mut Repository<'_>, manifest: &Digest) -> Result<V
 }
 
 /// Fetches what the descriptor names. Returns None if it names no signature.
-async fn candidate(
+async fn fetch(
     repository: &mut Repository<'_>,
     descriptor: &Descriptor,
-) -> Result<Option<Candidate>, RegistryError> {
+) -> Result<Option<UncheckedSignature>, RegistryError> {
     let Some(digest) = Digest::parse(&descriptor.digest).filter(|_| descriptor.size <= MOST_BYTES) else {
         return Ok(None);
     };
     let content = repository.blob(&digest, descriptor.size).await?;
     Ok(match descriptor.annotations.get(SIGNATURE) {
         Some(signature) if descriptor.media_type == SIMPLE_SIGNING => {
-            Some(Candidate::Payload { payload: content, signature: signature.clone() })
+            Some(UncheckedSignature::Payload { payload: content, signature: signature.clone() })
         }
-        _ => (descriptor.media_type == BUNDLE).then_some(Candidate::Bundle(content)),
+        _ => (descriptor.media_type == BUNDLE).then_some(UncheckedSignature::Bundle(content)),
     })
 }
 
@@ -247,10 +249,10 @@ mod tests {
     #[test]
     fn what_the_key_has_signed_precedes_other_keys_in_the_error() {
         let manifest = Digest::of(b"");
-        let message = |seen: Vec<Worth>| failure(seen, &manifest).to_string();
+        let message = |seen: Vec<Verification>| failure(seen, &manifest).to_string();
         assert!(message(vec![]).starts_with("there is no signature: make one with `cosign sign"));
-        assert!(message(vec![Worth::NotByKey, Worth::NotByKey]).starts_with("none of its 2 signatures"));
-        let other = message(vec![Worth::NotByKey, Worth::Other("sha256:00".to_owned())]);
+        assert!(message(vec![Verification::NotByKey, Verification::NotByKey]).starts_with("none of its 2 signatures"));
+        let other = message(vec![Verification::NotByKey, Verification::Other("sha256:00".to_owned())]);
         assert!(other.starts_with("the key has signed sha256:00, not sha256:"), "{other}");
     }
 }

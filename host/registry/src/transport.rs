@@ -2,7 +2,7 @@
 
 use super::{
     digest::Digest,
-    error::{Place, RegistryError},
+    error::{RedactedUrl, RegistryError},
     reach::{Forbidden, Reach, literal},
 };
 use bytes::Bytes;
@@ -83,7 +83,7 @@ impl Transport {
     /// # Errors
     /// Returns an error if the URL is out of reach or the connection fails.
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RegistryError> {
-        let url = Place::from(request.uri());
+        let url = RedactedUrl::from(request.uri());
         // The resolver checks names. It never sees a literal address.
         if let Some(address) = request.uri().host().and_then(literal) {
             self.reach.admit(address).map_err(|source| RegistryError::Forbidden { url: url.clone(), source })?;

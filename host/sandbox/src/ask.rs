@@ -11,7 +11,7 @@ use decide::{
 
 /// The result of the plugin calls of one pass.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PassAnswer {
     /// The plugin's answer.
     pub answer: Answer,
     /// The outlook of the host's own rules, if the plugin had a plan.
@@ -25,10 +25,10 @@ impl Plugins {
         &self,
         snapshot: &mut Snapshot,
         set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
-    ) -> Asked {
+    ) -> PassAnswer {
         let plan = match self.plan(snapshot).await {
             Ok(plan) => plan,
-            Err(no_plan) => return Asked { answer: no_plan.into(), outlook: None },
+            Err(no_plan) => return PassAnswer { answer: no_plan.into(), outlook: None },
         };
         if ports::lacks(snapshot, &plan) {
             match set_aside(plan.host_ports) {
@@ -38,6 +38,6 @@ impl Plugins {
         }
         let (outlook, wanted) = outlook(snapshot, &plan);
         let answer = self.judge(snapshot, &plan, &wanted, outlook.clone()).await;
-        Asked { answer, outlook: Some(outlook) }
+        PassAnswer { answer, outlook: Some(outlook) }
     }
 }

@@ -11,6 +11,7 @@ mod circuit;
 use super::call::NoPlan;
 use circuit::{Circuit, Pause, Rule, later};
 use decide::{
+    Digest,
     plan::{Budget, Fault, Rejection, Scope},
     snapshot::Job,
 };
@@ -47,7 +48,7 @@ pub struct BreakerState {
     /// The plugin's name.
     pub plugin: String,
     /// The plugin's digest.
-    pub digest: String,
+    pub digest: Digest,
     /// Whether calls are admitted.
     pub position: Position,
     /// Number of jobs whose calls are paused, each for its own faults.
@@ -76,7 +77,7 @@ pub enum Position {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) plugin: &'a str,
-    pub(super) digest: &'a str,
+    pub(super) digest: &'a Digest,
     pub(super) job: &'a Job,
     pub(super) now: Timestamp,
     /// Whether the job is so large that its size may be the reason for a timeout.
@@ -88,18 +89,18 @@ pub(super) struct Case<'a> {
 pub(super) struct Breakers(Mutex<Circuits>);
 
 /// A digest, and the uid of a job or the name of a namespace.
-type Key = (String, String);
+type Key = (Digest, String);
 
 /// Holds only circuits with faults since their last success.
 #[derive(Debug, Default)]
 struct Circuits {
     /// By digest.
-    plugins: BTreeMap<String, Circuit>,
+    plugins: BTreeMap<Digest, Circuit>,
     namespaces: BTreeMap<Key, Circuit>,
     /// With the generation: a changed job gets a new circuit.
     jobs: BTreeMap<Key, (i64, Circuit)>,
     /// The time of the last answer, by digest.
-    answered: BTreeMap<String, Timestamp>,
+    answered: BTreeMap<Digest, Timestamp>,
 }
 
 impl Breakers {
@@ -131,14 +132,14 @@ impl Breakers {
     }
 
     /// Returns the state of a digest's breaker.
-    pub(super) fn state(&self, plugin: &str, digest: &str, now: Timestamp) -> BreakerState {
+    pub(super) fn state(&self, plugin: &str, digest: &Digest, now: Timestamp) -> BreakerState {
         let circuits = self.lock();
         let is_paused = |circuit: &Circuit| circuit.position(now) != Position::Closed;
         let jobs = circuits.jobs.iter().filter(|((of, _), (_, circuit))| of == digest && is_paused(circuit));
         let namespaces = circuits.namespaces.iter().filter(|((of, _), circuit)| of == digest && is_paused(circuit));
         BreakerState {
             plugin: plugin.to_owned(),
-            digest: digest.to_owned(),
+            digest: digest.clone(),
             position: circuits.plugins.get(digest).map_or(Position::Closed, |circuit| circuit.position(now)),
             jobs: jobs.count(),
             namespaces: namespaces.count(),
@@ -189,7 +190,7 @@ impl Circuits {
     }
 
     fn answered(&mut self, case: &Case<'_>) {
-        self.answered.insert(case.digest.to_owned(), case.now);
+        self.answered.insert(case.digest.clone(), case.now);
         self.jobs.remove(&key(case, &case.job.uid));
         // An answer to a call from before the circuit opened does not prove that the plugin works now.
         let of_namespace = key(case, &case.job.namespace);
@@ -204,7 +205,7 @@ impl Circuits {
     fn faulted(&mut self, case: &Case<'_>, cause: &NoPlan) {
         let (job, namespace, now) = (&case.job.uid, &case.job.namespace, case.now);
         if self.answered.get(case.digest).is_none_or(|at| later(*at, WORKS) <= now) {
-            let of_plugin = self.plugins.entry(case.digest.to_owned()).or_default();
+            let of_plugin = self.plugins.entry(case.digest.clone()).or_default();
             of_plugin.faulted(&OF_PLUGIN, namespace, now, cause);
         }
         let of_namespace = key(case, namespace);
@@ -247,7 +248,7 @@ fn paused(case: &Case<'_>, scope: Scope, pause: Pause) -> NoPlan {
 }
 
 fn key(case: &Case<'_>, of: &str) -> Key {
-    (case.digest.to_owned(), of.to_owned())
+    (case.digest.clone(), of.to_owned())
 }
 
 #[cfg(test)]

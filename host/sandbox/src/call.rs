@@ -61,7 +61,7 @@ pub(super) struct Caller {
 
 /// The plugin to call.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct Callee<'a> {
     pub(super) plugin: &'a str,
     pub(super) exports: &'a Exports,
     pub(super) limits: &'a Limits,
@@ -72,7 +72,7 @@ pub(super) struct Asked<'a> {
 /// An instance with its store.
 struct Open<'a> {
     caller: &'a Caller,
-    asked: Asked<'a>,
+    callee: Callee<'a>,
     store: Store<Guest>,
     live: Option<Live>,
     fuel: u64,
@@ -139,28 +139,28 @@ impl Caller {
     }
 
     /// Calls `describe` and returns the description. The plugin's clocks return 0.
-    pub(super) fn describe(&self, asked: Asked<'_>) -> Result<Descriptor, Fault> {
+    pub(super) fn describe(&self, callee: Callee<'_>) -> Result<Descriptor, Fault> {
         let purpose =
             Purpose { function: "describe", subject: "", now: 0, seed: "", shown: Shown { job: None, seen: None } };
-        let open = self.open(asked, &purpose);
+        let open = self.open(callee, &purpose);
         open.and_then(|mut open| open.ask("describe", Live::describe)).map_err(|no_plan| match no_plan {
             NoPlan::Faulted(fault) => fault,
-            NoPlan::Rejected(rejection) => internal(asked.plugin, "describe", &rejection.to_string()),
+            NoPlan::Rejected(rejection) => internal(callee.plugin, "describe", &rejection.to_string()),
         })
     }
 
     /// Calls `plan` for a job. The plugin's clocks return 0, its random bytes follow from `key`.
-    pub(super) fn plan(&self, asked: Asked<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
+    pub(super) fn plan(&self, callee: Callee<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
         let seed = String::from_utf8_lossy(&key);
         let shown = Shown { job: Some(job), seen: None };
         let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, shown };
-        self.open(asked, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
+        self.open(callee, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
     }
 
     /// Calls `bind` and `judge` on one instance, and returns the wanted bodies and the verdict.
     pub(super) fn pass(
         &self,
-        asked: Asked<'_>,
+        callee: Callee<'_>,
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
         outlook: &Outlook,
@@ -168,21 +168,21 @@ impl Caller {
         let subject = job.subject();
         let shown = Shown { job: Some(job), seen: Some(seen) };
         let purpose = Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), shown };
-        let mut open = self.open(asked, &purpose)?;
+        let mut open = self.open(callee, &purpose)?;
         let bodies = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
         let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
         Ok((bodies, verdict))
     }
 
-    fn open<'a>(&'a self, asked: Asked<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {
-        let limits = asked.limits;
-        let log = Log::new(asked.plugin.into(), purpose.subject.into(), limits.log_lines);
+    fn open<'a>(&'a self, callee: Callee<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {
+        let limits = callee.limits;
+        let log = Log::new(callee.plugin.into(), purpose.subject.into(), limits.log_lines);
         let store = Guest::new(limits, log, purpose.now, purpose.seed).into_store(&self.engine, limits);
         let pods = purpose.shown.seen.map_or(0, Seen::pods);
         let fuel = limits.fuel.saturating_add(limits.fuel_per_pod.saturating_mul(pods));
         let (calls, shown) = (Vec::with_capacity(3), purpose.shown);
-        let mut open = Open { caller: self, asked, store, live: None, fuel, calls, shown };
-        let live = open.timed("instantiate", |open| open.asked.exports.instantiate(&mut open.store));
+        let mut open = Open { caller: self, callee, store, live: None, fuel, calls, shown };
+        let live = open.timed("instantiate", |open| open.callee.exports.instantiate(&mut open.store));
         open.live = Some(live.map_err(|stop| open.no_plan(purpose.function, stop))?);
         Ok(open)
     }
@@ -195,7 +195,7 @@ impl Open<'_> {
         question: impl FnOnce(&Live, &mut Store<Guest>, &Limits) -> Result<T, Stop>,
     ) -> Result<T, NoPlan> {
         let answer = self.timed(function, |open| match &open.live {
-            Some(live) => question(live, &mut open.store, open.asked.limits),
+            Some(live) => question(live, &mut open.store, open.callee.limits),
             None => Err(Stop::Internal("it was asked before it was instantiated".to_owned())),
         });
         answer.map_err(|stop| self.no_plan(function, stop))
@@ -204,7 +204,7 @@ impl Open<'_> {
     /// Runs one call with full fuel and a new deadline, and records what it used.
     fn timed<T>(&mut self, function: &'static str, run: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         self.store.set_fuel(self.fuel).map_err(Stop::Trap)?;
-        let ticks = self.asked.limits.wall.as_millis() / TICK.as_millis();
+        let ticks = self.callee.limits.wall.as_millis() / TICK.as_millis();
         self.store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).max(1));
         let began = Instant::now();
         let result = run(self);
@@ -215,7 +215,7 @@ impl Open<'_> {
     }
 
     fn no_plan(&self, function: &str, stop: Stop) -> NoPlan {
-        let (plugin, function) = (self.asked.plugin.to_owned(), function.to_owned());
+        let (plugin, function) = (self.callee.plugin.to_owned(), function.to_owned());
         match stop {
             Stop::Rejected(rejection) => NoPlan::Rejected(rejection),
             Stop::Internal(message) => NoPlan::Faulted(Fault::Internal { plugin, function, message }),
@@ -237,7 +237,7 @@ impl Open<'_> {
         }
         let cause = error.root_cause().to_string();
         if cause.ends_with("fuel allocated for hostcalls has been exhausted") {
-            let message = format!("it is larger than {} bytes", self.asked.limits.answer);
+            let message = format!("it is larger than {} bytes", self.callee.limits.answer);
             return self.used_up(Fault::Unacceptable { plugin, function, message });
         }
         let words = self.store.data().log.last_words();
@@ -260,10 +260,10 @@ impl Open<'_> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.caller.tally.record(self.asked.plugin, &self.calls);
+        self.caller.tally.record(self.callee.plugin, &self.calls);
         let used = self.calls.iter().map(|call| call.fuel).sum();
         let namespace = self.shown.job.map_or("", JobInput::namespace);
-        self.asked.allowances.charge(self.asked.plugin, namespace, used);
+        self.callee.allowances.charge(self.callee.plugin, namespace, used);
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     log::clean,
     source::digest,
 };
+use decide::Digest;
 use rlimit::{Resource, setrlimit};
 use std::{
     io::{Read, Write},
@@ -68,7 +69,7 @@ pub(super) async fn compile(
     engine: &Engine,
     limits: &Limits,
     wasm: &[u8],
-) -> Result<(Exports, String), LoadError> {
+) -> Result<(Exports, Digest), LoadError> {
     plausible(limits, wasm)?;
     let artifact = artifact(program, bounds, wasm).await?;
     Ok((load(engine, &artifact)?, digest(wasm)))

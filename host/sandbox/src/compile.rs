@@ -9,6 +9,7 @@ use super::{
     source::{digest, is_component},
     wasi,
 };
+use decide::Digest;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component};
 
 /// Maximum stack of a guest, in bytes of the host's stack. Threads that call plugins have 2 MiB.
@@ -78,7 +79,7 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
 /// # Errors
 /// Returns an error if the bytes are not a component, if an import is unknown or an export missing, or if compilation
 /// fails.
-pub(super) fn compile(engine: &Engine, limits: &Limits, wasm: &[u8]) -> Result<(Exports, String), LoadError> {
+pub(super) fn compile(engine: &Engine, limits: &Limits, wasm: &[u8]) -> Result<(Exports, Digest), LoadError> {
     plausible(limits, wasm)?;
     let component = Component::new(engine, wasm).map_err(LoadError::Compile)?;
     Ok((ready(engine, &component)?, digest(wasm)))

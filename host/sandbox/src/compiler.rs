@@ -8,6 +8,7 @@ use super::{
     load_error::LoadError,
     source,
 };
+use decide::Digest;
 use std::{
     collections::HashMap,
     fmt,
@@ -40,7 +41,7 @@ pub enum Compiler {
 
 /// Components that were compiled for one engine, by digest. Clones share them.
 #[derive(Clone, Default)]
-pub struct Compiled(Arc<Mutex<HashMap<String, Exports>>>);
+pub struct Compiled(Arc<Mutex<HashMap<Digest, Exports>>>);
 
 impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,8 +53,8 @@ impl Compiled {
     fn once(
         &self,
         wasm: &[u8],
-        compile: impl FnOnce() -> Result<(Exports, String), LoadError>,
-    ) -> Result<(Exports, String), LoadError> {
+        compile: impl FnOnce() -> Result<(Exports, Digest), LoadError>,
+    ) -> Result<(Exports, Digest), LoadError> {
         let digest = source::digest(wasm);
         let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exports) = compiled.get(&digest) {
@@ -82,7 +83,7 @@ impl Compiler {
         engine: &Engine,
         limits: &Limits,
         wasm: &[u8],
-    ) -> Result<(Exports, String), LoadError> {
+    ) -> Result<(Exports, Digest), LoadError> {
         match self {
             Self::InProcess => compile::compile(engine, limits, wasm),
             Self::Once(compiled) => compiled.once(wasm, || compile::compile(engine, limits, wasm)),
@@ -103,7 +104,7 @@ impl Compiler {
         engine: &Engine,
         limits: &Limits,
         wasm: &[u8],
-    ) -> Result<(Exports, String), LoadError> {
+    ) -> Result<(Exports, Digest), LoadError> {
         if let Self::Child { program, bounds } = self {
             match child::compile(program, bounds, engine, limits, wasm).await {
                 Ok(compiled) => return Ok(compiled),

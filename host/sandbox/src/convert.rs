@@ -6,7 +6,11 @@ use super::{
     limits::Limits,
     observe::{self, Facts, Row},
 };
-use decide::{Outlook, Snapshot, names, plan, snapshot};
+use decide::{
+    Outlook, Snapshot,
+    failures::{Due, Replacement},
+    names, plan, snapshot,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -152,7 +156,7 @@ impl JobInput {
 
 impl Seen {
     pub(super) fn new(snapshot: &Snapshot, plan: &plan::Plan) -> Self {
-        let rows = observe::rows(snapshot, plan);
+        let (rows, due) = (observe::rows(snapshot, plan), Due::of(snapshot, plan));
         let child = |child: &snapshot::Child| wit::ChildView {
             key: names::key_of_child(plan, &snapshot.job.name, &child.api_version, &child.kind, &child.name)
                 .map(str::to_owned),
@@ -164,9 +168,9 @@ impl Seen {
         };
         let view = wit::Observation {
             now: milliseconds(snapshot.now),
-            pods: rows.iter().map(|row| pod(row, plan)).collect(),
+            pods: rows.iter().map(|row| pod(row, plan, &due)).collect(),
             children: snapshot.children.iter().map(|one| child(one)).collect(),
-            roles: observe::facts(snapshot, plan, &rows).map(role_facts).collect(),
+            roles: observe::facts(snapshot, plan, &rows, &due).map(role_facts).collect(),
             previous_status: text(&observe::previous_status(&snapshot.job.status)),
         };
         Self { view, replicas: plan.roles.iter().map(|role| u64::from(role.replicas)).sum() }
@@ -202,13 +206,18 @@ fn ended(container: &wit::ContainerRow) -> usize {
 }
 
 fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
-    wit::RoleFacts { role: facts.role.to_owned(), succeeded: facts.succeeded, lost: facts.lost }
+    wit::RoleFacts {
+        role: facts.role.to_owned(),
+        succeeded: facts.succeeded,
+        lost: facts.lost,
+        failures: facts.failures,
+    }
 }
 
-fn pod(row: &Row<'_>, plan: &plan::Plan) -> wit::PodRow {
-    let pod = row.pod;
+fn pod(row: &Row<'_>, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
+    let (pod, role) = (row.pod, &plan.roles[row.role]);
     wit::PodRow {
-        role: plan.roles[row.role].name.clone(),
+        role: role.name.clone(),
         index: row.index,
         name: pod.name.clone(),
         uid: pod.uid.clone(),
@@ -227,6 +236,11 @@ fn pod(row: &Row<'_>, plan: &plan::Plan) -> wit::PodRow {
         node: pod.node.clone(),
         created: milliseconds(pod.created),
         containers: pod.containers.iter().map(container).collect(),
+        replacement: match row.index.map_or(Replacement::None, |index| due.replacement(role, index, pod)) {
+            Replacement::None => wit::Replacement::None,
+            Replacement::Due => wit::Replacement::Due,
+            Replacement::UnderWay => wit::Replacement::UnderWay,
+        },
     }
 }
 

@@ -27,7 +27,7 @@ pub enum DescriptionError {
         kind: String,
     },
     /// A kind is described twice.
-    #[error("kind {0} stands twice")]
+    #[error("kind {0} appears twice")]
     Twice(String),
     /// A loaded plugin serves a kind already.
     #[error("kind {kind} is served by plugin {plugin} already")]

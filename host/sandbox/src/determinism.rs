@@ -2,10 +2,10 @@
 //! cache, replay and compare its answers. If two answers differ, the result is a fault, which is never cached.
 
 use super::{
-    call::{Asked, Caller, NoPlan, internal},
+    call::{Callee, Caller, NoPlan, internal},
     compile::reload,
     convert::JobInput,
-    memo::Key,
+    plan_cache::Key,
 };
 use decide::plan::{Descriptor, Fault, Plan};
 use serde::Serialize;
@@ -19,27 +19,27 @@ impl Caller {
     ///
     /// # Errors
     /// Returns a fault if a call fails or the answers differ.
-    pub(super) fn describe_twice(&self, asked: Asked<'_>, anew: Asked<'_>) -> Result<Descriptor, Fault> {
-        let first = self.describe(asked)?;
+    pub(super) fn describe_twice(&self, callee: Callee<'_>, anew: Callee<'_>) -> Result<Descriptor, Fault> {
+        let first = self.describe(callee)?;
         let second = on_another_thread(|| self.describe(anew))?;
-        check_same(asked.plugin, "describe", &first, &second).map(|()| first)
+        check_same(callee.plugin, "describe", &first, &second).map(|()| first)
     }
 
     /// Calls `plan` twice, the second time on a reloaded component and on another thread, and returns the plan.
     ///
     /// # Errors
     /// Returns an error if a call fails or the answers differ.
-    fn plan_twice(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
-        let ask = |asked| match self.plan(asked, job, key) {
+    fn plan_twice(&self, callee: Callee<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+        let ask = |callee| match self.plan(callee, job, key) {
             Err(NoPlan::Faulted(fault)) => Err(fault),
             Err(NoPlan::Rejected(rejection)) => Ok(Err(rejection)),
             Ok(plan) => Ok(Ok(plan)),
         };
-        let anew = reload(self.engine(), asked.exports);
-        let anew = anew.map_err(|error| internal(asked.plugin, "plan", &error.to_string()))?;
-        let first = ask(asked)?;
-        let second = on_another_thread(|| ask(Asked { exports: &anew, ..asked }))?;
-        check_same(asked.plugin, "plan", &first, &second)?;
+        let anew = reload(self.engine(), callee.exports);
+        let anew = anew.map_err(|error| internal(callee.plugin, "plan", &error.to_string()))?;
+        let first = ask(callee)?;
+        let second = on_another_thread(|| ask(Callee { exports: &anew, ..callee }))?;
+        check_same(callee.plugin, "plan", &first, &second)?;
         Ok(first?)
     }
 
@@ -47,8 +47,8 @@ impl Caller {
     ///
     /// # Errors
     /// Returns an error if a call fails or the answers differ.
-    pub(super) fn plan_sampled(&self, asked: Asked<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
-        if is_sampled(&key) { self.plan_twice(asked, job, key) } else { self.plan(asked, job, key) }
+    pub(super) fn plan_sampled(&self, callee: Callee<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+        if is_sampled(&key) { self.plan_twice(callee, job, key) } else { self.plan(callee, job, key) }
     }
 }
 

@@ -28,12 +28,12 @@ impl Executor {
     }
 }
 
-/// A [`Executor`] with its permits.
+/// Runs calls as an [`Executor`] says, within its permits.
 #[derive(Debug, Clone)]
-pub(super) enum Seat {
+pub(super) enum Runner {
     Inline,
     Blocking {
-        seats: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
         all: usize,
         shares: Shares,
         beside: Arc<Semaphore>,
@@ -50,19 +50,19 @@ pub(super) struct Share(Turns);
 /// Size and share by plugin name: all digests of a plugin have one share.
 type Shares = Arc<Mutex<BTreeMap<String, (usize, Share)>>>;
 
-impl Seat {
+impl Runner {
     pub(super) fn new(executor: Executor) -> Self {
         match executor {
             Executor::Inline => Self::Inline,
             Executor::Blocking { at_once } => {
                 let all = at_once.clamp(1, SLOTS - 1);
-                let (seats, beside) = (Arc::new(Semaphore::new(all)), Arc::new(Semaphore::new(1)));
-                Self::Blocking { seats, all, shares: Shares::default(), beside }
+                let (permits, beside) = (Arc::new(Semaphore::new(all)), Arc::new(Semaphore::new(1)));
+                Self::Blocking { permits, all, shares: Shares::default(), beside }
             }
         }
     }
 
-    /// Returns the seat for calls that no live job waits for. It runs one call at a time and takes no permit of a
+    /// Returns the runner of calls that no live job waits for. It runs one call at a time and takes no permit of a
     /// plugin's share.
     pub(super) fn beside(&self) -> Self {
         match self {
@@ -93,16 +93,16 @@ impl Seat {
         namespace: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let (own, seats) = match self {
+        let (own, permits) = match self {
             Self::Inline => return work(),
             // A call waits for a permit of its plugin's share before it waits for one of all permits.
-            Self::Blocking { seats, .. } => (Some(share.0.wait(Rank::Rest, namespace).await), seats),
-            Self::Beside(seat) => (None, seat),
+            Self::Blocking { permits, .. } => (Some(share.0.wait(Rank::Rest, namespace).await), permits),
+            Self::Beside(permits) => (None, permits),
         };
-        let seat = Arc::clone(seats).acquire_owned().await;
+        let permit = Arc::clone(permits).acquire_owned().await;
         let work = move || {
             let result = work();
-            drop((own, seat));
+            drop((own, permit));
             result
         };
         match tokio::task::spawn_blocking(work).await {
@@ -127,24 +127,25 @@ mod tests {
     #[test]
     fn a_plugin_that_holds_all_of_its_permits_leaves_one_for_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let seat = Seat::new(Executor::Blocking { at_once: 3 });
-        let (greedy, modest) = (seat.share("greedy", None), seat.share("modest", None));
+        let runner = Runner::new(Executor::Blocking { at_once: 3 });
+        let (greedy, modest) = (runner.share("greedy", None), runner.share("modest", None));
         let (started, starts) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
         let ends = Arc::new(std::sync::Mutex::new(ends));
         let calls: Vec<_> = (0..10)
             .map(|_| {
-                let (seat, greedy, started, ends) = (seat.clone(), greedy.clone(), started.clone(), Arc::clone(&ends));
+                let (runner, greedy, started, ends) =
+                    (runner.clone(), greedy.clone(), started.clone(), Arc::clone(&ends));
                 let wait = move || {
                     started.send(()).unwrap();
                     ends.lock().unwrap().recv().unwrap();
                 };
-                runtime.spawn(async move { seat.run(&greedy, "a", wait).await })
+                runtime.spawn(async move { runner.run(&greedy, "a", wait).await })
             })
             .collect();
         starts.recv().unwrap();
         starts.recv().unwrap();
-        assert_eq!(runtime.block_on(seat.run(&modest, "a", || "served")), "served");
+        assert_eq!(runtime.block_on(runner.run(&modest, "a", || "served")), "served");
         assert_eq!(free(&greedy), 0);
         // Send every end first: the order in which the calls get their permits is not fixed.
         (0..calls.len()).for_each(|_| end.send(()).unwrap());
@@ -153,29 +154,29 @@ mod tests {
 
     #[test]
     fn a_share_has_at_least_one_permit_and_at_most_all() {
-        let permits = |at_once, own| free(&Seat::new(Executor::Blocking { at_once }).share("p", own));
+        let permits = |at_once, own| free(&Runner::new(Executor::Blocking { at_once }).share("p", own));
         assert_eq!([permits(1, None), permits(8, None), permits(8, Some(0)), permits(8, Some(99))], [1, 7, 1, 8]);
     }
 
     #[test]
     fn a_call_that_no_live_job_waits_for_takes_no_permit_of_a_share() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let seat = Seat::new(Executor::Blocking { at_once: 1 });
-        let share = seat.share("p", None);
+        let runner = Runner::new(Executor::Blocking { at_once: 1 });
+        let share = runner.share("p", None);
         let (end, ends) = mpsc::channel::<()>();
-        let (beside, own) = (seat.beside(), share.clone());
+        let (beside, own) = (runner.beside(), share.clone());
         let slow = runtime.spawn(async move { beside.run(&own, "a", move || ends.recv().unwrap()).await });
-        assert_eq!(runtime.block_on(seat.run(&share, "a", || "served")), "served");
+        assert_eq!(runtime.block_on(runner.run(&share, "a", || "served")), "served");
         end.send(()).unwrap();
         runtime.block_on(slow).unwrap();
     }
 
     #[test]
     fn all_digests_of_a_plugin_have_one_share() {
-        let seat = Seat::new(Executor::Blocking { at_once: 8 });
-        let held = seat.share("p", None).0.wait(Rank::Rest, "a").now_or_never().unwrap();
-        assert_eq!((free(&seat.share("p", None)), free(&seat.share("other", None))), (6, 7));
+        let runner = Runner::new(Executor::Blocking { at_once: 8 });
+        let held = runner.share("p", None).0.wait(Rank::Rest, "a").now_or_never().unwrap();
+        assert_eq!((free(&runner.share("p", None)), free(&runner.share("other", None))), (6, 7));
         drop(held);
-        assert_eq!(free(&seat.share("p", None)), 7);
+        assert_eq!(free(&runner.share("p", None)), 7);
     }
 }

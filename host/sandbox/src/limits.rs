@@ -36,35 +36,36 @@ pub struct Limits {
     pub concurrency: Option<usize>,
 }
 
-/// What a plugin may use up; what does not stand here has the host's own limit.
+/// The resource limits of a plugin. The host's default applies where a field is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginLimits {
-    /// Fuel of one function, about one unit for each WebAssembly instruction.
+    /// Maximum fuel of one function call, about one unit per WebAssembly instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 9_007_199_254_740_991_u64))]
     pub fuel: Option<u64>,
-    /// Fuel of all of its calls in a minute. While it is used up the plugin is not asked, and its jobs say so.
+    /// Maximum fuel of all calls of the plugin in one minute. While none is left, the host does not call the plugin,
+    /// and its jobs have the condition `PluginFaulted` with the reason `Throttled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 9_007_199_254_740_991_u64))]
     pub fuel_per_minute: Option<u64>,
-    /// Wall clock of one function, in milliseconds.
+    /// Maximum wall-clock time of one function call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub wall_milliseconds: Option<u32>,
-    /// Linear memory of an instance, in bytes.
+    /// Maximum linear memory of an instance, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub memory_bytes: Option<u32>,
-    /// A whole answer, in bytes.
+    /// Maximum size of one answer of the plugin, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub answer_bytes: Option<u32>,
-    /// Lines of log in one pass.
+    /// Maximum number of log lines in one pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub log_lines: Option<u32>,
-    /// Calls under way at once.
+    /// Maximum number of concurrent calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub concurrency: Option<u32>,

@@ -1,6 +1,6 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
-use decide::{Snapshot, condition::Condition, jobs, names, plan::Plan, snapshot::Pod};
+use decide::{Snapshot, condition::Condition, failures::Due, jobs, names, plan::Plan, snapshot::Pod};
 use serde_json::Value;
 
 /// A pod, with its role and replica index.
@@ -49,6 +49,8 @@ pub(super) struct Facts<'a> {
     pub(super) succeeded: Vec<(u32, u32)>,
     /// Whether the Job behind the role is gone and its result was not observed.
     pub(super) lost: bool,
+    /// How many failed pods of the role are counted, with those that are due.
+    pub(super) failures: u32,
 }
 
 /// Returns what the host has recorded about roles. Skips roles without records.
@@ -56,14 +58,16 @@ pub(super) fn facts<'a>(
     snapshot: &'a Snapshot,
     plan: &'a Plan,
     rows: &'a [Row<'_>],
+    due: &'a Due<'_>,
 ) -> impl Iterator<Item = Facts<'a>> {
     let facts = plan.roles.iter().enumerate().map(|(place, role)| {
         let ranges = snapshot.ledger.succeeded.get(&role.name).map_or(&[][..], Vec::as_slice);
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
         let succeeded = without(&below(role.replicas, ranges), present);
-        Facts { role: &role.name, succeeded, lost: jobs::is_lost(snapshot, role) }
+        let (lost, failures) = (jobs::is_lost(snapshot, role), due.count(&role.name));
+        Facts { role: &role.name, succeeded, lost, failures }
     });
-    facts.filter(|facts| facts.lost || !facts.succeeded.is_empty())
+    facts.filter(|facts| facts.lost || facts.failures > 0 || !facts.succeeded.is_empty())
 }
 
 /// Returns the part of the ranges below this index. The ledger also holds replicas that were scaled down.

@@ -7,21 +7,21 @@ mod repeat;
 use super::{
     allowance::Allowances,
     breaker::{BreakerState, Breakers, Case},
-    call::{Asked, Caller, NoPlan, Said},
+    call::{Callee, Caller, NoPlan, Said},
     compile::{compile, reload},
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description::{self, DescriptionError},
-    executor::{Executor, Seat},
+    executor::{Executor, Runner},
     limits::Limits,
     load_error::LoadError,
-    memo::{Memo, Planned, Shown},
+    plan_cache::{PlanCache, Planned, Shown},
     settings::{ConfigError, Settings, allowed, wanted},
     source,
     stats::CallStats,
 };
 use decide::{
-    Outlook, Snapshot,
+    Digest, Outlook, Snapshot,
     grants::Grants,
     plan::{Answer, Descriptor, Fault, JobKind, Objection, Plan},
     snapshot::Job,
@@ -65,8 +65,8 @@ impl Options {
 /// A component that is compiled and has described itself, but is not in service.
 #[derive(Clone)]
 pub struct Prepared {
-    /// SHA-256 of the component's bytes, in hex.
-    pub digest: String,
+    /// The digest of the component's bytes.
+    pub digest: Digest,
     /// The plugin's description of itself.
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
@@ -76,14 +76,14 @@ pub struct Prepared {
 pub struct Plugins {
     caller: Arc<Caller>,
     loaded: RwLock<Vec<Arc<Loaded>>>,
-    memo: Arc<Mutex<Memo>>,
+    plan_cache: Arc<Mutex<PlanCache>>,
     breakers: Arc<Breakers>,
     allowances: Arc<Allowances>,
     /// Fuel of calls that no live job waits for.
     aside: Arc<Allowances>,
     compiler: Compiler,
     vet: Vet,
-    seat: Seat,
+    runner: Runner,
 }
 
 impl fmt::Debug for Plugins {
@@ -102,11 +102,11 @@ impl Plugins {
         if options.executor != Executor::Inline {
             caller.start_clock().map_err(|error| LoadError::Engine(error.into()))?;
         }
-        let memo = Arc::new(Mutex::new(Memo::new(REMEMBERED)));
+        let plan_cache = Arc::new(Mutex::new(PlanCache::new(REMEMBERED)));
         let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
-        let (loaded, seat) = (RwLock::default(), Seat::new(options.executor));
+        let (loaded, runner) = (RwLock::default(), Runner::new(options.executor));
         let Options { compiler, vet, .. } = options;
-        Ok(Self { caller, loaded, memo, breakers, allowances, aside, compiler, vet, seat })
+        Ok(Self { caller, loaded, plan_cache, breakers, allowances, aside, compiler, vet, runner })
     }
 
     /// Loads the built-in plugins with the default limits.
@@ -154,11 +154,11 @@ impl Plugins {
         self.described(label, exports, digest)
     }
 
-    fn described(&self, label: &str, exports: Exports, digest: String) -> Result<Prepared, LoadError> {
+    fn described(&self, label: &str, exports: Exports, digest: Digest) -> Result<Prepared, LoadError> {
         let again = reload(self.caller.engine(), &exports)?;
         let (limits, allowances) = (self.caller.limits(), &Allowances::default());
-        let asked = |exports| Asked { plugin: label, exports, limits, allowances };
-        let descriptor = self.caller.describe_twice(asked(&exports), asked(&again))?;
+        let callee = |exports| Callee { plugin: label, exports, limits, allowances };
+        let descriptor = self.caller.describe_twice(callee(&exports), callee(&again))?;
         description::sound(&descriptor).map_err(|why| LoadError::Description { plugin: label.to_owned(), why })?;
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
     }
@@ -172,29 +172,29 @@ impl Plugins {
         allowed(&prepared.descriptor, &config)?;
         let limits = self.limits_of(settings);
         self.put(Loaded {
-            digest: prepared.digest.as_str().into(),
+            digest: prepared.digest.clone(),
             descriptor: Arc::clone(&prepared.descriptor),
             grants: settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config)),
             config: config.to_string(),
             exports: prepared.exports.clone(),
-            share: self.seat.share(&prepared.descriptor.name, limits.concurrency),
+            share: self.runner.share(&prepared.descriptor.name, limits.concurrency),
             limits,
         });
         Ok(())
     }
 
     /// Gives the plugin with this digest the grants and limits of these settings. Its config stays.
-    pub fn restrict(&self, digest: &str, settings: &Settings) {
-        let Ok(plugin) = self.by_digest(digest) else { return };
+    pub fn restrict(&self, digest: &Digest, settings: &Settings) {
+        let Some(plugin) = self.by_digest(digest) else { return };
         let limits = self.limits_of(settings);
         let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
-        let share = self.seat.share(&plugin.descriptor.name, limits.concurrency);
+        let share = self.runner.share(&plugin.descriptor.name, limits.concurrency);
         self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
     }
 
     /// Gives the plugin with this digest exactly these grants. Its other settings stay.
-    pub fn grant(&self, digest: &str, grants: &Grants) {
-        if let Ok(plugin) = self.by_digest(digest) {
+    pub fn grant(&self, digest: &Digest, grants: &Grants) {
+        if let Some(plugin) = self.by_digest(digest) {
             self.put(Loaded { grants: grants.clone(), ..Loaded::clone(&plugin) });
         }
     }
@@ -203,7 +203,7 @@ impl Plugins {
     ///
     /// # Errors
     /// Returns an error if it is not a plugin, or conflicts with a loaded one.
-    pub fn load(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+    pub fn load(&self, label: &str, wasm: &[u8]) -> Result<Digest, LoadError> {
         self.add_new(label, &self.prepare(label, wasm)?)
     }
 
@@ -211,11 +211,11 @@ impl Plugins {
     ///
     /// # Errors
     /// Returns the errors of `load`, or an error if it cannot be compiled within bounds.
-    pub async fn load_foreign(&self, label: &str, wasm: &[u8]) -> Result<String, LoadError> {
+    pub async fn load_foreign(&self, label: &str, wasm: &[u8]) -> Result<Digest, LoadError> {
         self.add_new(label, &self.prepare_foreign(label, wasm).await?)
     }
 
-    fn add_new(&self, label: &str, prepared: &Prepared) -> Result<String, LoadError> {
+    fn add_new(&self, label: &str, prepared: &Prepared) -> Result<Digest, LoadError> {
         let refused = |why| LoadError::Description { plugin: label.to_owned(), why };
         self.check_others(&prepared.descriptor).map_err(refused)?;
         self.add(prepared, &Settings::default()).map_err(|error| refused(error.into()))?;
@@ -223,8 +223,8 @@ impl Plugins {
     }
 
     /// Takes the plugin with this digest out of service.
-    pub fn unload(&self, digest: &str) {
-        self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| *plugin.digest != *digest);
+    pub fn unload(&self, digest: &Digest) {
+        self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| plugin.digest != *digest);
     }
 
     /// Sets the config of a loaded plugin, in all its digests. The default is `{}`.
@@ -249,18 +249,18 @@ impl Plugins {
     /// Returns the description and digest of each loaded plugin, in load order. If a plugin is loaded in several
     /// digests, it returns the first.
     #[must_use]
-    pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, String)> {
-        let mut first: Vec<(Arc<Descriptor>, String)> = Vec::new();
+    pub fn frameworks(&self) -> Vec<(Arc<Descriptor>, Digest)> {
+        let mut first: Vec<(Arc<Descriptor>, Digest)> = Vec::new();
         for plugin in self.loaded() {
             if first.iter().all(|(framework, _)| framework.name != plugin.descriptor.name) {
-                first.push((Arc::clone(&plugin.descriptor), plugin.digest.to_string()));
+                first.push((Arc::clone(&plugin.descriptor), plugin.digest.clone()));
             }
         }
         first
     }
 
     /// Returns the digests of the built-in plugins.
-    pub fn built_in_digests() -> impl Iterator<Item = String> {
+    pub fn built_in_digests() -> impl Iterator<Item = Digest> {
         builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
     }
 
@@ -272,10 +272,10 @@ impl Plugins {
 
     /// Returns the component with this digest, if it is loaded.
     #[must_use]
-    pub fn prepared(&self, digest: &str) -> Option<Prepared> {
-        let plugin = self.by_digest(digest).ok()?;
+    pub fn prepared(&self, digest: &Digest) -> Option<Prepared> {
+        let plugin = self.by_digest(digest)?;
         Some(Prepared {
-            digest: plugin.digest.to_string(),
+            digest: plugin.digest.clone(),
             descriptor: Arc::clone(&plugin.descriptor),
             exports: plugin.exports.clone(),
         })
@@ -283,28 +283,28 @@ impl Plugins {
 
     /// Returns what the plans of the plugin with this digest may contain, if it is loaded.
     #[must_use]
-    pub fn grants(&self, digest: &str) -> Option<Grants> {
-        Some(self.by_digest(digest).ok()?.grants.clone())
+    pub fn grants(&self, digest: &Digest) -> Option<Grants> {
+        Some(self.by_digest(digest)?.grants.clone())
     }
 
     /// Returns every loaded digest.
     #[must_use]
-    pub fn digests(&self) -> Vec<String> {
-        self.loaded().iter().map(|plugin| plugin.digest.to_string()).collect()
+    pub fn digests(&self) -> Vec<Digest> {
+        self.loaded().iter().map(|plugin| plugin.digest.clone()).collect()
     }
 
     /// Returns every loaded digest of the plugin of this name.
     #[must_use]
-    pub fn digests_of(&self, name: &str) -> Vec<String> {
+    pub fn digests_of(&self, name: &str) -> Vec<Digest> {
         let loaded = self.loaded();
         let of_name = loaded.iter().filter(|plugin| plugin.descriptor.name == name);
-        of_name.map(|plugin| plugin.digest.to_string()).collect()
+        of_name.map(|plugin| plugin.digest.clone()).collect()
     }
 
     /// Returns whether this digest is loaded.
     #[must_use]
-    pub fn has(&self, digest: &str) -> bool {
-        self.by_digest(digest).is_ok()
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.by_digest(digest).is_some()
     }
 
     /// Checks that no plugin of another name serves a kind of the new one, and that none has its name.
@@ -334,7 +334,7 @@ impl Plugins {
             Some(old) if old.says_as(&new) => {}
             Some(old) => {
                 *old = new;
-                *self.memo() = Memo::new(REMEMBERED);
+                *self.plan_cache() = PlanCache::new(REMEMBERED);
             }
             None => loaded.push(new),
         }
@@ -346,8 +346,8 @@ impl Plugins {
 
     /// Returns the name and the config of the plugin with this digest, if it is loaded.
     #[must_use]
-    pub fn identity(&self, digest: &str) -> Option<(String, String)> {
-        let plugin = self.by_digest(digest).ok()?;
+    pub fn identity(&self, digest: &Digest) -> Option<(String, String)> {
+        let plugin = self.by_digest(digest)?;
         Some((plugin.descriptor.name.clone(), plugin.config.clone()))
     }
 
@@ -356,7 +356,7 @@ impl Plugins {
     /// # Errors
     /// Returns the user's mistake or the plugin's fault if there is no plan.
     pub async fn plan(&self, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
-        let plugin = self.by_digest(&snapshot.digest)?;
+        let plugin = self.planner_of(snapshot)?;
         decide::vet::job(&snapshot.job, &plugin.grants)?;
         let shown = self.shown(&plugin, snapshot);
         if let Some(planned) = self.cached(&plugin, snapshot, &shown) {
@@ -371,17 +371,17 @@ impl Plugins {
             Err(NoPlan::Rejected(rejection)) => Err(rejection),
             Ok(plan) => Ok(Arc::new(plan)),
         };
-        let mut memo = self.memo();
-        memo.put(shown.key, planned.clone(), shown.input.bytes());
-        memo.show(snapshot, &plugin.digest, &shown);
+        let mut plan_cache = self.plan_cache();
+        plan_cache.put(shown.key, planned.clone(), shown.input.bytes());
+        plan_cache.show(snapshot, &plugin.digest, &shown);
         Ok(planned?)
     }
 
     async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Job) -> Result<Plan, NoPlan> {
-        let (caller, asked, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
+        let (caller, called, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
         let allowances = Arc::clone(&self.allowances);
-        let work = move || caller.plan_sampled(asked.asked(&allowances), &shown.input, shown.key);
-        let plan = self.seat.run(&plugin.share, &job.namespace, work).await?;
+        let work = move || caller.plan_sampled(called.callee(&allowances), &shown.input, shown.key);
+        let plan = self.runner.run(&plugin.share, &job.namespace, work).await?;
         let vetted = (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan);
         vetted.map_err(|objection| plugin.objects("plan", objection))?;
         Ok(plan)
@@ -394,19 +394,19 @@ impl Plugins {
     }
 
     fn cached(&self, plugin: &Loaded, snapshot: &Snapshot, shown: &Shown) -> Option<Planned> {
-        let mut memo = self.memo();
-        let planned = memo.get(&shown.key)?;
-        memo.show(snapshot, &plugin.digest, shown);
+        let mut plan_cache = self.plan_cache();
+        let planned = plan_cache.get(&shown.key)?;
+        plan_cache.show(snapshot, &plugin.digest, shown);
         Some(planned)
     }
 
     /// Returns the plugin's input for the job, built again only if the job has changed.
     fn shown(&self, plugin: &Loaded, snapshot: &Snapshot) -> Shown {
-        if let Some(shown) = self.memo().shown(snapshot, &plugin.digest) {
+        if let Some(shown) = self.plan_cache().shown(snapshot, &plugin.digest) {
             return shown;
         }
         let input = JobInput::new(snapshot, &plugin.config);
-        let key = input.key(&plugin.digest);
+        let key = input.key(plugin.digest.as_str());
         Shown { input: Arc::new(input), key }
     }
 
@@ -425,19 +425,20 @@ impl Plugins {
         wanted: &[String],
         outlook: Outlook,
     ) -> Result<Said, NoPlan> {
-        let plugin = self.by_digest(&snapshot.digest)?;
+        let plugin = self.planner_of(snapshot)?;
         let job = self.shown(&plugin, snapshot).input;
         let case = plugin.case(snapshot, &job);
         self.admit(&plugin, &case)?;
         let seen = Seen::new(snapshot, plan);
-        let (caller, asked, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
+        let (caller, called, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
         let allowances = Arc::clone(&self.allowances);
-        let work = move || caller.pass(asked.asked(&allowances), (&job, &seen), &wanted, &outlook);
-        let result = self.seat.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
-            decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
-                .map_err(|objection| plugin.objects("bind", objection))?;
-            Ok((bodies, verdict))
-        });
+        let work = move || caller.pass(called.callee(&allowances), (&job, &seen), &wanted, &outlook);
+        let result =
+            self.runner.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bodies, verdict)| {
+                decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
+                    .map_err(|objection| plugin.objects("bind", objection))?;
+                Ok((bodies, verdict))
+            });
         let result = result.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
         self.breakers.answered(&case);
         Ok(result)
@@ -455,13 +456,22 @@ impl Plugins {
         self.caller.tally().read()
     }
 
-    fn by_digest(&self, digest: &str) -> Result<Arc<Loaded>, Fault> {
+    fn by_digest(&self, digest: &Digest) -> Option<Arc<Loaded>> {
         let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-        let found = loaded.iter().find(|plugin| *plugin.digest == *digest);
-        found.cloned().ok_or_else(|| Fault::Missing { digest: digest.to_owned(), why: String::new() })
+        loaded.iter().find(|plugin| plugin.digest == *digest).cloned()
     }
 
-    fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
-        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the plugin that plans the job.
+    fn planner_of(&self, snapshot: &Snapshot) -> Result<Arc<Loaded>, Fault> {
+        let digest = snapshot.digest.as_ref();
+        digest.and_then(|digest| self.by_digest(digest)).ok_or_else(|| missing(digest))
     }
+
+    fn plan_cache(&self) -> std::sync::MutexGuard<'_, PlanCache> {
+        self.plan_cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn missing(digest: Option<&Digest>) -> Fault {
+    Fault::Missing { digest: digest.cloned(), why: String::new() }
 }

@@ -1,6 +1,7 @@
 //! The digest and compression of a component's bytes, and their keys in a ConfigMap.
 
-use sha2::{Digest, Sha256};
+use decide::Digest;
+use sha2::{Digest as _, Sha256};
 use std::io::Read;
 
 /// The key of a component in a ConfigMap's `binaryData`.
@@ -30,10 +31,10 @@ pub fn is_component(wasm: &[u8]) -> bool {
     matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0]))
 }
 
-/// Returns the SHA-256 of the bytes, in hex.
+/// Returns the SHA-256 of the bytes.
 #[must_use]
-pub fn digest(wasm: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(wasm))
+pub fn digest(wasm: &[u8]) -> Digest {
+    <[u8; 32]>::from(Sha256::digest(wasm)).into()
 }
 
 /// Compresses the bytes to a zstd frame.

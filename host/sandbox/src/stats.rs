@@ -9,6 +9,22 @@ use std::{
 /// Maximum number of recent calls from which the median is computed.
 const RECENT: usize = 256;
 
+/// Upper bounds of the histogram of durations; a last bucket has none.
+pub const BUCKETS: [Duration; 12] = [
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_micros(250),
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
 /// Statistics of the calls to one function of one plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallStats {
@@ -20,6 +36,8 @@ pub struct CallStats {
     pub total: Duration,
     /// Total fuel that the calls used.
     pub fuel: u64,
+    /// Calls by the first of [`BUCKETS`] that their duration does not exceed.
+    pub buckets: [u64; BUCKETS.len() + 1],
     recent: VecDeque<Duration>,
 }
 
@@ -59,6 +77,7 @@ impl Tally {
             stats.faults += u64::from(call.faulted);
             stats.total += call.took;
             stats.fuel += call.fuel;
+            stats.buckets[BUCKETS.partition_point(|bound| *bound < call.took)] += 1;
             if stats.recent.len() == RECENT {
                 stats.recent.pop_front();
             }
@@ -97,5 +116,8 @@ mod tests {
         let [(_, function, stats)] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!((function.as_str(), stats.count, stats.faults, stats.fuel), ("judge", 257, 1, 514));
         assert_eq!(stats.median(), Duration::from_micros(7));
+        let mut buckets = [0; BUCKETS.len() + 1];
+        (buckets[0], buckets[BUCKETS.len()]) = (256, 1);
+        assert_eq!(stats.buckets, buckets);
     }
 }

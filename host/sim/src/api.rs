@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::Sim;
-use crate::asked::Asked;
+use crate::api_request::ApiRequest;
 use crate::fate::{About, Fate};
 use crate::faults::{Crash, When};
 use crate::record::RequestRecord;
@@ -70,18 +70,18 @@ impl Body for Answer {
 impl Server {
     async fn answer(self, request: Request<kube::client::Body>) -> Result<Response<Answer>, BoxError> {
         let (parts, body) = request.into_parts();
-        let asked = Asked::new(&parts, body.collect_bytes().await?);
+        let request = ApiRequest::new(&parts, body.collect_bytes().await?);
         let actor = self.actor.to_string();
         if self.sim.world().faults.is_dead(self.client) {
             return std::future::pending().await;
         }
-        let name = self.meant(&asked);
+        let name = self.meant(&request);
         let fate = self.sim.world().fate(&About {
             actor: &actor,
-            verb: asked.verb,
-            resource: &asked.resource,
-            subresource: &asked.subresource,
-            namespace: &asked.namespace,
+            verb: request.verb,
+            resource: &request.resource,
+            subresource: &request.subresource,
+            namespace: &request.namespace,
             name: &name,
         });
         if !fate.wait.is_zero() {
@@ -92,7 +92,7 @@ impl Server {
             return std::future::pending().await;
         }
         if fate.crash == Some(When::Before) {
-            self.crash(&asked, When::Before);
+            self.crash(&request, When::Before);
             return std::future::pending().await;
         }
         if fate.is_slow() {
@@ -102,9 +102,9 @@ impl Server {
             self.sim.world().trouble("connection refused");
             return Err(broken("connection refused before the request was sent"));
         }
-        let reply = self.serve(&asked, &name, &fate);
+        let reply = self.serve(&request, &name, &fate);
         if fate.crash == Some(When::After) {
-            self.crash(&asked, When::After);
+            self.crash(&request, When::After);
             return std::future::pending().await;
         }
         if !fate.wait_after.is_zero() {
@@ -118,30 +118,30 @@ impl Server {
     }
 
     /// Returns the name of the object; a create has it in its body.
-    fn meant(&self, asked: &Asked) -> String {
-        if asked.verb != "create" || !asked.name.is_empty() {
-            return asked.name.clone();
+    fn meant(&self, request: &ApiRequest) -> String {
+        if request.verb != "create" || !request.name.is_empty() {
+            return request.name.clone();
         }
-        asked.json().map(|body| text(&body["metadata"]["name"]).to_owned()).unwrap_or_default()
+        request.json().map(|body| text(&body["metadata"]["name"]).to_owned()).unwrap_or_default()
     }
 
-    fn crash(&self, asked: &Asked, when: When) {
-        let place = key(&asked.namespace, &asked.name);
-        let request = format!("{} {}/{place}", asked.verb, asked.resource);
+    fn crash(&self, request: &ApiRequest, when: When) {
+        let name = key(&request.namespace, &request.name);
+        let request = format!("{} {}/{name}", request.verb, request.resource);
         let side = if when == When::Before { "before" } else { "after" };
         self.sim.world().trouble(&format!("crash {side} a request"));
         self.sim.world().kill(&Crash { actor: self.actor.to_string(), request, when });
     }
 
     /// Applies a request and records it in one step; nothing else happens in between.
-    fn serve(&self, asked: &Asked, name: &str, fate: &Fate) -> Response<Answer> {
+    fn serve(&self, request: &ApiRequest, name: &str, fate: &Fate) -> Response<Answer> {
         let mut world = self.sim.world();
         let reply = match &fate.error {
             Some(error) => {
                 world.trouble(&format!("refused with {}", error.code));
                 Err(error.clone())
             }
-            None => world.serve(&self.actor, asked, fate),
+            None => world.serve(&self.actor, request, fate),
         };
         let (code, mut made) = match &reply {
             Ok(Reply::Json(code, body)) => (*code, text(&body["metadata"]["name"]).to_owned()),
@@ -150,21 +150,22 @@ impl Server {
             Ok(Reply::Watch(_)) => (200, String::new()),
             Err(error) => (error.code, String::new()),
         };
-        if !name.is_empty() || asked.verb != "create" {
+        if !name.is_empty() || request.verb != "create" {
             made = name.to_owned();
         }
         let answered = fate.crash.is_none();
         let record = RequestRecord {
             actor: self.actor.to_string(),
-            verb: asked.verb.to_owned(),
-            group: asked.group.clone(),
-            resource: if asked.resource.is_empty() { asked.path.clone() } else { asked.resource.clone() },
-            subresource: asked.subresource.clone(),
-            namespace: asked.namespace.clone(),
+            verb: request.verb.to_owned(),
+            group: request.group.clone(),
+            resource: if request.resource.is_empty() { request.path.clone() } else { request.resource.clone() },
+            subresource: request.subresource.clone(),
+            namespace: request.namespace.clone(),
             name: made,
             code: if answered { code } else { 0 },
             reply_lost: fate.lost,
-            bytes: asked.body.len(),
+            waited: fate.wait + fate.wait_after,
+            bytes: request.body.len(),
             at: world.now(),
         };
         world.record(record);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::delete::DeleteOptions;
 use crate::paint::Progress;
-use crate::store::{self, Place, key};
+use crate::store::{self, Location, key};
 use crate::verbs::{Edit, Target};
 use crate::world::World;
 use crate::{ApiError, Kind, Sim};
@@ -42,7 +42,7 @@ impl Sim {
             object["metadata"]["namespace"] = json!("default");
         }
         let target = Target::own("test", &kind, &object);
-        let namespace = Place { table: "/namespaces".into(), key: target.namespace.clone() };
+        let namespace = Location { table: "/namespaces".into(), key: target.namespace.clone() };
         if kind.namespaced && world.store.get(&namespace).is_none() {
             let namespaces = kind_of(&world, "v1", "Namespace")?;
             let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": target.namespace } });
@@ -51,9 +51,9 @@ impl Sim {
         let status = object.get("status").cloned();
         let made = world.create(&target, object)?;
         if let Some(status) = status.filter(|status| !status.is_null()) {
-            let place = Place::of(&kind, &made);
-            world.alter("test", &place, |object| object["status"] = status);
-            return Ok(world.store.get(&place).map(|object| (**object).clone()).unwrap_or_default());
+            let location = Location::of(&kind, &made);
+            world.alter("test", &location, |object| object["status"] = status);
+            return Ok(world.store.get(&location).map(|object| (**object).clone()).unwrap_or_default());
         }
         Ok((*made).clone())
     }
@@ -130,8 +130,8 @@ impl Sim {
         change: impl FnOnce(&mut Value),
     ) -> Result<(), ApiError> {
         let mut world = self.world();
-        let place = target(&world, api_version, kind, namespace, name)?.place();
-        world.alter("test", &place, change);
+        let location = target(&world, api_version, kind, namespace, name)?.location();
+        world.alter("test", &location, change);
         Ok(())
     }
 
@@ -171,8 +171,8 @@ impl Sim {
     }
 
     fn show(&self, namespace: &str, name: &str, progress: &Progress) {
-        let place = Place { table: "/pods".into(), key: key(namespace, name) };
-        self.world().show_by_hand(&place, progress);
+        let location = Location { table: "/pods".into(), key: key(namespace, name) };
+        self.world().show_by_hand(&location, progress);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Sim;
-use crate::store::{Change, Event, Place};
+use crate::store::{Change, Event, Location};
 use crate::world::{Errand, World};
 
 /// Runs until the task is aborted.
@@ -27,9 +27,9 @@ impl World {
         self.changed.clear();
         for (name, table) in &self.store.tables {
             for (key, object) in &table.objects {
-                let place = Place { table: name.clone(), key: key.clone() };
+                let location = Location { table: name.clone(), key: key.clone() };
                 let version = self.store.version;
-                let event = Event { version, change: Change::Added, place, object: object.clone(), before: None };
+                let event = Event { version, change: Change::Added, location, object: object.clone(), before: None };
                 self.changed.push_back(Arc::new(event));
             }
         }
@@ -39,7 +39,7 @@ impl World {
     fn step(&mut self) -> Option<Instant> {
         loop {
             if let Some(event) = self.changed.pop_front() {
-                match event.place.table.as_str() {
+                match event.location.table.as_str() {
                     "/pods" => {
                         self.pod_changed(&event);
                         if self.life.life.jobs {
@@ -58,7 +58,7 @@ impl World {
             }
             match self.agenda.pop_first() {
                 Some((_, _, Errand::Pod(pod))) => self.pod_due(&pod),
-                Some((_, _, Errand::Job(place))) => self.job_due(&place),
+                Some((_, _, Errand::Job(location))) => self.job_due(&location),
                 Some((_, _, Errand::Collect(uid))) => self.collect_due(&uid),
                 None => {}
             }

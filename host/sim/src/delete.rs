@@ -92,8 +92,8 @@ pub(crate) enum Deleted {
 impl World {
     /// Deletes an object as a DELETE request does.
     pub(crate) fn delete(&mut self, target: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
-        let (kind, place) = (&target.kind, target.place());
-        let Some(old) = self.store.get(&place).cloned() else {
+        let (kind, location) = (&target.kind, target.location());
+        let Some(old) = self.store.get(&location).cloned() else {
             return Err(ApiError::not_found(kind, &target.name));
         };
         if let Some(want) = options.uid.as_deref().filter(|want| *want != uid(&old)) {
@@ -126,9 +126,9 @@ impl World {
             } else {
                 if marked {
                     tidy(&mut new);
-                    self.commit(&target.actor, place.clone(), Some(new));
+                    self.commit(&target.actor, location.clone(), Some(new));
                 }
-                self.commit(&target.actor, place, None)
+                self.commit(&target.actor, location, None)
             };
             return Ok(Deleted::Gone(gone));
         }
@@ -143,7 +143,7 @@ impl World {
         if new == *old || target.dry_run || options.dry_run {
             return Ok(Deleted::Marked(Arc::new(new)));
         }
-        Ok(Deleted::Marked(self.commit(&target.actor, place, Some(new))))
+        Ok(Deleted::Marked(self.commit(&target.actor, location, Some(new))))
     }
 
     /// Marks an object of a kind without graceful deletion.

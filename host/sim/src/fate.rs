@@ -35,6 +35,11 @@ pub(crate) struct Fate {
 }
 
 impl Fate {
+    /// Whether the client gets the answer, at most this long after the request was applied.
+    pub(crate) fn is_answered_within(&self, patience: Duration) -> bool {
+        !self.lost && self.crash.is_none() && self.wait + self.wait_after < patience
+    }
+
     /// Whether it takes so long that the client may give up.
     pub(crate) fn is_slow(&self) -> bool {
         self.wait.max(self.wait_after) >= Duration::from_secs(1)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::defaults::remove;
 use crate::delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 use crate::store::{
-    Change, Event, Kind, Place, deleting, finalizers, has_finalizer, name, namespace, owners, text, uid,
+    Change, Event, Kind, Location, deleting, finalizers, has_finalizer, name, namespace, owners, text, uid,
 };
 use crate::verbs::Target;
 use crate::world::{Errand, World};
@@ -31,8 +31,8 @@ impl World {
         let after = self.life.life.collect;
         match event.change {
             Change::Deleted => {
-                for place in self.store.owned(id) {
-                    self.collect_later(&place);
+                for location in self.store.owned(id) {
+                    self.collect_later(&location);
                 }
                 for owner in owners(object) {
                     self.later(after, Errand::Collect(text(&owner["uid"]).to_owned()));
@@ -47,52 +47,52 @@ impl World {
                     self.later(after, Errand::Collect(id.to_owned()));
                 }
                 if marked {
-                    for place in self.store.owned(id) {
-                        self.collect_later(&place);
+                    for location in self.store.owned(id) {
+                        self.collect_later(&location);
                     }
                 }
             }
         }
     }
 
-    fn collect_later(&mut self, place: &Place) {
-        if let Some(object) = self.store.get(place) {
+    fn collect_later(&mut self, location: &Location) {
+        if let Some(object) = self.store.get(location) {
             let id = uid(object).to_owned();
             self.later(self.life.life.collect, Errand::Collect(id));
         }
     }
 
     fn namespace_emptied(&mut self, namespace: &str) {
-        let place = Place { table: "/namespaces".into(), key: namespace.to_owned() };
-        if self.store.get(&place).is_some_and(|namespace| deleting(namespace)) {
-            self.collect_later(&place);
+        let location = Location { table: "/namespaces".into(), key: namespace.to_owned() };
+        if self.store.get(&location).is_some_and(|namespace| deleting(namespace)) {
+            self.collect_later(&location);
         }
     }
 
     /// Checks one object.
     pub(crate) fn collect_due(&mut self, id: &str) {
-        let Some((place, object)) = self.store.find_uid(id) else {
+        let Some((location, object)) = self.store.find_uid(id) else {
             return;
         };
-        let (place, object) = (place.clone(), object.clone());
-        let Some(kind) = self.store.kind(&place.table) else {
+        let (location, object) = (location.clone(), object.clone());
+        let Some(kind) = self.store.kind(&location.table) else {
             return;
         };
         if deleting(&object) {
             if kind.is("Namespace") {
-                self.empty_namespace(&place, name(&object));
+                self.empty_namespace(&location, name(&object));
             } else if has_finalizer(&object, ORPHAN) {
-                self.orphan(&place, id);
+                self.orphan(&location, id);
             } else if has_finalizer(&object, FOREGROUND) {
-                self.delete_dependents(&place, id);
+                self.delete_dependents(&location, id);
             }
             return;
         }
-        self.collect(&kind, &place, &object);
+        self.collect(&kind, &location, &object);
     }
 
     /// Deletes an object without remaining owners, or removes the references to owners that are gone.
-    fn collect(&mut self, kind: &Arc<Kind>, place: &Place, object: &Value) {
+    fn collect(&mut self, kind: &Arc<Kind>, location: &Location, object: &Value) {
         let verdicts: Vec<(String, Owner)> = owners(object)
             .iter()
             .map(|owner| (text(&owner["uid"]).to_owned(), self.judge(owner, namespace(object))))
@@ -103,7 +103,7 @@ impl World {
         if verdicts.iter().any(|(_, owner)| *owner == Owner::Solid) {
             let gone: Vec<String> =
                 verdicts.into_iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(uid, _)| uid).collect();
-            self.unown(place, &gone);
+            self.unown(location, &gone);
             return;
         }
         let waited_for = verdicts.iter().any(|(_, owner)| *owner == Owner::Waiting);
@@ -140,8 +140,8 @@ impl World {
         }
     }
 
-    fn unown(&mut self, place: &Place, gone: &[String]) {
-        self.alter(ACTOR, place, |object| {
+    fn unown(&mut self, location: &Location, gone: &[String]) {
+        self.alter(ACTOR, location, |object| {
             if let Some(list) = object["metadata"]["ownerReferences"].as_array_mut() {
                 list.retain(|owner| !gone.iter().any(|gone| owner["uid"] == *gone));
                 if list.is_empty() {
@@ -152,38 +152,38 @@ impl World {
     }
 
     /// Removes the owner reference from its dependents, then releases the owner.
-    fn orphan(&mut self, place: &Place, id: &str) {
+    fn orphan(&mut self, location: &Location, id: &str) {
         for dependent in self.store.owned(id) {
             self.unown(&dependent, &[id.to_owned()]);
         }
-        self.release(place, ORPHAN);
+        self.release(location, ORPHAN);
     }
 
     /// Releases the owner once no dependent blocks it; the dependents are collected on their own.
-    fn delete_dependents(&mut self, place: &Place, id: &str) {
+    fn delete_dependents(&mut self, location: &Location, id: &str) {
         let blocks = |object: &Value| {
             owners(object).iter().any(|owner| text(&owner["uid"]) == id && owner["blockOwnerDeletion"] == true)
         };
         let blocked =
-            self.store.owned(id).iter().filter_map(|place| self.store.get(place)).any(|object| blocks(object));
+            self.store.owned(id).iter().filter_map(|location| self.store.get(location)).any(|object| blocks(object));
         if !blocked {
-            self.release(place, FOREGROUND);
+            self.release(location, FOREGROUND);
         }
     }
 
     /// Removes a finalizer, and removes the object with its last finalizer.
-    pub(crate) fn release(&mut self, place: &Place, finalizer: &str) {
-        let Some(object) = self.store.get(place).cloned() else {
+    pub(crate) fn release(&mut self, location: &Location, finalizer: &str) {
+        let Some(object) = self.store.get(location).cloned() else {
             return;
         };
         let left: Vec<String> = finalizers(&object).into_iter().filter(|have| have != finalizer).collect();
         let patience = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         let actor = if finalizer == crate::jobs::FINALIZER { "job-controller" } else { ACTOR };
         if left.is_empty() && deleting(&object) && patience == 0 {
-            self.commit(actor, place.clone(), None);
+            self.commit(actor, location.clone(), None);
             return;
         }
-        self.alter(actor, place, |object| {
+        self.alter(actor, location, |object| {
             if left.is_empty() {
                 remove(&mut object["metadata"], "finalizers");
             } else {
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// Deletes the objects in a deleted namespace, and then the namespace.
-    fn empty_namespace(&mut self, place: &Place, namespace: &str) {
+    fn empty_namespace(&mut self, location: &Location, namespace: &str) {
         let mut left = 0;
         let tables: Vec<Arc<Kind>> =
             self.store.tables.values().map(|table| table.kind.clone()).filter(|kind| kind.namespaced).collect();
@@ -211,7 +211,7 @@ impl World {
             }
         }
         if left == 0 {
-            self.commit("namespace-controller", place.clone(), None);
+            self.commit("namespace-controller", location.clone(), None);
         }
     }
 }

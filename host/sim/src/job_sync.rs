@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::defaults::remove;
 use crate::jobs::{FINALIZER, condition};
 use crate::life::is_terminal;
-use crate::store::{Place, annotation, deleting, has_finalizer, name, namespace, text, uid};
+use crate::store::{Location, annotation, deleting, has_finalizer, name, namespace, text, uid};
 use crate::world::{parse, stamp};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -20,7 +20,7 @@ const BACK_OFF: (i64, i64) = (10, 600);
 /// One sync of a Job.
 pub(crate) struct Sync<'a> {
     job: &'a Value,
-    pods: Vec<(Place, Arc<Value>)>,
+    pods: Vec<(Location, Arc<Value>)>,
     now: Timestamp,
     pub(crate) active: i64,
     ready: i64,
@@ -31,14 +31,14 @@ pub(crate) struct Sync<'a> {
     conditions: Vec<Value>,
     start: Option<Value>,
     completion: Option<Value>,
-    pub(crate) counted: Vec<Place>,
+    pub(crate) counted: Vec<Location>,
     /// Whether the pods to delete are not counted as failed.
     pub(crate) spared: bool,
     pub(crate) again: Option<Duration>,
 }
 
 impl<'a> Sync<'a> {
-    pub(crate) fn new(job: &'a Value, pods: Vec<(Place, Arc<Value>)>, now: Timestamp) -> Self {
+    pub(crate) fn new(job: &'a Value, pods: Vec<(Location, Arc<Value>)>, now: Timestamp) -> Self {
         let status = &job["status"];
         let mut sync = Self {
             job,
@@ -71,7 +71,7 @@ impl<'a> Sync<'a> {
 
     fn count(&mut self) {
         let indexed = self.indexed();
-        for (place, pod) in &self.pods {
+        for (location, pod) in &self.pods {
             let phase = text(&pod["status"]["phase"]);
             if !is_terminal(pod) {
                 if deleting(pod) {
@@ -85,7 +85,7 @@ impl<'a> Sync<'a> {
             if !has_finalizer(pod, FINALIZER) {
                 continue;
             }
-            self.counted.push(place.clone());
+            self.counted.push(location.clone());
             match (phase, index(pod)) {
                 ("Succeeded", Some(index)) if indexed => {
                     self.completed.insert(index);

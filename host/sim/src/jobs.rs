@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::delete::{DeleteOptions, Propagation};
 use crate::job_sync::Sync;
-use crate::store::{Change, Event, Place, controller, deleting, has_finalizer, key, name, namespace, text, uid};
+use crate::store::{Change, Event, Location, controller, deleting, has_finalizer, key, name, namespace, text, uid};
 use crate::verbs::Target;
 use crate::world::{Errand, World, parse};
 
@@ -19,31 +19,31 @@ const ACTOR: &str = "job-controller";
 impl World {
     pub(crate) fn job_changed(&mut self, event: &Event) {
         if event.change != Change::Deleted {
-            self.look_at_job(&event.place);
+            self.look_at_job(&event.location);
             return;
         }
-        for place in self.store.owned(uid(&event.object)) {
-            self.release_orphan(&place);
+        for location in self.store.owned(uid(&event.object)) {
+            self.release_orphan(&location);
         }
     }
 
     pub(crate) fn job_pod_changed(&mut self, event: &Event) {
         let pod = &*event.object;
         let Some(owner) = controller(pod).filter(|owner| owner["kind"] == "Job") else {
-            return self.release_orphan(&event.place);
+            return self.release_orphan(&event.location);
         };
-        let place = Place { table: "batch/jobs".into(), key: key(namespace(pod), text(&owner["name"])) };
-        match self.store.get(&place) {
+        let location = Location { table: "batch/jobs".into(), key: key(namespace(pod), text(&owner["name"])) };
+        match self.store.get(&location) {
             Some(job) if uid(job) == text(&owner["uid"]) && !deleting(job) && !finished(job) => {
-                self.look_at_job(&place);
+                self.look_at_job(&location);
             }
-            _ => self.release_orphan(&event.place),
+            _ => self.release_orphan(&event.location),
         }
     }
 
     /// Schedules a sync of the Job; several changes share one sync.
-    fn look_at_job(&mut self, place: &Place) {
-        let errand = Errand::Job(place.clone());
+    fn look_at_job(&mut self, location: &Location) {
+        let errand = Errand::Job(location.clone());
         let soon = tokio::time::Instant::now() + self.life.life.control;
         let planned = self.agenda.iter().take_while(|(due, ..)| *due <= soon).any(|(_, _, have)| *have == errand);
         if !planned {
@@ -52,25 +52,25 @@ impl World {
     }
 
     /// Removes the finalizer of a pod that no Job will count.
-    fn release_orphan(&mut self, place: &Place) {
-        if self.store.get(place).is_some_and(|pod| has_finalizer(pod, FINALIZER)) {
-            self.release(place, FINALIZER);
+    fn release_orphan(&mut self, location: &Location) {
+        if self.store.get(location).is_some_and(|pod| has_finalizer(pod, FINALIZER)) {
+            self.release(location, FINALIZER);
         }
     }
 
-    fn job_pods(&self, id: &str) -> Vec<(Place, Arc<Value>)> {
+    fn job_pods(&self, id: &str) -> Vec<(Location, Arc<Value>)> {
         self.store
             .owned(id)
             .into_iter()
-            .filter(|place| place.table == "/pods")
-            .filter_map(|place| self.store.get(&place).cloned().map(|pod| (place, pod)))
+            .filter(|location| location.table == "/pods")
+            .filter_map(|location| self.store.get(&location).cloned().map(|pod| (location, pod)))
             .filter(|(_, pod)| controller(pod).is_some_and(|owner| text(&owner["uid"]) == id))
             .collect()
     }
 
     /// Syncs a Job and its pods.
-    pub(crate) fn job_due(&mut self, place: &Place) {
-        let Some(job) = self.store.get(place).cloned() else {
+    pub(crate) fn job_due(&mut self, location: &Location) {
+        let Some(job) = self.store.get(location).cloned() else {
             return;
         };
         let managed_by = job["spec"]["managedBy"].as_str().unwrap_or("kubernetes.io/job-controller");
@@ -78,16 +78,16 @@ impl World {
             return;
         }
         if finished(&job) || deleting(&job) {
-            for (place, _) in self.job_pods(uid(&job)) {
-                self.release_orphan(&place);
+            for (location, _) in self.job_pods(uid(&job)) {
+                self.release_orphan(&location);
             }
-            return self.expire(place, &job);
+            return self.expire(location, &job);
         }
         let mut sync = Sync::new(&job, self.job_pods(uid(&job)), self.now());
         let (created, doomed) = sync.decide();
         for pod in doomed {
             if sync.spared {
-                self.release(&Place { table: "/pods".into(), key: key(namespace(&pod), name(&pod)) }, FINALIZER);
+                self.release(&Location { table: "/pods".into(), key: key(namespace(&pod), name(&pod)) }, FINALIZER);
             }
             self.delete_job_pod(&pod);
         }
@@ -100,12 +100,12 @@ impl World {
             }
         }
         let (status, counted, again) = (sync.status(), sync.counted, sync.again);
-        self.alter(ACTOR, place, |job| job["status"] = status);
-        for place in counted {
-            self.release(&place, FINALIZER);
+        self.alter(ACTOR, location, |job| job["status"] = status);
+        for location in counted {
+            self.release(&location, FINALIZER);
         }
         if let Some(delay) = again {
-            self.later(delay, Errand::Job(place.clone()));
+            self.later(delay, Errand::Job(location.clone()));
         }
     }
 
@@ -119,7 +119,7 @@ impl World {
     }
 
     /// Deletes a finished Job after its time to live.
-    fn expire(&mut self, place: &Place, job: &Value) {
+    fn expire(&mut self, location: &Location, job: &Value) {
         let (Some(ttl), false) = (job["spec"]["ttlSecondsAfterFinished"].as_i64(), deleting(job)) else {
             return;
         };
@@ -133,9 +133,9 @@ impl World {
         if let Ok(left) = Duration::try_from(left)
             && !left.is_zero()
         {
-            return self.later(left, Errand::Job(place.clone()));
+            return self.later(left, Errand::Job(location.clone()));
         }
-        let Some(kind) = self.store.kind(&place.table) else {
+        let Some(kind) = self.store.kind(&location.table) else {
             return;
         };
         let options = DeleteOptions {

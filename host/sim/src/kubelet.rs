@@ -10,7 +10,7 @@ use crate::delete::DeleteOptions;
 use crate::dice::Dice;
 use crate::life::{Life, is_terminal};
 use crate::paint::{Progress, paint};
-use crate::store::{Change, Event, Place, deleting, key, name, namespace, text, uid};
+use crate::store::{Change, Event, Location, deleting, key, name, namespace, text, uid};
 use crate::verbs::Target;
 use crate::world::{Errand, World};
 
@@ -29,7 +29,7 @@ enum Stage {
 /// The kubelet's state of a pod.
 #[derive(Debug)]
 struct Run {
-    place: Place,
+    location: Location,
     stage: Stage,
     dice: Dice,
     restarts: u64,
@@ -43,7 +43,7 @@ pub(crate) struct LifeState {
     pub(crate) life: Life,
     runs: BTreeMap<String, Run>,
     /// The number of container starts per pod name.
-    attempts: BTreeMap<Place, u64>,
+    attempts: BTreeMap<Location, u64>,
     turns: BTreeMap<String, u64>,
 }
 
@@ -80,17 +80,17 @@ impl World {
             } else {
                 (Stage::Scheduling, self.life.life.delay(pod, "schedule-after", Some(self.life.life.schedule)))
             };
-            self.adopt(&id, &event.place, stage);
+            self.adopt(&id, &event.location, stage);
             self.next(&id, stage, delay);
         }
     }
 
-    fn adopt(&mut self, id: &str, place: &Place, stage: Stage) {
+    fn adopt(&mut self, id: &str, location: &Location, stage: Stage) {
         let seed = crate::record::Hash::default();
         let mut hash = seed;
         hash.field(id);
         let dice = Dice::new(self.seed, "pod", hash.0);
-        let run = Run { place: place.clone(), stage, dice, restarts: 0, turn: 0 };
+        let run = Run { location: location.clone(), stage, dice, restarts: 0, turn: 0 };
         self.life.runs.insert(id.to_owned(), run);
     }
 
@@ -101,7 +101,7 @@ impl World {
         let delay =
             self.life.life.delay(pod, "terminate-after", self.life.life.terminate).map(|delay| delay.min(grace));
         if !self.life.runs.contains_key(id) {
-            self.adopt(id, &event.place, Stage::Terminating);
+            self.adopt(id, &event.location, Stage::Terminating);
         }
         self.next(id, Stage::Terminating, delay);
     }
@@ -133,8 +133,8 @@ impl World {
         if run.turn.to_string() != turn {
             return;
         }
-        let (stage, place, restarts) = (run.stage, run.place.clone(), run.restarts);
-        let Some(pod) = self.store.get(&place).cloned() else {
+        let (stage, location, restarts) = (run.stage, run.location.clone(), run.restarts);
+        let Some(pod) = self.store.get(&location).cloned() else {
             return;
         };
         if uid(&pod) != id {
@@ -146,29 +146,29 @@ impl World {
                 if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
                     return self.next(id, Stage::Scheduling, Some(life.retry));
                 }
-                self.bind(&place);
+                self.bind(&location);
                 self.next(id, Stage::Mounting, Some(life.sandbox));
             }
             Stage::Mounting => {
                 if !self.volumes_exist(&pod) {
-                    self.show(&place, &Progress::Creating, restarts);
+                    self.show(&location, &Progress::Creating, restarts);
                     return self.next(id, Stage::Mounting, Some(life.retry));
                 }
-                self.show(&place, &Progress::Sandbox, restarts);
+                self.show(&location, &Progress::Sandbox, restarts);
                 self.next(id, Stage::Starting, life.delay(&pod, "start-after", Some(life.pull)));
             }
-            Stage::Starting => self.start(id, &place, &pod, 0, restarts),
-            Stage::Init(index) => self.start(id, &place, &pod, index + 1, restarts),
-            Stage::Restarting => self.start(id, &place, &pod, usize::MAX, restarts),
-            Stage::Running if self.may_finish(&pod) => self.exit(id, &place, &pod, restarts),
+            Stage::Starting => self.start(id, &location, &pod, 0, restarts),
+            Stage::Init(index) => self.start(id, &location, &pod, index + 1, restarts),
+            Stage::Restarting => self.start(id, &location, &pod, usize::MAX, restarts),
+            Stage::Running if self.may_finish(&pod) => self.exit(id, &location, &pod, restarts),
             Stage::Running => self.next(id, Stage::Running, Some(life.retry)),
-            Stage::Terminating => self.stop(&place, &pod, restarts),
+            Stage::Terminating => self.stop(&location, &pod, restarts),
             Stage::Ended => {}
         }
     }
 
     /// Starts the init container of this index, or the containers after the last one.
-    fn start(&mut self, id: &str, place: &Place, pod: &Value, index: usize, restarts: u64) {
+    fn start(&mut self, id: &str, location: &Location, pod: &Value, index: usize, restarts: u64) {
         let life = self.life.life.clone();
         let again = match (index, restarts) {
             (usize::MAX, _) => Stage::Restarting,
@@ -181,15 +181,15 @@ impl World {
             None => pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice),
         };
         if let Some(missing) = self.missing_config(pod, containers) {
-            self.show(place, &Progress::ConfigError { init: index, missing }, restarts);
+            self.show(location, &Progress::ConfigError { init: index, missing }, restarts);
             return self.next(id, again, Some(life.retry));
         }
         if index < inits.len() {
-            self.show(place, &Progress::Init(index), restarts);
+            self.show(location, &Progress::Init(index), restarts);
             return self.next(id, Stage::Init(index), Some(life.init));
         }
-        *self.life.attempts.entry(place.clone()).or_default() += 1;
-        self.show(place, &Progress::Running, restarts);
+        *self.life.attempts.entry(location.clone()).or_default() += 1;
+        self.show(location, &Progress::Running, restarts);
         let sshd = text(&pod["spec"]["containers"][0]["command"][0]).ends_with("sshd");
         let time = life.delay(pod, "run-for", if sshd { None } else { life.run });
         self.next(id, Stage::Running, time);
@@ -210,8 +210,8 @@ impl World {
     }
 
     /// Makes the containers exit by themselves, and restarts them if the policy says so.
-    fn exit(&mut self, id: &str, place: &Place, pod: &Value, restarts: u64) {
-        let attempt = self.life.attempts.get(place).copied().unwrap_or(1);
+    fn exit(&mut self, id: &str, location: &Location, pod: &Value, restarts: u64) {
+        let attempt = self.life.attempts.get(location).copied().unwrap_or(1);
         let codes = self.life.life.says(pod, "exit-code").unwrap_or("0");
         let codes: Vec<i64> = codes.split(',').filter_map(|code| code.trim().parse().ok()).collect();
         let code = codes.get(attempt as usize - 1).or(codes.last()).copied().unwrap_or(0);
@@ -221,7 +221,7 @@ impl World {
             _ => false,
         };
         if !again {
-            self.show(place, &Progress::Ended(code), restarts);
+            self.show(location, &Progress::Ended(code), restarts);
             return self.next(id, Stage::Ended, None);
         }
         // The first restart comes at once, later ones back off as the kubelet does.
@@ -229,7 +229,7 @@ impl World {
             0 => Duration::ZERO,
             more => Duration::from_secs((10 << (more - 1).min(5)).min(300)),
         };
-        self.show(place, &Progress::Crashed { code, backing_off: !back_off.is_zero() }, restarts);
+        self.show(location, &Progress::Crashed { code, backing_off: !back_off.is_zero() }, restarts);
         if let Some(run) = self.life.runs.get_mut(id) {
             run.restarts += 1;
         }
@@ -237,14 +237,14 @@ impl World {
     }
 
     /// Ends a deleted pod: writes its last status, then removes it.
-    fn stop(&mut self, place: &Place, pod: &Value, restarts: u64) {
+    fn stop(&mut self, location: &Location, pod: &Value, restarts: u64) {
         let running = pod["status"]["containerStatuses"]
             .as_array()
             .into_iter()
             .flatten()
             .any(|status| status["state"]["running"].is_object());
-        self.show(place, &Progress::Ended(if running { 143 } else { 137 }), restarts);
-        let Some(kind) = self.store.kind(&place.table) else {
+        self.show(location, &Progress::Ended(if running { 143 } else { 137 }), restarts);
+        let Some(kind) = self.store.kind(&location.table) else {
             return;
         };
         let target = Target::own("kubelet", &kind, pod);
@@ -253,10 +253,10 @@ impl World {
         let _ = self.delete(&target, &options);
     }
 
-    fn bind(&mut self, place: &Place) {
+    fn bind(&mut self, location: &Location) {
         let node = format!("node-{}", (self.number("node") - 1) % self.life.life.nodes.max(1) as u64 + 1);
         let now = self.stamp();
-        self.alter("scheduler", place, |pod| {
+        self.alter("scheduler", location, |pod| {
             if text(&pod["spec"]["nodeName"]).is_empty() {
                 pod["spec"]["nodeName"] = Value::String(node);
             }
@@ -265,13 +265,13 @@ impl World {
     }
 
     /// Writes the status of a pod that made this progress; first binds it and gives it an address if needed.
-    pub(crate) fn show(&mut self, place: &Place, progress: &Progress, restarts: u64) {
-        let Some(pod) = self.store.get(place).cloned() else {
+    pub(crate) fn show(&mut self, location: &Location, progress: &Progress, restarts: u64) {
+        let Some(pod) = self.store.get(location).cloned() else {
             return;
         };
         let scheduled = !text(&pod["spec"]["nodeName"]).is_empty();
         if !scheduled && !matches!(progress, Progress::Ended(_)) {
-            self.bind(place);
+            self.bind(location);
         }
         let address = match text(&pod["status"]["podIP"]) {
             "" if progress.has_address() => {
@@ -281,15 +281,15 @@ impl World {
             known => known.to_owned(),
         };
         let now = self.stamp();
-        self.alter("kubelet", place, |pod| {
+        self.alter("kubelet", location, |pod| {
             paint(pod, progress, &address, &now, restarts);
         });
     }
 
     /// Writes the status of a pod on request of a test, and stops its script.
-    pub(crate) fn show_by_hand(&mut self, place: &Place, progress: &Progress) {
-        let id = self.store.get(place).map(|pod| uid(pod).to_owned()).unwrap_or_default();
-        self.show(place, progress, 0);
+    pub(crate) fn show_by_hand(&mut self, location: &Location, progress: &Progress) {
+        let id = self.store.get(location).map(|pod| uid(pod).to_owned()).unwrap_or_default();
+        self.show(location, progress, 0);
         self.next(&id, Stage::Ended, None);
     }
 
@@ -307,7 +307,7 @@ impl World {
         let name = text(&source[field]);
         name.is_empty()
             || source["optional"] == true
-            || self.store.get(&Place { table: table.into(), key: key(namespace(pod), name) }).is_some()
+            || self.store.get(&Location { table: table.into(), key: key(namespace(pod), name) }).is_some()
     }
 
     /// Returns a ConfigMap or Secret in the containers' environment that does not exist.

@@ -18,7 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
-mod asked;
+mod api_request;
 mod backdoor;
 mod controllers;
 mod defaults;

@@ -1,6 +1,7 @@
 //! The record of a run: every request, the hash over everything, and the writes that hooks get.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub struct RequestRecord {
     pub code: u16,
     /// Whether the response was lost although the request was applied.
     pub reply_lost: bool,
+    /// How long the client has waited for the response, but for the time that the request took to be applied.
+    pub waited: Duration,
     /// The size of the request's body in bytes.
     pub bytes: usize,
     /// The virtual time of the response.
@@ -124,7 +127,7 @@ impl View<'_> {
 
     /// Returns the objects that name this uid as an owner.
     pub fn owned_by(&self, uid: &str) -> Vec<&Value> {
-        self.store.owned(uid).iter().filter_map(|place| self.store.get(place)).map(|object| &**object).collect()
+        self.store.owned(uid).iter().filter_map(|location| self.store.get(location)).map(|object| &**object).collect()
     }
 }
 

@@ -6,21 +6,21 @@ use serde::de::DeserializeOwned;
 use serde_ignored::Path;
 use serde_json::Value;
 
-use crate::asked::Asked;
+use crate::api_request::ApiRequest;
 use crate::error::ApiError;
 use crate::store::Kind;
 
 /// Returns the warnings for a create.
-pub(crate) fn warnings(kind: &Kind, asked: &Asked, object: &Value) -> Vec<String> {
-    if asked.verb != "create" || !matches!(asked.param("fieldValidation"), "" | "Warn") {
+pub(crate) fn warnings(kind: &Kind, request: &ApiRequest, object: &Value) -> Vec<String> {
+    if request.verb != "create" || !matches!(request.param("fieldValidation"), "" | "Warn") {
         return vec![];
     }
     unknown_fields(kind, object)
 }
 
 /// Refuses unknown fields if the request is strict.
-pub(crate) fn check(kind: &Kind, asked: &Asked, object: &Value) -> Result<(), ApiError> {
-    if asked.param("fieldValidation") != "Strict" {
+pub(crate) fn check(kind: &Kind, request: &ApiRequest, object: &Value) -> Result<(), ApiError> {
+    if request.param("fieldValidation") != "Strict" {
         return Ok(());
     }
     match unknown_fields(kind, object) {

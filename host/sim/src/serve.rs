@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::asked::Asked;
+use crate::api_request::ApiRequest;
 use crate::delete::{DeleteOptions, Deleted};
 use crate::error::ApiError;
 use crate::fate::Fate;
@@ -25,75 +26,83 @@ pub(crate) enum Reply {
     Watch(WatchPlan),
 }
 
+/// A client is held not to wait longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 const NOT_FOUND: Reply = Reply::Text(404, "404 page not found\n");
 
 impl World {
-    pub(crate) fn serve(&mut self, actor: &str, asked: &Asked, fate: &Fate) -> Result<Reply, ApiError> {
-        if asked.resource.is_empty() {
-            return Ok(crate::discovery::answer(&self.store, &asked.path, &asked.accept)
+    pub(crate) fn serve(&mut self, actor: &str, request: &ApiRequest, fate: &Fate) -> Result<Reply, ApiError> {
+        if request.resource.is_empty() {
+            return Ok(crate::discovery::answer(&self.store, &request.path, &request.accept)
                 .map_or(NOT_FOUND, |body| Reply::Json(200, body)));
         }
-        let Some(kind) = self.store.kind(&table(&asked.group, &asked.resource)) else {
-            return unknown(asked);
+        let Some(kind) = self.store.kind(&table(&request.group, &request.resource)) else {
+            return unknown(request);
         };
-        if kind.version != asked.version || (!kind.namespaced && !asked.namespace.is_empty()) {
+        if kind.version != request.version || (!kind.namespaced && !request.namespace.is_empty()) {
             return Ok(NOT_FOUND);
         }
         let target = Target {
             actor: actor.to_owned(),
             kind: kind.clone(),
-            namespace: asked.namespace.clone(),
-            name: asked.name.clone(),
-            subresource: asked.subresource.clone(),
-            dry_run: asked.dry_run(),
+            namespace: request.namespace.clone(),
+            name: request.name.clone(),
+            subresource: request.subresource.clone(),
+            dry_run: request.dry_run(),
         };
-        let status = asked.subresource == "status" && kind.status;
-        if !asked.subresource.is_empty() && !status {
-            return self.special(&target, asked);
+        let status = request.subresource == "status" && kind.status;
+        if !request.subresource.is_empty() && !status {
+            return self.special(&target, request);
         }
-        let shown = |object: &Value| shown(object, asked.metadata_only());
-        if !asked.subresource.is_empty() && !matches!(asked.verb, "get" | "update" | "patch") {
-            let message = format!("{} is not supported on resources of kind {:?}", asked.verb, kind.resource());
+        let shown = |object: &Value| shown(object, request.metadata_only());
+        if !request.subresource.is_empty() && !matches!(request.verb, "get" | "update" | "patch") {
+            let message = format!("{} is not supported on resources of kind {:?}", request.verb, kind.resource());
             let mut error = ApiError::of(405, "MethodNotAllowed", &kind, "", message);
             error.details = Some(kind.details(&kind.plural, ""));
             return Err(error);
         }
-        match asked.verb {
+        match request.verb {
             "get" => {
-                let version = asked.param("resourceVersion");
+                let version = request.param("resourceVersion");
                 if !version.is_empty() && version.parse::<u64>().is_err() {
                     let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
                     return Err(ApiError::new(500, "", format!("resourceVersion: Invalid value: {version:?}: {why}")));
                 }
-                let objects = self.past(&kind, asked, fate);
+                let objects = self.past(&kind, request, fate);
                 let found = match &objects {
-                    Some(objects) => objects.get(&target.place().key),
-                    None => self.store.get(&target.place()),
+                    Some(objects) => objects.get(&target.location().key),
+                    None => self.store.get(&target.location()),
                 };
-                let object = found.ok_or_else(|| ApiError::not_found(&kind, &asked.name))?;
+                let object = found.ok_or_else(|| ApiError::not_found(&kind, &request.name))?;
                 Ok(Reply::Json(200, shown(object)))
             }
             "list" => {
-                let reply = self.list(&kind, asked, fate)?;
-                if let Reply::Json(_, list) = &reply {
+                let reply = self.list(&kind, request, fate)?;
+                // An answer that takes longer than a client waits is not delivered either.
+                if let Reply::Json(_, list) = &reply
+                    && fate.is_answered_within(PATIENCE)
+                {
                     let items = list["items"].as_array().into_iter().flatten();
                     items.for_each(|object| self.delivered(actor, &kind.kind, object));
                 }
                 Ok(reply)
             }
-            "watch" => WatchPlan::new(&kind, &asked.namespace, &asked.query, asked.metadata_only()).map(Reply::Watch),
-            "create" if asked.name.is_empty() => {
-                let object = asked.json()?;
-                schema::check(&kind, asked, &object)?;
-                let warnings = schema::warnings(&kind, asked, &object);
+            "watch" => {
+                WatchPlan::new(&kind, &request.namespace, &request.query, request.metadata_only()).map(Reply::Watch)
+            }
+            "create" if request.name.is_empty() => {
+                let object = request.json()?;
+                schema::check(&kind, request, &object)?;
+                let warnings = schema::warnings(&kind, request, &object);
                 Ok(Reply::Created(shown(&*self.create(&target, object)?), warnings))
             }
-            "update" | "patch" if !asked.name.is_empty() => {
-                let (object, created) = self.update(&target, edit(&kind, asked)?)?;
+            "update" | "patch" if !request.name.is_empty() => {
+                let (object, created) = self.update(&target, edit(&kind, request)?)?;
                 Ok(Reply::Json(if created { 201 } else { 200 }, shown(&object)))
             }
-            "delete" => self.remove_one(&target, asked),
-            "deletecollection" => self.remove_all(&target, asked),
+            "delete" => self.remove_one(&target, request),
+            "deletecollection" => self.remove_all(&target, request),
             "update" if !kind.builtin() => Err(ApiError::bad_request("name must be provided")),
             _ => {
                 let message = "the server does not allow this method on the requested resource";
@@ -105,16 +114,16 @@ impl World {
     }
 
     /// Returns the objects in an earlier state if a fault makes a read at resourceVersion 0 stale.
-    fn past(&self, kind: &Kind, asked: &Asked, fate: &Fate) -> Option<BTreeMap<String, Arc<Value>>> {
-        if fate.stale_by == 0 || asked.param("resourceVersion") != "0" {
+    fn past(&self, kind: &Kind, request: &ApiRequest, fate: &Fate) -> Option<BTreeMap<String, Arc<Value>>> {
+        if fate.stale_by == 0 || request.param("resourceVersion") != "0" {
             return None;
         }
         self.store.list_at(&kind.table(), self.store.version.saturating_sub(fate.stale_by))
     }
 
-    fn list(&self, kind: &Kind, asked: &Asked, fate: &Fate) -> Result<Reply, ApiError> {
-        let selector = Selector::parse(kind, asked.param("labelSelector"), asked.param("fieldSelector"))?;
-        let at_least: u64 = match asked.param("resourceVersion") {
+    fn list(&self, kind: &Kind, request: &ApiRequest, fate: &Fate) -> Result<Reply, ApiError> {
+        let selector = Selector::parse(kind, request.param("labelSelector"), request.param("fieldSelector"))?;
+        let at_least: u64 = match request.param("resourceVersion") {
             "" => 0,
             version => version.parse().map_err(|_| {
                 ApiError::bad_request(format!(
@@ -126,21 +135,21 @@ impl World {
         if at_least > self.store.version {
             return Err(too_large(at_least, self.store.version));
         }
-        let limit: usize = asked.param("limit").parse().unwrap_or(0);
+        let limit: usize = request.param("limit").parse().unwrap_or(0);
         let (mut version, mut from) = (self.store.version, None);
-        if !asked.param("continue").is_empty() {
-            let (at, start) = asked
+        if !request.param("continue").is_empty() {
+            let (at, start) = request
                 .param("continue")
                 .split_once('.')
                 .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?;
             version = at.parse().map_err(|_| ApiError::bad_request("continue key is not valid"))?;
             from = Some(start.to_owned());
-        } else if let Some(objects) = self.past(kind, asked, fate) {
+        } else if let Some(objects) = self.past(kind, request, fate) {
             version -= fate.stale_by;
-            return Ok(self.page(kind, asked, &selector, objects.into_values().collect(), version, 0, &None));
+            return Ok(self.page(kind, request, &selector, objects.into_values().collect(), version, 0, &None));
         }
         let objects: Vec<Arc<Value>> = if version == self.store.version {
-            self.store.list(&kind.table(), &asked.namespace).cloned().collect()
+            self.store.list(&kind.table(), &request.namespace).cloned().collect()
         } else {
             let objects = self.store.list_at(&kind.table(), version).ok_or_else(|| {
                 ApiError::expired(
@@ -153,36 +162,36 @@ impl World {
             })?;
             objects.into_values().collect()
         };
-        Ok(self.page(kind, asked, &selector, objects, version, limit, &from))
+        Ok(self.page(kind, request, &selector, objects, version, limit, &from))
     }
 
     #[allow(clippy::too_many_arguments)]
     fn page(
         &self,
         kind: &Kind,
-        asked: &Asked,
+        request: &ApiRequest,
         selector: &Selector,
         objects: Vec<Arc<Value>>,
         version: u64,
         limit: usize,
         from: &Option<String>,
     ) -> Reply {
-        let place = |object: &Value| key(crate::store::namespace(object), crate::store::name(object));
+        let location = |object: &Value| key(crate::store::namespace(object), crate::store::name(object));
         let mut chosen: Vec<Arc<Value>> = objects
             .into_iter()
-            .filter(|object| asked.namespace.is_empty() || crate::store::namespace(object) == asked.namespace)
-            .filter(|object| from.as_ref().is_none_or(|from| place(object) > *from))
+            .filter(|object| request.namespace.is_empty() || crate::store::namespace(object) == request.namespace)
+            .filter(|object| from.as_ref().is_none_or(|from| location(object) > *from))
             .collect();
-        let end = chosen.last().map(|object| place(object));
+        let end = chosen.last().map(|object| location(object));
         chosen.retain(|object| selector.matches(object));
         let mut metadata = json!({ "resourceVersion": version.to_string() });
-        if !kind.builtin() && !asked.metadata_only() {
+        if !kind.builtin() && !request.metadata_only() {
             metadata["continue"] = json!("");
         }
         if limit > 0 && chosen.len() >= limit {
             let more = chosen.len() - limit;
             chosen.truncate(limit);
-            let last = chosen.last().map(|object| place(object));
+            let last = chosen.last().map(|object| location(object));
             // It is not known whether a later page has selected objects.
             if let (Some(last), true) = (&last, last < end) {
                 metadata["continue"] = json!(format!("{version}.{last}"));
@@ -191,7 +200,7 @@ impl World {
                 }
             }
         }
-        let partial = asked.metadata_only();
+        let partial = request.metadata_only();
         let items: Vec<Value> = chosen
             .iter()
             .map(|object| {
@@ -213,13 +222,13 @@ impl World {
         Reply::Json(200, json!({ "kind": list, "apiVersion": api_version, "metadata": metadata, "items": items }))
     }
 
-    fn remove_one(&mut self, target: &Target, asked: &Asked) -> Result<Reply, ApiError> {
-        let deleted = self.delete(target, &delete_options(asked)?)?;
+    fn remove_one(&mut self, target: &Target, request: &ApiRequest) -> Result<Reply, ApiError> {
+        let deleted = self.delete(target, &delete_options(request)?)?;
         Ok(Reply::Json(
             200,
             match deleted {
-                Deleted::Marked(object) => shown(&object, asked.metadata_only()),
-                Deleted::Gone(object) if target.kind.delete_returns_object() => shown(&object, asked.metadata_only()),
+                Deleted::Marked(object) => shown(&object, request.metadata_only()),
+                Deleted::Gone(object) if target.kind.delete_returns_object() => shown(&object, request.metadata_only()),
                 Deleted::Gone(object) => {
                     let mut details = target.kind.details(&target.kind.plural, &target.name);
                     details["uid"] = object["metadata"]["uid"].clone();
@@ -229,12 +238,12 @@ impl World {
         ))
     }
 
-    fn remove_all(&mut self, target: &Target, asked: &Asked) -> Result<Reply, ApiError> {
-        let options = delete_options(asked)?;
-        let selector = Selector::parse(&target.kind, asked.param("labelSelector"), asked.param("fieldSelector"))?;
+    fn remove_all(&mut self, target: &Target, request: &ApiRequest) -> Result<Reply, ApiError> {
+        let options = delete_options(request)?;
+        let selector = Selector::parse(&target.kind, request.param("labelSelector"), request.param("fieldSelector"))?;
         let chosen: Vec<Arc<Value>> = self
             .store
-            .list(&target.kind.table(), &asked.namespace)
+            .list(&target.kind.table(), &request.namespace)
             .filter(|object| selector.matches(object))
             .cloned()
             .collect();
@@ -246,44 +255,44 @@ impl World {
             }
         }
         let version = self.store.version;
-        Ok(self.page(&target.kind, asked, &Selector::default(), chosen, version, 0, &None))
+        Ok(self.page(&target.kind, request, &Selector::default(), chosen, version, 0, &None))
     }
 
     /// Serves the subresources other than `status`.
-    fn special(&mut self, target: &Target, asked: &Asked) -> Result<Reply, ApiError> {
+    fn special(&mut self, target: &Target, request: &ApiRequest) -> Result<Reply, ApiError> {
         let missing = || ApiError::not_found(&target.kind, &target.name);
-        match (target.kind.kind.as_str(), asked.subresource.as_str(), asked.verb) {
+        match (target.kind.kind.as_str(), request.subresource.as_str(), request.verb) {
             ("Pod", "log", "get") => {
-                self.store.get(&target.place()).ok_or_else(missing)?;
+                self.store.get(&target.location()).ok_or_else(missing)?;
                 Ok(Reply::Text(200, ""))
             }
             ("Pod", "binding", "create") => {
-                let (node, now) = (asked.json()?["target"]["name"].clone(), self.stamp());
-                let pod = self.store.get(&target.place()).ok_or_else(missing)?;
+                let (node, now) = (request.json()?["target"]["name"].clone(), self.stamp());
+                let pod = self.store.get(&target.location()).ok_or_else(missing)?;
                 if !text(&pod["spec"]["nodeName"]).is_empty() {
                     let why = format!("pod {} is already assigned to node {}", target.name, pod["spec"]["nodeName"]);
                     let binding = Kind { plural: "pods/binding".into(), ..(*target.kind).clone() };
                     return Err(ApiError::conflict(&binding, &target.name, &why));
                 }
-                self.alter(&target.actor, &target.place(), |pod| {
+                self.alter(&target.actor, &target.location(), |pod| {
                     pod["spec"]["nodeName"] = node;
                     crate::paint::scheduled(pod, &now);
                 });
                 Ok(success(201))
             }
             ("Pod", "eviction", "create") => {
-                let options = asked.json()?["deleteOptions"].clone();
+                let options = request.json()?["deleteOptions"].clone();
                 let target = Target { subresource: String::new(), ..target.clone() };
                 self.delete(&target, &DeleteOptions::parse(&options)?)?;
                 Ok(success(201))
             }
             ("Namespace", "finalize", "update") => {
-                let finalizers = asked.json()?["spec"]["finalizers"].clone();
-                let place = target.place();
-                self.alter(&target.actor, &place, |object| {
+                let finalizers = request.json()?["spec"]["finalizers"].clone();
+                let location = target.location();
+                self.alter(&target.actor, &location, |object| {
                     object["spec"]["finalizers"] = finalizers;
                 });
-                let object = self.store.get(&place).ok_or_else(missing)?;
+                let object = self.store.get(&location).ok_or_else(missing)?;
                 Ok(Reply::Json(200, (**object).clone()))
             }
             _ if !target.kind.builtin() => Err(missing()),
@@ -293,8 +302,8 @@ impl World {
 }
 
 /// Returns the error for a resource that does not exist: JSON for built-in groups, plain text for custom resources.
-fn unknown(asked: &Asked) -> Result<Reply, ApiError> {
-    if !Kind::new(&format!("{}/v1", asked.group), "", "", true, true).builtin() {
+fn unknown(request: &ApiRequest) -> Result<Reply, ApiError> {
+    if !Kind::new(&format!("{}/v1", request.group), "", "", true, true).builtin() {
         return Ok(NOT_FOUND);
     }
     Err(no_resource())
@@ -313,9 +322,9 @@ fn success(code: u16) -> Reply {
     )
 }
 
-fn too_large(asked: u64, current: u64) -> ApiError {
+fn too_large(version: u64, current: u64) -> ApiError {
     let mut error =
-        ApiError::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"));
+        ApiError::new(504, "Timeout", format!("Timeout: Too large resource version: {version}, current: {current}"));
     error.details = Some(json!({
         "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }],
         "retryAfterSeconds": 1,
@@ -323,28 +332,28 @@ fn too_large(asked: u64, current: u64) -> ApiError {
     error
 }
 
-fn delete_options(asked: &Asked) -> Result<DeleteOptions, ApiError> {
-    let mut body = asked.json()?;
+fn delete_options(request: &ApiRequest) -> Result<DeleteOptions, ApiError> {
+    let mut body = request.json()?;
     if let Value::Object(fields) = &mut body {
         for field in ["propagationPolicy", "orphanDependents", "gracePeriodSeconds"] {
-            let value = asked.param(field);
+            let value = request.param(field);
             if !value.is_empty() && !fields.contains_key(field) {
                 fields.insert(field.into(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
             }
         }
-        if asked.dry_run() {
+        if request.dry_run() {
             fields.insert("dryRun".into(), json!(["All"]));
         }
     }
     DeleteOptions::parse(&body)
 }
 
-fn edit(kind: &Kind, asked: &Asked) -> Result<Edit, ApiError> {
-    let body = asked.json()?;
-    if asked.verb == "update" {
+fn edit(kind: &Kind, request: &ApiRequest) -> Result<Edit, ApiError> {
+    let body = request.json()?;
+    if request.verb == "update" {
         return Ok(Edit::Put(body));
     }
-    match asked.content_type.split(';').next().unwrap_or_default() {
+    match request.content_type.split(';').next().unwrap_or_default() {
         "application/merge-patch+json" => Ok(Edit::Merge(body)),
         "application/json-patch+json" => Ok(Edit::Json(body)),
         "application/strategic-merge-patch+json" => Ok(Edit::Strategic(body)),

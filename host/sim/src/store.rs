@@ -9,7 +9,7 @@ pub(crate) use crate::kind::Kind;
 
 /// The address of an object in the store: its table, and its key as in etcd (`namespace/name` or `name`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) table: String,
     pub(crate) key: String,
 }
@@ -27,7 +27,7 @@ pub(crate) enum Change {
 pub(crate) struct Event {
     pub(crate) version: u64,
     pub(crate) change: Change,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) object: Arc<Value>,
     pub(crate) before: Option<Arc<Value>>,
 }
@@ -43,8 +43,8 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) tables: BTreeMap<String, Table>,
-    by_uid: BTreeMap<String, Place>,
-    by_owner: BTreeMap<String, BTreeSet<Place>>,
+    by_uid: BTreeMap<String, Location>,
+    by_owner: BTreeMap<String, BTreeSet<Location>>,
     history: VecDeque<Arc<Event>>,
     /// The resource version of the last change.
     pub(crate) version: u64,
@@ -76,17 +76,17 @@ impl Store {
         self.tables.values().map(|table| &table.kind).find(|have| have.group == group && have.kind == kind).cloned()
     }
 
-    pub(crate) fn get(&self, place: &Place) -> Option<&Arc<Value>> {
-        self.tables.get(&place.table)?.objects.get(&place.key)
+    pub(crate) fn get(&self, location: &Location) -> Option<&Arc<Value>> {
+        self.tables.get(&location.table)?.objects.get(&location.key)
     }
 
-    pub(crate) fn find_uid(&self, uid: &str) -> Option<(&Place, &Arc<Value>)> {
-        let place = self.by_uid.get(uid)?;
-        Some((place, self.get(place)?))
+    pub(crate) fn find_uid(&self, uid: &str) -> Option<(&Location, &Arc<Value>)> {
+        let location = self.by_uid.get(uid)?;
+        Some((location, self.get(location)?))
     }
 
     /// Returns the places of the objects that name `uid` in their owner references.
-    pub(crate) fn owned(&self, uid: &str) -> Vec<Place> {
+    pub(crate) fn owned(&self, uid: &str) -> Vec<Location> {
         self.by_owner.get(uid).into_iter().flatten().cloned().collect()
     }
 
@@ -109,12 +109,12 @@ impl Store {
         }
         let mut objects = self.tables.get(table)?.objects.clone();
         for event in self.history.iter().rev().take_while(|event| event.version > version) {
-            if event.place.table != table {
+            if event.location.table != table {
                 continue;
             }
             match &event.before {
-                Some(before) => objects.insert(event.place.key.clone(), before.clone()),
-                None => objects.remove(&event.place.key),
+                Some(before) => objects.insert(event.location.key.clone(), before.clone()),
+                None => objects.remove(&event.location.key),
             };
         }
         Some(objects)
@@ -129,7 +129,7 @@ impl Store {
             self.history
                 .iter()
                 .skip_while(|event| event.version <= version)
-                .filter(|event| event.place.table == table)
+                .filter(|event| event.location.table == table)
                 .cloned()
                 .collect(),
         )
@@ -142,9 +142,9 @@ impl Store {
     }
 
     /// Stores the object, or removes it with `None`, under the next resource version; returns the change.
-    pub(crate) fn write(&mut self, place: Place, after: Option<Value>) -> Arc<Event> {
+    pub(crate) fn write(&mut self, location: Location, after: Option<Value>) -> Arc<Event> {
         self.version += 1;
-        let before = self.get(&place).cloned();
+        let before = self.get(&location).cloned();
         let change = match (&before, &after) {
             (None, _) => Change::Added,
             (_, Some(_)) => Change::Modified,
@@ -155,19 +155,19 @@ impl Store {
         object["metadata"]["resourceVersion"] = Value::String(self.version.to_string());
         let object = Arc::new(object);
         if let Some(before) = &before {
-            self.unindex(&place, before);
+            self.unindex(&location, before);
         }
-        if let Some(table) = self.tables.get_mut(&place.table) {
+        if let Some(table) = self.tables.get_mut(&location.table) {
             if gone {
-                table.objects.remove(&place.key);
+                table.objects.remove(&location.key);
             } else {
-                table.objects.insert(place.key.clone(), object.clone());
+                table.objects.insert(location.key.clone(), object.clone());
             }
         }
         if !gone {
-            self.index(&place, &object);
+            self.index(&location, &object);
         }
-        let event = Arc::new(Event { version: self.version, change, place, object, before });
+        let event = Arc::new(Event { version: self.version, change, location, object, before });
         self.history.push_back(event.clone());
         while self.history.len() > self.window {
             if let Some(old) = self.history.pop_front() {
@@ -177,18 +177,18 @@ impl Store {
         event
     }
 
-    fn index(&mut self, place: &Place, object: &Value) {
-        self.by_uid.insert(uid(object).to_owned(), place.clone());
+    fn index(&mut self, location: &Location, object: &Value) {
+        self.by_uid.insert(uid(object).to_owned(), location.clone());
         for owner in owners(object) {
-            self.by_owner.entry(uid_of(owner).to_owned()).or_default().insert(place.clone());
+            self.by_owner.entry(uid_of(owner).to_owned()).or_default().insert(location.clone());
         }
     }
 
-    fn unindex(&mut self, place: &Place, object: &Value) {
+    fn unindex(&mut self, location: &Location, object: &Value) {
         self.by_uid.remove(uid(object));
         for owner in owners(object) {
             if let Some(owned) = self.by_owner.get_mut(uid_of(owner)) {
-                owned.remove(place);
+                owned.remove(location);
                 if owned.is_empty() {
                     self.by_owner.remove(uid_of(owner));
                 }
@@ -197,7 +197,7 @@ impl Store {
     }
 }
 
-impl Place {
+impl Location {
     pub(crate) fn of(kind: &Kind, object: &Value) -> Self {
         Self { table: kind.table(), key: key(namespace(object), name(object)) }
     }

@@ -10,7 +10,7 @@ use crate::delete::held;
 use crate::error::{ApiError, Fault};
 use crate::patch;
 use crate::shape::{bump, same_kind, same_namespace, tidy};
-use crate::store::{Kind, Place, deleting, finalizers, key, name, text, uid};
+use crate::store::{Kind, Location, deleting, finalizers, key, name, text, uid};
 use crate::validate;
 use crate::world::World;
 
@@ -26,8 +26,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn place(&self) -> Place {
-        Place { table: self.kind.table(), key: key(&self.namespace, &self.name) }
+    pub(crate) fn location(&self) -> Location {
+        Location { table: self.kind.table(), key: key(&self.namespace, &self.name) }
     }
 
     /// Returns the target of the simulator's own write to an object.
@@ -97,8 +97,8 @@ impl World {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::new(500, "", message));
         }
-        let place = Place { table: kind.table(), key: key(crate::store::namespace(&object), name(&object)) };
-        if let Some(there) = self.store.get(&place) {
+        let location = Location { table: kind.table(), key: key(crate::store::namespace(&object), name(&object)) };
+        if let Some(there) = self.store.get(&location) {
             let mut error = if generated {
                 ApiError::generated_name_taken(kind, name(&object))
             } else {
@@ -116,7 +116,7 @@ impl World {
             self.number("object");
         }
         self.sent = sent;
-        Ok(self.commit(&target.actor, place, Some(object)))
+        Ok(self.commit(&target.actor, location, Some(object)))
     }
 
     /// Refuses objects in a namespace that does not exist or is being deleted.
@@ -124,8 +124,8 @@ impl World {
         let Some(namespaces) = self.store.kind("/namespaces") else {
             return Ok(());
         };
-        let place = Place { table: namespaces.table(), key: target.namespace.clone() };
-        let Some(namespace) = self.store.get(&place) else {
+        let location = Location { table: namespaces.table(), key: target.namespace.clone() };
+        let Some(namespace) = self.store.get(&location) else {
             return Err(ApiError::not_found(&namespaces, &target.namespace));
         };
         if !deleting(namespace) {
@@ -152,12 +152,12 @@ impl World {
 
     /// Updates an object as a PUT or PATCH request does; returns true if that created it.
     pub(crate) fn update(&mut self, target: &Target, mut edit: Edit) -> Result<(Arc<Value>, bool), ApiError> {
-        let (kind, place) = (&target.kind, target.place());
+        let (kind, location) = (&target.kind, target.location());
         let put = matches!(edit, Edit::Put(_));
         if let Edit::Put(object) = &mut edit {
             identify(target, object)?;
         }
-        let Some(old) = self.store.get(&place).cloned() else {
+        let Some(old) = self.store.get(&location).cloned() else {
             return match edit {
                 Edit::Put(object) if kind.create_on_update() => self.create(target, object).map(|made| (made, true)),
                 Edit::Apply(mut object) if target.subresource.is_empty() => {
@@ -182,7 +182,7 @@ impl World {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
                  failed: UID in precondition: {}, UID in object meta: {}",
-                kind.etcd_key(&place.key),
+                kind.etcd_key(&location.key),
                 uid(&new),
                 uid(&old)
             );
@@ -212,7 +212,7 @@ impl World {
         let patience = new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if deleting(&new) && finalizers(&new).is_empty() && patience == 0 && !held(kind, &new) {
             if !target.dry_run {
-                self.commit(&target.actor, place, None);
+                self.commit(&target.actor, location, None);
             }
             return Ok((Arc::new(new), false));
         }
@@ -222,7 +222,7 @@ impl World {
         if target.dry_run {
             return Ok((Arc::new(new), false));
         }
-        Ok((self.commit(&target.actor, place, Some(new)), false))
+        Ok((self.commit(&target.actor, location, Some(new)), false))
     }
 }
 

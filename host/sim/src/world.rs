@@ -14,7 +14,7 @@ use crate::dice::Dice;
 use crate::fate::FaultState;
 use crate::kubelet::LifeState;
 use crate::record::{Delivery, Hash, RequestRecord, View, Write};
-use crate::store::{Change, Event, Kind, Place, Store, name, namespace, text};
+use crate::store::{Change, Event, Kind, Location, Store, name, namespace, text};
 
 /// A callback for every write.
 pub(crate) type Hook = Box<dyn FnMut(&Write, &View<'_>) + Send>;
@@ -51,7 +51,7 @@ pub(crate) struct World {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Errand {
     Pod(String),
-    Job(Place),
+    Job(Location),
     Collect(String),
 }
 
@@ -131,11 +131,11 @@ impl World {
     }
 
     /// Stores an object, or removes it with `None`; notifies the watchers, the controllers and the hooks.
-    pub(crate) fn commit(&mut self, actor: &str, place: Place, after: Option<Value>) -> Arc<Value> {
-        let event = self.store.write(place, after);
+    pub(crate) fn commit(&mut self, actor: &str, location: Location, after: Option<Value>) -> Arc<Value> {
+        let event = self.store.write(location, after);
         self.hash.field(actor);
-        self.hash.field(&event.place.table);
-        self.hash.field(&event.place.key);
+        self.hash.field(&event.location.table);
+        self.hash.field(&event.location.key);
         self.hash.field(match event.change {
             Change::Added => "added",
             Change::Modified => "modified",
@@ -144,7 +144,7 @@ impl World {
         self.hash.object(&event.object);
         self.kinds_changed(&event);
         self.watchers.retain(|_, (table, watcher)| {
-            if *table == event.place.table { watcher.send(event.clone()).is_ok() } else { !watcher.is_closed() }
+            if *table == event.location.table { watcher.send(event.clone()).is_ok() } else { !watcher.is_closed() }
         });
         self.changed.push_back(event.clone());
         self.wake.notify_one();
@@ -156,7 +156,7 @@ impl World {
         if self.hooks.is_empty() {
             return;
         }
-        let Some(kind) = self.store.kind(&event.place.table) else {
+        let Some(kind) = self.store.kind(&event.location.table) else {
             return;
         };
         let write = Write {
@@ -180,7 +180,7 @@ impl World {
 
     /// Serves the kind of a new CustomResourceDefinition; stops serving that of a removed one.
     fn kinds_changed(&mut self, event: &Event) {
-        if event.place.table != "apiextensions.k8s.io/customresourcedefinitions" {
+        if event.location.table != "apiextensions.k8s.io/customresourcedefinitions" {
             return;
         }
         let spec = &event.object["spec"];
@@ -201,7 +201,7 @@ impl World {
                 let keys: Vec<String> =
                     self.store.tables.get(&table).into_iter().flat_map(|table| table.objects.keys().cloned()).collect();
                 for key in keys {
-                    self.commit("apiserver", Place { table: table.clone(), key }, None);
+                    self.commit("apiserver", Location { table: table.clone(), key }, None);
                 }
                 self.store.remove_kind(&table);
             }
@@ -241,14 +241,14 @@ impl World {
     }
 
     /// Writes an object as a controller does: no request, no faults, no validation.
-    pub(crate) fn alter(&mut self, actor: &str, place: &Place, change: impl FnOnce(&mut Value)) {
-        let Some(before) = self.store.get(place).cloned() else {
+    pub(crate) fn alter(&mut self, actor: &str, location: &Location, change: impl FnOnce(&mut Value)) {
+        let Some(before) = self.store.get(location).cloned() else {
             return;
         };
         let mut after = (*before).clone();
         change(&mut after);
         if after != *before {
-            self.commit(actor, place.clone(), Some(after));
+            self.commit(actor, location.clone(), Some(after));
         }
     }
 }

@@ -43,15 +43,15 @@ pub(super) async fn serve(listener: TcpListener, access: &Arc<Access>, routes: &
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                warn!(%error, "no connection to the admin port could be accepted");
+                warn!(%error, "failed to accept a connection to the admin port");
                 sleep(AGAIN).await;
                 continue;
             }
         };
-        let Some(seat) = Open::seat(&open, peer.ip()) else { continue };
+        let Some(permit) = Open::admit(&open, peer.ip()) else { continue };
         let (access, routes) = (Arc::clone(access), routes.clone());
         tokio::spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             if timeout(LIFE, answer(stream, &access, routes)).await.is_err() {
                 debug!(%peer, "a connection to the admin port took too long");
             }
@@ -64,7 +64,7 @@ async fn answer(stream: TcpStream, access: &Access, routes: Router) {
         Access::Loopback => http(stream, routes).await,
         Access::Reviewed(_, tls) => match timeout(HEAD, tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => http(stream, routes).await,
-            Ok(Err(error)) => debug!(%error, "no TLS"),
+            Ok(Err(error)) => debug!(%error, "the TLS handshake failed"),
             Err(_) => debug!("the TLS handshake took too long"),
         },
     }
@@ -83,24 +83,24 @@ async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router) {
 struct Open(Mutex<BTreeMap<IpAddr, usize>>);
 
 /// The permit of one open connection; released when dropped.
-struct Seat {
+struct ConnectionPermit {
     open: Arc<Open>,
     address: IpAddr,
 }
 
 impl Open {
-    fn seat(open: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    fn admit(open: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let mut by_address = open.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, of_one) = (by_address.values().sum::<usize>(), by_address.get(&address).copied().unwrap_or_default());
         if all >= MOST || of_one >= MOST_OF_ONE {
             return None;
         }
         by_address.insert(address, of_one + 1);
-        Some(Seat { open: Arc::clone(open), address })
+        Some(ConnectionPermit { open: Arc::clone(open), address })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut by_address = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of_one) = by_address.get_mut(&self.address) {
@@ -120,9 +120,9 @@ mod tests {
     fn one_address_cannot_take_the_places_of_all() {
         let open = Arc::new(Open::default());
         let (greedy, probe) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let taken: Vec<_> = (0..100).filter_map(|_| Open::seat(&open, greedy)).collect();
+        let taken: Vec<_> = (0..100).filter_map(|_| Open::admit(&open, greedy)).collect();
         assert_eq!(taken.len(), MOST_OF_ONE);
-        assert!(Open::seat(&open, probe).is_some());
+        assert!(Open::admit(&open, probe).is_some());
         drop(taken);
         assert!(open.0.lock().unwrap().is_empty());
     }
@@ -131,7 +131,7 @@ mod tests {
     fn all_addresses_together_have_so_many_places() {
         let open = Arc::new(Open::default());
         let address = |number: u32| IpAddr::from(number.to_be_bytes());
-        let taken: Vec<_> = (0..1000).filter_map(|number| Open::seat(&open, address(number))).collect();
+        let taken: Vec<_> = (0..1000).filter_map(|number| Open::admit(&open, address(number))).collect();
         assert_eq!(taken.len(), MOST);
     }
 }

@@ -14,7 +14,10 @@ mod tls;
 pub use access::{Access, Reviewer};
 pub use tls::{Tls, TlsError};
 
-use crate::{admin::metrics::Metrics, control::reconcile::Context, job_key::JobKey, record::passes::Pass};
+use crate::{
+    control::reconcile::Context, job_key::JobKey, measure::requests::Requests, observe::layout::Layout,
+    record::passes::Pass,
+};
 use access::{Denied, Right};
 use axum::{
     Json, Router,
@@ -38,21 +41,21 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Clone)]
 struct Admin {
     context: Arc<Context>,
-    metrics: Metrics,
+    requests: Requests,
     access: Arc<Access>,
 }
 
 /// Serves the admin port for as long as the future is polled.
-pub async fn serve(listener: TcpListener, context: Arc<Context>, metrics: Metrics, access: Access) {
+pub async fn serve(listener: TcpListener, context: Arc<Context>, requests: Requests, access: Access) {
     let access = Arc::new(access);
     let routes = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_text))
         .route("/jobs", get(jobs))
-        .route("/jobs/{plural}/{namespace}/{name}", get(job))
+        .route("/jobs/{resource}/{namespace}/{name}", get(job))
         .route("/recording", get(recording))
-        .with_state(Admin { context, metrics, access: Arc::clone(&access) });
+        .with_state(Admin { context, requests, access: Arc::clone(&access) });
     connections::serve(listener, &access, &routes).await;
 }
 
@@ -63,9 +66,12 @@ async fn readyz(State(admin): State<Admin>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "not every watch has listed yet").into_response()
 }
 
-async fn metrics_text(State(admin): State<Admin>, headers: HeaderMap) -> Result<String, Denied> {
+async fn metrics_text(State(admin): State<Admin>, headers: HeaderMap) -> Result<Response, Denied> {
     admin.access.check(&headers, &Right::Path("/metrics")).await?;
-    Ok(admin.metrics.text(&admin.context))
+    Ok(match metrics::text(&admin.context, &admin.requests) {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    })
 }
 
 /// The query of `/jobs`.
@@ -93,31 +99,46 @@ async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<J
     let wanted =
         |key: &&JobKey| listed.contains(&key.kind) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
     let keys = admin.context.stores().jobs();
-    let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&admin.context, key)).collect();
+    let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&layout, &keys, key)).collect();
     Ok(Json(json!({ "jobs": paths })).into_response())
 }
 
-/// Returns the pass over a job as it would run now, if the reader may get the job.
+/// Returns the pass over a job as it would run now, if the reader may get the job. The resource is a plural, or a plural
+/// with its group (`tales.example.com`).
 async fn job(
     State(admin): State<Admin>,
     headers: HeaderMap,
-    Path((plural, namespace, name)): Path<(String, String, String)>,
+    Path((resource, namespace, name)): Path<(String, String, String)>,
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
     let layout = admin.context.stores().layout();
-    let found = layout.kinds().iter().find(|(_, served)| served.kind.plural == plural);
-    let Some((kind, served)) = found else {
+    // Two groups may have a kind of the same plural.
+    let is_meant = |kind: &JobKind| kind.plural == resource || kind.crd() == resource;
+    let found: Vec<_> = layout.kinds().iter().filter(|(_, served)| is_meant(&served.kind)).collect();
+    if found.is_empty() {
         // Do not tell an unauthenticated reader which kinds are served.
         admin.access.check(&headers, &Right::Path("/jobs")).await?;
         return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
-    };
-    admin.access.check(&headers, &Right::jobs("get", &served.kind, Some(&namespace), Some(&name))).await?;
-    let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
-    Ok(match pass.map(|pass| environment.apply(pass)) {
-        Some(Ok(pass)) => Json(pass).into_response(),
-        Some(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-        None => (StatusCode::NOT_FOUND, "no such job is seen, or not yet as it is").into_response(),
-    })
+    }
+    let (mut denied, mut may_read) = (None, false);
+    for (kind, served) in found {
+        let right = Right::jobs("get", &served.kind, Some(&namespace), Some(&name));
+        if let Err(error) = admin.access.check(&headers, &right).await {
+            denied = Some(error);
+            continue;
+        }
+        may_read = true;
+        let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
+        match pass.map(|pass| environment.apply(pass)) {
+            Some(Ok(pass)) => return Ok(Json(pass).into_response()),
+            Some(Err(error)) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()),
+            None => {}
+        }
+    }
+    match denied {
+        Some(denied) if !may_read => Err(denied),
+        _ => Ok((StatusCode::NOT_FOUND, "no such job is seen, or not yet as it is").into_response()),
+    }
 }
 
 /// The query of `/recording`.
@@ -149,10 +170,15 @@ fn line(pass: &Pass) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn path(context: &Context, key: &JobKey) -> Option<String> {
-    let layout = context.stores().layout();
-    let plural = &layout.kinds().get(&key.kind)?.kind.plural;
-    Some(format!("/jobs/{plural}/{}/{}", key.namespace, key.name))
+/// Returns the path of one of these jobs, which are sorted. It names the group where a job of another group has the same
+/// plural, namespace and name.
+fn path(layout: &Layout, keys: &[JobKey], key: &JobKey) -> Option<String> {
+    let kind = &layout.kinds().get(&key.kind)?.kind;
+    let of_plural = layout.kinds().iter().filter(|(_, served)| served.kind.plural == kind.plural);
+    let alike = of_plural.map(|(kind, _)| JobKey::new(kind, &key.namespace, &key.name));
+    let is_unique = alike.filter(|key| keys.binary_search(key).is_ok()).count() == 1;
+    let resource = if is_unique { kind.plural.clone() } else { kind.crd() };
+    Some(format!("/jobs/{resource}/{}/{}", key.namespace, key.name))
 }
 
 impl Right {

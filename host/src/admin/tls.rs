@@ -92,7 +92,9 @@ impl Tls {
             if changed != now.changed {
                 match files.load() {
                     Ok(acceptor) => (now.acceptor, now.changed) = (acceptor, changed),
-                    Err(error) => warn!(%error, "the admin port keeps its certificate"),
+                    Err(error) => {
+                        warn!(%error, "failed to reload the certificate of the admin port; the old one stays");
+                    }
                 }
             }
         }

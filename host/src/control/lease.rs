@@ -133,6 +133,11 @@ impl Election {
         Self { leases: Api::namespaced(client, &lease.namespace), lease, clock, gate, seen: None }
     }
 
+    /// Returns the name of the lease.
+    pub(crate) fn name(&self) -> &str {
+        &self.lease.name
+    }
+
     /// Returns once this host has the lease.
     pub async fn won(&mut self) {
         info!(lease = self.lease.name, namespace = self.lease.namespace, "waiting for the lease");
@@ -167,7 +172,7 @@ impl Election {
             spec.lease_duration_seconds = Some(1);
         }
         if let Err(error) = self.leases.replace(&self.lease.name, &PostParams::default(), &held).await {
-            debug!(%error, "the lease is left to run out");
+            debug!(%error, "failed to release the lease, which expires by itself");
         }
     }
 
@@ -185,7 +190,7 @@ impl Election {
                 false
             }
             Err(_) => {
-                warn!("no answer about the lease");
+                warn!("the API server did not answer about the lease");
                 false
             }
         }

@@ -13,6 +13,11 @@ use crate::{
     delivery::{self, Delivery, Handles},
     error::chain,
     job_key::JobKey,
+    measure::{
+        Policies,
+        jobs::Jobs,
+        passes::{self, PassEnd},
+    },
     observe::{
         layout::{Layout, Route, WatchId},
         stores::Stores,
@@ -21,7 +26,7 @@ use crate::{
     record::passes::Passes,
     write::{apply::Writer, publish::Publisher, warnings::FieldValidation},
 };
-use decide::Wake;
+use decide::{Digest, Wake};
 use futures::FutureExt;
 use kube::Client;
 use sandbox::Plugins;
@@ -31,7 +36,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 use tokio::{task::JoinSet, time::Instant};
@@ -105,19 +110,23 @@ impl Operator {
         }
         let stores = Arc::new(Stores::new(layout));
         let queue = Arc::new(Queue::default());
-        let delivery = Arc::new(Handles::new(options.clock.clone(), stores.clone(), queue.clone(), plugins.clone()));
+        let published = Arc::default();
+        let (clock, watched) = (options.clock.clone(), (stores.clone(), Arc::clone(&published)));
+        let delivery = Arc::new(Handles::new(clock, watched, queue.clone(), plugins.clone()));
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
-            publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone()),
+            publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
             ports: PortAllocator::new(stores.clone(), options.host_ports),
             clock: options.clock,
             stores,
             plugins,
             passes: Passes::default(),
             stands_by: AtomicBool::new(options.election.is_some()),
-            panics: AtomicU32::new(0),
-            failed: AtomicU64::new(0),
+            lease: options.election.as_ref().map(|election| election.name().to_owned()),
+            measured: passes::Passes::default(),
+            jobs: Jobs::default(),
+            policies: Policies::default(),
             delivery,
         };
         Self {
@@ -257,6 +266,13 @@ impl Context {
         let start = Instant::now();
         let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
         let _entered = span.enter();
+        let end = match &result {
+            Ok(Ok(Some(Wake::At(_)))) => PassEnd::RequeueAfter,
+            Ok(Ok(None | Some(Wake::OnChange))) => PassEnd::Success,
+            Ok(Err(_)) => PassEnd::Error,
+            Err(_) => PassEnd::Panic,
+        };
+        self.measured.record(&key.kind, end, start.elapsed());
         match result {
             Ok(Ok(None)) => self.queue.gone(&key),
             Ok(Ok(Some(wake))) => {
@@ -268,13 +284,11 @@ impl Context {
             }
             Ok(Err(failed)) => {
                 warn!(error = chain(&failed), "pass failed and is tried again");
-                self.failed.fetch_add(1, Ordering::Relaxed);
                 let least = failed.retry_after();
                 self.queue.failed(&key, |failures| self.writer.back_off(failures).max(least));
             }
             Err(_) => {
                 error!("the host panicked in this pass; other jobs go on");
-                self.panics.fetch_add(1, Ordering::Relaxed);
                 self.queue.failed(&key, |failures| self.writer.back_off(failures));
             }
         }
@@ -288,14 +302,33 @@ impl Context {
 
     /// Returns how many passes ended in a panic of the host.
     #[must_use]
-    pub fn panics(&self) -> u32 {
-        self.panics.load(Ordering::Relaxed)
+    pub fn panics(&self) -> u64 {
+        self.measured.count_panics()
     }
 
-    /// Returns how many passes ended in a reconcile error.
+    /// Returns the lease that this host seeks, and whether it has it; `None` if it serves without one.
     #[must_use]
-    pub fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
+    pub fn lease(&self) -> Option<(&str, bool)> {
+        let name = self.lease.as_deref()?;
+        Some((name, !self.stands_by.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the counters and times of passes.
+    #[must_use]
+    pub fn measured(&self) -> &passes::Passes {
+        &self.measured
+    }
+
+    /// Returns what is known of the policies around the host; whoever reads them notes it here.
+    #[must_use]
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Returns the counters and times of jobs.
+    #[must_use]
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// Returns how often long-lived tasks were started again.
@@ -324,7 +357,7 @@ impl Context {
 
     /// Returns the candidate digest of this plugin, and how many passes it was shown.
     #[must_use]
-    pub fn candidate(&self, plugin: &str) -> Option<(String, u32)> {
+    pub fn candidate(&self, plugin: &str) -> Option<(Digest, u32)> {
         self.delivery.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
     }
 

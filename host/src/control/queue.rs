@@ -1,8 +1,9 @@
 //! The work queue: each key at most once, one pass of a job at a time, namespaces in turn, and not before the time that
 //! a pass asked for.
 
-use crate::job_key::JobKey;
+use crate::job_key::{GroupKind, JobKey};
 use fairness::{Amount, Lanes, Shares};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -27,21 +28,69 @@ const PASSES_OF_ONE: usize = 64;
 pub struct Queue {
     inner: Mutex<Inner>,
     changed: Notify,
+    times: Times,
+}
+
+/// Times of a queue, by client-go's rules.
+#[derive(Debug, Clone)]
+pub struct Times {
+    /// Seconds for which a key was ready before its pass.
+    pub waited: Histogram,
+    /// Seconds that a pass took.
+    pub worked: Histogram,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        // controller-runtime's buckets: ten nanoseconds to 1,000 seconds.
+        let histogram = || Histogram::new(exponential_buckets(1e-8, 10.0, 12));
+        Self { waited: histogram(), worked: histogram() }
+    }
+}
+
+/// How many keys a queue has and has had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ready keys.
+    pub depth: usize,
+    /// Keys that have become ready so far.
+    pub adds: u64,
+    /// Keys that were tried again after a failed pass.
+    pub retries: u64,
+}
+
+/// A pass under way.
+#[derive(Debug, Clone)]
+pub struct UnderWay {
+    /// The kind of its job.
+    pub kind: GroupKind,
+    /// For how long it has run.
+    pub since: Duration,
 }
 
 #[derive(Debug)]
 struct Inner {
     ready: Lanes<JobKey>,
     shares: Shares,
-    queued: BTreeSet<JobKey>,
-    /// Keys in a pass, and whether the job has changed meanwhile.
-    running: BTreeMap<JobKey, bool>,
+    /// Ready keys, and since when they are.
+    queued: BTreeMap<JobKey, Instant>,
+    /// Keys in a pass.
+    running: BTreeMap<JobKey, Running>,
     /// Keys that become ready at a later time; each key has one time.
     later: BTreeSet<(Instant, JobKey)>,
     later_at: BTreeMap<JobKey, Instant>,
     /// Earliest time of the next pass, from the pace of the last pass or the back-off of a failed one.
     not_before: BTreeMap<JobKey, Instant>,
     failures: BTreeMap<JobKey, u32>,
+    adds: u64,
+    retries: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    /// Whether the job has changed meanwhile.
+    is_dirty: bool,
 }
 
 impl Amount for JobKey {}
@@ -66,9 +115,10 @@ impl Queue {
             let (key, next) = {
                 let mut inner = self.lock();
                 inner.promote(now);
-                (inner.pop(), inner.later.first().map(|(at, _)| *at))
+                (inner.pop(now), inner.later.first().map(|(at, _)| *at))
             };
-            if let Some(key) = key {
+            if let Some((key, waited)) = key {
+                self.times.waited.observe(waited.as_secs_f64());
                 return key;
             }
             let due = async {
@@ -90,8 +140,7 @@ impl Queue {
         let mut inner = self.lock();
         inner.failures.remove(key);
         inner.not_before.insert(key.clone(), Instant::now() + (took * PACE).min(LONGEST_PACE));
-        inner.finish(key);
-        drop(inner);
+        self.finish(inner, key);
         self.changed.notify_one();
     }
 
@@ -102,9 +151,9 @@ impl Queue {
         *failures += 1;
         let at = Instant::now() + back_off(*failures);
         inner.not_before.insert(key.clone(), at);
-        inner.finish(key);
+        inner.retries += 1;
         inner.add_later(key.clone(), at);
-        drop(inner);
+        self.finish(inner, key);
         self.changed.notify_one();
     }
 
@@ -114,8 +163,7 @@ impl Queue {
         inner.not_before.remove(key);
         inner.failures.remove(key);
         inner.drop_later(key);
-        inner.finish(key);
-        drop(inner);
+        self.finish(inner, key);
         self.changed.notify_one();
     }
 
@@ -123,14 +171,34 @@ impl Queue {
     #[must_use]
     pub fn jobs(&self) -> usize {
         let inner = self.lock();
-        let keys = inner.queued.iter().chain(inner.running.keys()).chain(inner.later_at.keys());
+        let keys = inner.queued.keys().chain(inner.running.keys()).chain(inner.later_at.keys());
         keys.chain(inner.not_before.keys()).chain(inner.failures.keys()).collect::<BTreeSet<_>>().len()
     }
 
-    /// Returns the number of ready keys.
+    /// Returns how many keys there are and have been.
     #[must_use]
-    pub fn depth(&self) -> usize {
-        self.lock().queued.len()
+    pub fn counts(&self) -> Counts {
+        let inner = self.lock();
+        Counts { depth: inner.queued.len(), adds: inner.adds, retries: inner.retries }
+    }
+
+    /// Returns the passes under way.
+    #[must_use]
+    pub fn under_way(&self) -> Vec<UnderWay> {
+        let running = &self.lock().running;
+        running.iter().map(|(key, pass)| UnderWay { kind: key.kind.clone(), since: pass.since.elapsed() }).collect()
+    }
+
+    /// Returns the times of this queue; clones share them.
+    #[must_use]
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    fn finish(&self, mut inner: MutexGuard<'_, Inner>, key: &JobKey) {
+        let worked = inner.finish(key);
+        drop(inner);
+        self.times.worked.observe(worked.as_secs_f64());
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -143,20 +211,22 @@ impl Default for Inner {
         Self {
             ready: Lanes::default(),
             shares: Shares::of(PASSES_OF_ONE),
-            queued: BTreeSet::new(),
+            queued: BTreeMap::new(),
             running: BTreeMap::new(),
             later: BTreeSet::new(),
             later_at: BTreeMap::new(),
             not_before: BTreeMap::new(),
             failures: BTreeMap::new(),
+            adds: 0,
+            retries: 0,
         }
     }
 }
 
 impl Inner {
     fn add(&mut self, key: JobKey, now: Instant) {
-        if let Some(dirty) = self.running.get_mut(&key) {
-            *dirty = true;
+        if let Some(running) = self.running.get_mut(&key) {
+            running.is_dirty = true;
             return;
         }
         match self.not_before.get(&key) {
@@ -164,21 +234,23 @@ impl Inner {
                 let at = *at;
                 self.add_later(key, at);
             }
-            _ => self.make_ready(key),
+            _ => self.make_ready(key, now),
         }
     }
 
-    fn make_ready(&mut self, key: JobKey) {
+    fn make_ready(&mut self, key: JobKey, now: Instant) {
         self.drop_later(&key);
-        if !self.queued.insert(key.clone()) {
+        if self.queued.contains_key(&key) {
             return;
         }
+        self.queued.insert(key.clone(), now);
+        self.adds += 1;
         let namespace = key.namespace.clone();
         self.ready.push(&namespace, key);
     }
 
     fn add_later(&mut self, key: JobKey, at: Instant) {
-        if self.queued.contains(&key) {
+        if self.queued.contains_key(&key) {
             return;
         }
         match self.later_at.get(&key) {
@@ -205,27 +277,32 @@ impl Inner {
             }
             self.later.remove(&(at, key.clone()));
             self.later_at.remove(&key);
-            if let Some(dirty) = self.running.get_mut(&key) {
-                *dirty = true;
+            if let Some(running) = self.running.get_mut(&key) {
+                running.is_dirty = true;
             } else {
-                self.make_ready(key);
+                self.make_ready(key, at);
             }
         }
     }
 
-    fn pop(&mut self) -> Option<JobKey> {
+    /// Returns the next key, and how long it was ready.
+    fn pop(&mut self, now: Instant) -> Option<(JobKey, Duration)> {
         let (namespace, key) = self.ready.pop(&self.shares)?;
         self.shares.begin(&namespace, 1);
-        self.queued.remove(&key);
-        self.running.insert(key.clone(), false);
-        Some(key)
+        let since = self.queued.remove(&key).unwrap_or(now);
+        self.running.insert(key.clone(), Running { since: now, is_dirty: false });
+        Some((key, now.duration_since(since)))
     }
 
-    fn finish(&mut self, key: &JobKey) {
+    /// Ends the pass over this key, and returns how long it took.
+    fn finish(&mut self, key: &JobKey) -> Duration {
         self.shares.end(&key.namespace, 1);
-        if self.running.remove(key) == Some(true) {
-            self.add(key.clone(), Instant::now());
+        let Some(pass) = self.running.remove(key) else { return Duration::ZERO };
+        let now = Instant::now();
+        if pass.is_dirty {
+            self.add(key.clone(), now);
         }
+        now.duration_since(pass.since)
     }
 }
 
@@ -247,7 +324,7 @@ mod tests {
         }
         let order = [queue.next().await.name, queue.next().await.name, queue.next().await.name];
         assert_eq!(order, ["1", "3", "2"]);
-        assert_eq!(queue.depth(), 0);
+        assert_eq!(queue.counts(), Counts { depth: 0, adds: 3, retries: 0 });
     }
 
     #[tokio::test(start_paused = true)]
@@ -271,7 +348,7 @@ mod tests {
         queue.add(key("a", "1"));
         let first = queue.next().await;
         queue.add(first.clone());
-        assert_eq!(queue.depth(), 0, "one pass of a job at a time");
+        assert_eq!(queue.counts().depth, 0, "one pass of a job at a time");
         queue.done(&first, Duration::ZERO);
         assert_eq!(queue.next().await, first);
     }
@@ -286,6 +363,8 @@ mod tests {
         queue.add(first.clone());
         assert_eq!(queue.next().await, first);
         assert_eq!(start.elapsed(), Duration::from_secs(1));
+        assert_eq!(queue.counts(), Counts { depth: 0, adds: 2, retries: 1 });
+        assert_eq!((queue.times().waited.count(), queue.times().waited.sum()), (2, 0.0), "a back-off is no queue");
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,22 +5,28 @@ use crate::{
     control::{host_ports::PortAllocator, queue::Queue},
     delivery::Handles,
     job_key::JobKey,
+    measure::{
+        Policies,
+        jobs::{Jobs, PassResult},
+        passes,
+    },
     observe::stores::{Observed, Stores},
     record::passes::{Pass, Passes, RecordedPass},
     write::{
-        apply::{Attempted, DecisionInput, WriteError, Writer},
+        apply::{Attempted, DecisionInput, Writer},
+        error::WriteError,
         publish::{Publisher, StatusState},
     },
 };
 use decide::{
-    Applied, Decision, Report, Snapshot, Triage, Waiting, Wake, decide,
+    Applied, Decision, Digest, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
     plan::{Answer, Fault},
     ports::{self, NoPorts},
     triage,
 };
-use sandbox::{Asked, Plugins};
+use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
 
 /// A reconcile error: why a job is requeued with back-off.
@@ -41,6 +47,9 @@ pub enum ReconcileError {
     /// The status could not be written.
     #[error("failed to write the status")]
     Status(#[source] WriteError),
+    /// It could not be read whether a create has succeeded.
+    #[error("failed to read what a lost create has done")]
+    InDoubt(#[source] WriteError),
 }
 
 impl ReconcileError {
@@ -48,7 +57,7 @@ impl ReconcileError {
     pub(crate) fn retry_after(&self) -> Duration {
         let asked = match self {
             Self::Writes { retry_after, .. } => *retry_after,
-            Self::Status(error) => error.retry_after(),
+            Self::Status(error) | Self::InDoubt(error) => error.retry_after(),
         };
         asked.unwrap_or_default()
     }
@@ -70,9 +79,14 @@ pub struct Context {
     pub(crate) ports: PortAllocator,
     pub(crate) passes: Passes,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
-    pub(crate) panics: std::sync::atomic::AtomicU32,
-    /// Passes that ended in a reconcile error.
-    pub(crate) failed: std::sync::atomic::AtomicU64,
+    /// The name of the lease that this host seeks or holds, if there is one.
+    pub(crate) lease: Option<String>,
+    /// Counters and times of passes.
+    pub(crate) measured: passes::Passes,
+    /// Counters and times of jobs.
+    pub(crate) jobs: Jobs,
+    /// What is known of the policies around the host.
+    pub(crate) policies: Policies,
     /// What passes leave for the delivery of plugins.
     pub(crate) delivery: Arc<Handles>,
 }
@@ -83,6 +97,8 @@ pub enum Reconciled {
     Gone,
     /// The job is not decided until something changes.
     NotYet,
+    /// The job cannot be observed.
+    Failed(ReconcileError),
     /// A pass over the job was made.
     Passed(Box<Passed>),
 }
@@ -107,6 +123,7 @@ impl Context {
         match self.run_pass(key).await {
             Reconciled::Gone => Ok(None),
             Reconciled::NotYet => Ok(Some(Wake::OnChange)),
+            Reconciled::Failed(error) => Err(error),
             Reconciled::Passed(passed) => passed.next.map(Some),
         }
     }
@@ -115,10 +132,17 @@ impl Context {
     pub async fn run_pass(&self, key: &JobKey) -> Reconciled {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
-        let (mut snapshot, held) = match self.observe(key) {
+        let mut observed = self.observe(key);
+        while let Observed::InDoubt(doubt) = observed {
+            if let Err(error) = self.writer.settle(key, &doubt).await {
+                return Reconciled::Failed(ReconcileError::InDoubt(error));
+            }
+            observed = self.observe(key);
+        }
+        let (mut snapshot, held) = match observed {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale => return Reconciled::NotYet,
+            Observed::Stale | Observed::InDoubt(_) => return Reconciled::NotYet,
             Observed::Loading(digest) => {
                 self.delivery.wanted.add(digest, key);
                 return Reconciled::NotYet;
@@ -156,6 +180,15 @@ impl Context {
             (Some(_), Some(_)) => None,
             _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
         };
+        let result = PassResult {
+            now: self.clock.now(),
+            snapshot: &snapshot,
+            answer: input.answer,
+            decision: &decision,
+            applied: &applied,
+            is_published: matches!(status, Some(Ok(_))),
+        };
+        self.jobs.record(key, &result);
         if let (Some(pass), Some(Ok(_))) = (&pass, &status) {
             self.delivery.try_candidate(pass, &decision);
         }
@@ -178,8 +211,9 @@ impl Context {
             Observed::Gone => {
                 self.publisher.forget(key);
                 self.ports.forget(key);
+                self.jobs.forget(key);
             }
-            Observed::Stale | Observed::Loading(_) => {}
+            Observed::Stale | Observed::InDoubt(_) | Observed::Loading(_) => {}
         }
         observed
     }
@@ -188,7 +222,7 @@ impl Context {
     fn wake(&self, key: &JobKey, tombstones: usize, decision: &Decision, status: Option<StatusState>) -> Wake {
         let Some(status) = status else { return decision.wake };
         // The status holds all that this pass has found, as far as the CRD keeps it.
-        let noted = status.is_complete && !matches!(decision.report, Report::Trouble(_));
+        let noted = status.is_complete && !matches!(decision.report, Report::Condition(_));
         if noted && self.stores.forget_tombstones(key, tombstones) {
             return Wake::At(self.clock.now());
         }
@@ -201,7 +235,7 @@ impl Context {
         let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale | Observed::Gone | Observed::Loading(_) => return None,
+            Observed::Stale | Observed::InDoubt(_) | Observed::Gone | Observed::Loading(_) => return None,
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
@@ -216,14 +250,14 @@ impl Context {
     async fn migrate(&self, key: &JobKey, snapshot: &mut Snapshot) {
         let layout = self.stores.layout();
         let Some(served) = layout.kinds().get(&key.kind).filter(|served| served.route.migrate) else { return };
-        let moves = |active: &String| *active != snapshot.digest && layout.has_kept(active);
+        let moves = |active: &Digest| snapshot.digest.as_ref() != Some(active) && layout.admits_new_jobs(active);
         let Some(active) = served.route.active.clone().filter(moves) else { return };
         let mut moved = snapshot.clone();
-        moved.digest.clone_from(&active);
+        moved.digest = Some(active.clone());
         let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
         if touches_live(snapshot, &old, &new).is_none() {
-            snapshot.kind = layout.kind_by(&key.kind, &active).unwrap_or_else(|| snapshot.kind.clone());
-            snapshot.digest = active;
+            snapshot.kind = layout.kind_by(&key.kind, Some(&active)).unwrap_or_else(|| snapshot.kind.clone());
+            snapshot.digest = Some(active);
         }
     }
 
@@ -247,9 +281,12 @@ impl Context {
         held: Option<Fault>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
     ) -> RecordedPass {
-        let (Asked { answer, outlook }, asked) = match held {
-            Some(why) => (Asked { answer: Answer::Faulted(why), outlook: None }, None),
-            None => (self.plugins.ask(snapshot, ports).await, self.plugins.identity(&snapshot.digest)),
+        let (PassAnswer { answer, outlook }, asked) = match held {
+            Some(why) => (PassAnswer { answer: Answer::Faulted(why), outlook: None }, None),
+            None => {
+                let asked = self.plugins.ask(snapshot, ports).await;
+                (asked, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
+            }
         };
         let (plugin, config) = asked.unwrap_or_default();
         RecordedPass { plugin, config, snapshot: snapshot.clone(), outlook, answer }

@@ -29,15 +29,20 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// How often each long-lived task was started again, by its name.
+/// How often each long-lived task was started again, by its name; 0 for one that has run ever since.
 #[derive(Debug, Default)]
 pub struct Restarts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Restarts {
-    /// Returns the name of each task that was started again, and how often.
+    /// Returns the name of each task, and how often it was started again.
     #[must_use]
     pub fn read(&self) -> Vec<(&'static str, u64)> {
         self.lock().iter().map(|(task, restarts)| (*task, *restarts)).collect()
+    }
+
+    /// Notes that a task runs: a first restart is an increase only then.
+    fn begin(&self, task: &'static str) {
+        self.lock().entry(task).or_insert(0);
     }
 
     /// Counts one more restart of a task.
@@ -60,6 +65,7 @@ where
     F: Future<Output = ()> + Send,
 {
     let restarts = Arc::clone(restarts);
+    restarts.begin(task);
     let supervised = tokio::spawn(async move {
         let mut in_a_row = 0;
         loop {

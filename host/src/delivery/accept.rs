@@ -5,13 +5,13 @@ use super::{
     census,
     look::Question,
     names,
-    report::{Stage, Trouble},
+    report::{Stage, StageFailure},
     shared::Shared,
-    short, trial,
+    trial,
 };
 use crate::{observe::stores::Observed, plugin_resource::Comparison};
 use decide::{
-    Snapshot,
+    Digest, Snapshot,
     difference::differences,
     grants::{self, Grants},
     plan::{Answer, Descriptor, Fault, JobKind},
@@ -48,10 +48,10 @@ impl Shared {
         question: &Question,
         new: &Prepared,
         settings: &Settings,
-    ) -> Result<Accepted, Trouble> {
+    ) -> Result<Accepted, StageFailure> {
         let Question { name, active, .. } = question;
         let layout = self.handles.stores.layout();
-        let refused = |reason, message| Trouble { at: Stage::Accepted, reason, message };
+        let refused = |reason, message| StageFailure { at: Stage::Accepted, reason, message };
         if new.descriptor.name != *name {
             let (called, version) = (&new.descriptor.name, &new.descriptor.version);
             let message =
@@ -82,10 +82,10 @@ impl Shared {
         repeats.map_err(|fault| refused("NonDeterministic", fault.to_string()))?;
         match preflight.examples.first() {
             Some(example) if preflight.failed > 0 => {
-                let (failed, passes, digest) = (preflight.failed, preflight.passes, short(&new.digest));
+                let (failed, passes, digest) = (preflight.failed, preflight.passes, new.digest.short());
                 let message = format!(
-                    "{digest} does not answer for {failed} of the {passes} jobs that are there, where {} does: {example}",
-                    short(active)
+                    "{digest} gives no answer about {failed} of {passes} existing jobs, about which {} does: {example}",
+                    active.short()
                 );
                 Err(refused("PreflightFailed", message))
             }
@@ -98,9 +98,9 @@ impl Shared {
     async fn preflight(
         &self,
         name: &str,
-        active: &str,
+        active: &Digest,
         apart: &Plugins,
-        new: &str,
+        new: &Digest,
     ) -> (Comparison, Vec<(Snapshot, Answer)>) {
         let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
@@ -113,7 +113,7 @@ impl Shared {
             if snapshot.ledger.finished.is_some() || snapshot.job.deleting || snapshot.managed_by_another() {
                 continue;
             }
-            let by = if plugins.has(&snapshot.digest) { snapshot.digest.as_str() } else { active };
+            let by = snapshot.digest.as_ref().filter(|digest| plugins.has(digest)).unwrap_or(active);
             let (old_answer, new_answer) = (plugins.answer(&snapshot, by).await, apart.answer(&snapshot, new).await);
             if let Answer::Faulted(Fault::Throttled { .. }) = new_answer {
                 continue;
@@ -129,11 +129,11 @@ impl Shared {
 }
 
 /// What the component asks for and the Plugin does not grant.
-fn not_granted(new: &Prepared, settings: &Settings) -> Option<Trouble> {
+fn not_granted(new: &Prepared, settings: &Settings) -> Option<StageFailure> {
     let config = settings.config.clone().unwrap_or_default();
     let missing = grants::missing(&wanted(&new.descriptor, &config), settings.grants.as_ref()?);
-    let message = format!("the plugin asks for more than spec.grants has; add to it, if you agree:\n{missing}");
-    (missing != Grants::default()).then_some(Trouble { at: Stage::Accepted, reason: GRANT_MISSING, message })
+    let message = format!("the plugin needs these grants, which spec.grants lacks; add them if you agree:\n{missing}");
+    (missing != Grants::default()).then_some(StageFailure { at: Stage::Accepted, reason: GRANT_MISSING, message })
 }
 
 /// Why a component cannot take the place of another one.
@@ -141,7 +141,7 @@ fn not_granted(new: &Prepared, settings: &Settings) -> Option<Trouble> {
 enum Incompatible {
     #[error("version {new} does not serve {kind}, which {old} does; keep the kind, or make a Plugin of another name")]
     KindGone { kind: String, old: String, new: String },
-    #[error("version {new} serves {kind} as {is}, jobs are watched as {was}")]
+    #[error("version {new} serves {kind} as {is}, but the host watches {was}")]
     KindRenamed { kind: String, new: String, is: String, was: String },
 }
 

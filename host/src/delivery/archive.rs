@@ -9,6 +9,7 @@ use super::{
     watched::watching,
 };
 use crate::{error::chain, plugin_resource::OciSource};
+use decide::Digest;
 use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -81,7 +82,7 @@ pub(super) enum ArchiveError {
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
     /// The API server or the way to it.
-    #[error("failed to {attempt} configmap/{name}: {}", crate::error::client_error(.source))]
+    #[error("failed to {attempt} configmap/{name}: {}", crate::error::chain(.source))]
     Api {
         /// What was tried.
         attempt: &'static str,
@@ -135,7 +136,7 @@ impl Archive {
     /// The API server refuses, or does not answer.
     pub(super) async fn keep(
         &self,
-        digest: &str,
+        digest: &Digest,
         wasm: &[u8],
         artifact: Option<&OciSource>,
         mark: Option<&Mark>,
@@ -164,14 +165,14 @@ impl Archive {
     /// Makes one of `count` ConfigMaps, unless it is there. The first one has the mark.
     async fn create(
         &self,
-        (digest, mark): (&str, Option<&Mark>),
+        (digest, mark): (&Digest, Option<&Mark>),
         number: usize,
         count: usize,
         content: ConfigMap,
     ) -> Result<(), ArchiveError> {
         let name = name(digest, number);
         let own =
-            [(DIGEST_ANNOTATION.to_owned(), digest.to_owned()), (CHUNKS_ANNOTATION.to_owned(), count.to_string())];
+            [(DIGEST_ANNOTATION.to_owned(), digest.to_string()), (CHUNKS_ANNOTATION.to_owned(), count.to_string())];
         let mark = mark.filter(|_| number == 0).map(Mark::annotation);
         let map = ConfigMap {
             metadata: ObjectMeta {
@@ -194,7 +195,7 @@ impl Archive {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn mark(&self, digest: &str, mark: Option<&Mark>) -> Result<bool, ArchiveError> {
+    pub(super) async fn mark(&self, digest: &Digest, mark: Option<&Mark>) -> Result<bool, ArchiveError> {
         let name = name(digest, 0);
         let failed = |attempt: &'static str| {
             let name = name.clone();
@@ -202,7 +203,7 @@ impl Archive {
         };
         let found = self.maps.get_metadata_opt(&name).await.map_err(failed("get"))?;
         let annotations = found.and_then(|map| map.metadata.annotations).unwrap_or_default();
-        if annotations.get(DIGEST_ANNOTATION).is_none_or(|kept| kept != digest) {
+        if annotations.get(DIGEST_ANNOTATION).is_none_or(|kept| kept != digest.as_str()) {
             return Ok(false);
         }
         if let Some((key, text)) = mark.map(Mark::annotation)
@@ -218,7 +219,7 @@ impl Archive {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn read_mark(&self, digest: &str) -> Result<Option<Mark>, ArchiveError> {
+    pub(super) async fn read_mark(&self, digest: &Digest) -> Result<Option<Mark>, ArchiveError> {
         let name = name(digest, 0);
         let found = self.maps.get_metadata_opt(&name).await;
         let found = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })?;
@@ -226,12 +227,12 @@ impl Archive {
     }
 
     /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.
-    pub(super) fn marked(store: &ArchiveStore) -> BTreeMap<String, Mark> {
+    pub(super) fn marked(store: &ArchiveStore) -> BTreeMap<Digest, Mark> {
         let marked = |map: Arc<PartialObjectMeta<ConfigMap>>| {
             let annotations = map.metadata.annotations.as_ref()?;
-            let digest = annotations.get(DIGEST_ANNOTATION)?;
-            let is_first = map.metadata.name.as_ref() == Some(&name(digest, 0));
-            is_first.then_some((digest.clone(), Mark::read(annotations)?))
+            let digest = annotations.get(DIGEST_ANNOTATION)?.parse().ok()?;
+            let is_first = map.metadata.name.as_ref() == Some(&name(&digest, 0));
+            is_first.then_some((digest, Mark::read(annotations)?))
         };
         store.state().into_iter().filter_map(marked).collect()
     }
@@ -257,29 +258,29 @@ impl Archive {
     ///
     /// # Errors
     /// They are not there, not whole, or others.
-    pub(super) async fn load(&self, digest: &str) -> Result<Vec<u8>, ArchiveError> {
-        let damaged = || ArchiveError::Damaged(short(digest).to_owned());
+    pub(super) async fn load(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
+        let damaged = || ArchiveError::Damaged(digest.short().to_owned());
         let (mut bytes, count) = match self.part(digest, 0).await? {
             Some(Part::Chunk(bytes, count)) => (bytes, count),
             Some(Part::Artifact(artifact)) => return self.pull(digest, artifact).await,
-            None => return Err(ArchiveError::NotKept(short(digest).to_owned())),
+            None => return Err(ArchiveError::NotKept(digest.short().to_owned())),
         };
         for number in 1..count.min(self.sources.limit / CHUNK + 1) {
             let Some(Part::Chunk(more, _)) = self.part(digest, number).await? else { return Err(damaged()) };
             bytes.extend(more);
         }
         let wasm = source::decompress(&bytes, self.sources.limit).map_err(|_| damaged())?;
-        if source::digest(&wasm) == digest { Ok(wasm) } else { Err(damaged()) }
+        if source::digest(&wasm) == *digest { Ok(wasm) } else { Err(damaged()) }
     }
 
-    async fn part(&self, digest: &str, number: usize) -> Result<Option<Part>, ArchiveError> {
+    async fn part(&self, digest: &Digest, number: usize) -> Result<Option<Part>, ArchiveError> {
         let name = name(digest, number);
         let found = self.maps.get_opt(&name).await;
         let Some(map) = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })? else {
             return Ok(None);
         };
         if let Some(text) = map.data.as_ref().and_then(|data| data.get(ARTIFACT_KEY)) {
-            let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(short(digest).to_owned()))?;
+            let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(digest.short().to_owned()))?;
             return Ok(Some(Part::Artifact(artifact)));
         }
         let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key).cloned();
@@ -291,11 +292,11 @@ impl Archive {
     /// The bytes with this digest from the registry that they stayed with. No signature is asked for: it held when they were
     /// accepted, and what has the same SHA-256 is the same. So neither a key that was changed since, nor one that is gone
     /// with its Plugin, stands in the way of a job that runs.
-    async fn pull(&self, digest: &str, artifact: OciSource) -> Result<Vec<u8>, ArchiveError> {
-        let short = short(digest).to_owned();
+    async fn pull(&self, digest: &Digest, artifact: OciSource) -> Result<Vec<u8>, ArchiveError> {
+        let short = digest.short().to_owned();
         match self.sources.registry(&artifact, None).await {
             // The bytes have the digest that the pull says they have.
-            Ok(fetched) if fetched.digest == digest => Ok(fetched.wasm),
+            Ok(fetched) if fetched.digest == *digest => Ok(fetched.wasm),
             Ok(_) => Err(ArchiveError::Another { digest: short, reference: artifact.reference }),
             Err(source) => Err(ArchiveError::Pull { digest: short, source: Box::new(source) }),
         }
@@ -305,7 +306,7 @@ impl Archive {
     ///
     /// # Errors
     /// The API server refuses, or does not answer.
-    pub(super) async fn sweep(&self, needed: &BTreeSet<String>, now: Timestamp) -> Result<(), ArchiveError> {
+    pub(super) async fn sweep(&self, needed: &BTreeSet<Digest>, now: Timestamp) -> Result<(), ArchiveError> {
         let list = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let all = self.maps.list_metadata(&list).await;
         let failed = |attempt: &'static str, name: &str| {
@@ -348,11 +349,12 @@ enum Fate {
     Goes,
 }
 
-fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<String>, now: Timestamp) -> Fate {
+fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<Digest>, now: Timestamp) -> Fate {
     let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key);
     let Some(digest) = annotation(DIGEST_ANNOTATION) else { return Fate::Stays };
     let since = annotation(UNUSED_ANNOTATION);
-    match (needed.contains(digest), since.and_then(|since| since.parse::<Timestamp>().ok())) {
+    let is_needed = digest.parse().is_ok_and(|digest| needed.contains(&digest));
+    match (is_needed, since.and_then(|since| since.parse::<Timestamp>().ok())) {
         (true, _) if since.is_some() => Fate::Mark(None),
         (true, _) => Fate::Stays,
         (false, None) => Fate::Mark(Some(now.to_string())),
@@ -361,13 +363,8 @@ fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<String>, now: Time
     }
 }
 
-fn name(digest: &str, number: usize) -> String {
-    format!("troupe-plugin-{}-{number}", short(digest))
-}
-
-/// The first twelve digits.
-pub fn short(digest: &str) -> &str {
-    digest.get(..12).unwrap_or(digest)
+fn name(digest: &Digest, number: usize) -> String {
+    format!("troupe-plugin-{}-{number}", digest.short())
 }
 
 #[cfg(test)]

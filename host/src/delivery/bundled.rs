@@ -1,11 +1,12 @@
 //! The plugins that a host starts with, with the settings that they have then: what serves where no Plugin says otherwise.
 
+use decide::Digest;
 use sandbox::{Plugins, Settings};
 use std::collections::BTreeMap;
 
 /// The plugins that a host starts with, by framework.
 #[derive(Debug, Default)]
-pub(crate) struct Bundled(BTreeMap<String, (String, Settings)>);
+pub(crate) struct Bundled(BTreeMap<String, (Digest, Settings)>);
 
 impl Bundled {
     /// Those that are loaded now.
@@ -19,12 +20,12 @@ impl Bundled {
     }
 
     /// The digest for a framework, and its settings.
-    pub(crate) fn get(&self, framework: &str) -> Option<&(String, Settings)> {
+    pub(crate) fn get(&self, framework: &str) -> Option<&(Digest, Settings)> {
         self.0.get(framework)
     }
 
     /// Every digest.
-    pub(crate) fn digests(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn digests(&self) -> impl Iterator<Item = &Digest> {
         self.0.values().map(|(digest, _)| digest)
     }
 }

@@ -1,6 +1,10 @@
 //! Which jobs belong to a framework, and which digests plan them.
 
-use crate::{job_key::JobKey, observe::stores::Stores};
+use crate::{
+    job_key::JobKey,
+    observe::{cache::Cache, stores::Stores},
+};
+use decide::{Digest, RecordedDigest, ledger::Ledger};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the keys of all jobs of the framework with this name.
@@ -14,31 +18,47 @@ pub(super) fn keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
 pub(super) fn unplanned_keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
     stores.read(|cache| {
         let of_framework = cache.open_jobs().filter(|(_, served, _)| served.framework.name == framework);
-        of_framework.filter(|(.., ledger)| ledger.digest.is_empty()).map(|(key, ..)| key).collect()
+        of_framework.filter(|(.., ledger)| ledger.digest == RecordedDigest::None).map(|(key, ..)| key).collect()
     })
 }
 
 /// Returns the number of the framework's planned jobs that have not ended, and that number for each accepted digest.
-pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap<String, u32>) {
+pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap<Digest, u32>) {
     let (mut all, mut in_use) = (0, BTreeMap::new());
     stores.read(|cache| {
         let of_framework = cache.open_jobs().filter(|(_, served, _)| served.framework.name == framework);
-        for (key, _, ledger) in of_framework.filter(|(.., ledger)| !ledger.digest.is_empty()) {
+        for (key, _, ledger) in of_framework.filter(|(.., ledger)| ledger.digest != RecordedDigest::None) {
             all += 1;
-            if cache.layout().may_have_planned(&key.kind, &ledger.digest) {
-                *in_use.entry(ledger.digest).or_insert(0) += 1;
+            if let RecordedDigest::Digest(digest) = ledger.digest
+                && cache.layout().may_have_planned(&key.kind, &digest)
+            {
+                *in_use.entry(digest).or_insert(0) += 1;
             }
         }
     });
     (all, in_use)
 }
 
-/// Returns the keys of the jobs that have not ended and whose ledger names this digest.
-pub(super) fn keys_pinned_to(stores: &Stores, digest: &str) -> Vec<JobKey> {
-    stores.read(|cache| cache.open_jobs().filter(|(.., ledger)| ledger.digest == digest).map(|(key, ..)| key).collect())
+/// Returns the keys of the jobs that have not ended and that this digest has planned.
+pub(super) fn keys_pinned_to(stores: &Stores, digest: &Digest) -> Vec<JobKey> {
+    stores.read(|cache| {
+        let pinned = cache.open_jobs().filter(|(key, _, ledger)| pin(cache, key, ledger).as_ref() == Some(digest));
+        pinned.map(|(key, ..)| key).collect()
+    })
 }
 
-/// Returns the digests in the ledgers of all jobs that have not ended.
-pub(super) fn all_digests_in_use(stores: &Stores) -> BTreeSet<String> {
-    stores.read(|cache| cache.open_jobs().map(|(.., ledger)| ledger.digest).collect())
+/// Returns the digests that have planned jobs that have not ended.
+pub(super) fn all_digests_in_use(stores: &Stores) -> BTreeSet<Digest> {
+    stores.read(|cache| cache.open_jobs().filter_map(|(key, _, ledger)| pin(cache, &key, &ledger)).collect())
+}
+
+/// Returns the digest that has planned the job: the one in its ledger, or, if its status was never written, the one that
+/// its children name (see `Layout::planner`).
+fn pin(cache: &Cache, key: &JobKey, ledger: &Ledger) -> Option<Digest> {
+    match &ledger.digest {
+        RecordedDigest::None if ledger.headline.is_empty() => {
+            cache.digest_of_children(&ledger.uid, |digest| cache.layout().may_have_planned(&key.kind, digest))
+        }
+        recorded => recorded.digest().cloned(),
+    }
 }

@@ -61,13 +61,13 @@ impl Handles {
             && let Report::Verdict { ledger, .. } = &decision.report
             && let Some(finished) = &ledger.finished
         {
-            trials.record_end(&plugin, &pass.snapshot.digest, finished.outcome);
+            trials.record_end(&plugin, pass.snapshot.digest.as_ref(), finished.outcome);
         }
         match &pass.answer {
-            Answer::Faulted(fault) if pass.snapshot.digest == candidate => {
+            Answer::Faulted(fault) if pass.snapshot.digest.as_ref() == Some(&candidate) => {
                 trials.record_fault(&plugin, &job(pass), fault);
             }
-            _ if pass.snapshot.digest == candidate => {}
+            _ if pass.snapshot.digest.as_ref() == Some(&candidate) => {}
             _ if self.comparisons.add(pass) => {}
             _ => trials.record_dropped(&plugin),
         }
@@ -78,7 +78,7 @@ impl Handles {
         loop {
             let pass = self.comparisons.next().await;
             let Some(candidate) = self.trials.candidate(&pass.plugin) else { continue };
-            if pass.snapshot.digest != candidate {
+            if pass.snapshot.digest.as_ref() != Some(&candidate) {
                 let other = self.plugins.answer(&pass.snapshot, &candidate).await;
                 let different = differences(&pass.snapshot, &pass.answer, &other);
                 self.trials.record_compared(&pass.plugin, &job(&pass), &different, &other);

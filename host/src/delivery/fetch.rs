@@ -1,6 +1,7 @@
 //! From a Plugin's source to bytes.
 
 use crate::plugin_resource::{ConfigMapSource, OciSource, PluginSpec, Source};
+use decide::Digest;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 use registry::{
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct Fetched {
     pub(super) wasm: Vec<u8>,
-    pub(super) digest: String,
+    pub(super) digest: Digest,
     /// Where they lie in a registry: what its reference resolved to, by the digest of the artifact's manifest.
     pub(super) artifact: Option<OciSource>,
 }
@@ -47,13 +48,16 @@ pub(super) enum FetchError {
          --plugin-source-namespace {0}"
     )]
     NotAllowed(String, String),
-    #[error("there is no configmap/{0} in namespace {1}; make it with `troupe plugin configmap FILE -n {1}`")]
+    #[error(
+        "there is no configmap/{0} in namespace {1}; make it with `troupe plugin configmap FILE --name {0} -n {1} | \
+         kubectl apply --server-side -f -`"
+    )]
     NoConfigMap(String, String),
     #[error("configmap/{name} has no binaryData {wanted}, it has {has}")]
     NoKey { name: String, wanted: String, has: String },
     #[error("configmap/{0}: the component is not acceptable")]
     Inflate(String, #[source] DecompressError),
-    #[error("failed to read {name}: {}", crate::error::client_error(.source))]
+    #[error("failed to read {name}: {}", crate::error::chain(.source))]
     Api { name: String, source: kube::Error },
 }
 

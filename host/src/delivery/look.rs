@@ -7,9 +7,8 @@ use super::{
     fetch::{FetchError, Fetched},
     mark::Mark,
     refusals::Refusal,
-    report::{Stage, Trouble},
+    report::{Stage, StageFailure},
     shared::Shared,
-    short,
     upgrade::{Found, Step, step},
     watched::Version,
 };
@@ -17,6 +16,7 @@ use crate::{
     error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
+use decide::{Digest, digest::InvalidDigest};
 use futures::FutureExt;
 use sandbox::{LoadError, Prepared, Settings, wanted};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -42,7 +42,7 @@ pub(super) struct Question {
     pub(super) spec: PluginSpec,
     pub(super) at: LookedAt,
     /// The digest that serves new jobs now.
-    pub(super) active: Option<String>,
+    pub(super) active: Option<Digest>,
     pub(super) status: PluginStatus,
     /// How the last look ended.
     pub(super) refusal: Option<Refusal>,
@@ -50,11 +50,12 @@ pub(super) struct Question {
 
 impl Question {
     /// What is done with a digest that is acceptable.
-    fn step(&self, digest: &str) -> Step {
+    fn step(&self, digest: &Digest) -> Step {
         let PluginStatus { previous, candidate, .. } = &self.status;
-        let is_stopped = |it: &Candidate| it.digest == digest && it.state == CandidateState::Stopped;
+        let is_stopped = |it: &Candidate| it.digest == digest.as_str() && it.state == CandidateState::Stopped;
         let stopped = candidate.as_ref().is_some_and(is_stopped);
-        let found = Found { digest, active: self.active.as_deref(), previous: previous.as_deref(), stopped };
+        let previous = previous.as_ref().and_then(|previous| previous.parse().ok());
+        let found = Found { digest, active: self.active.as_ref(), previous: previous.as_ref(), stopped };
         step(&self.spec.upgrade, &found)
     }
 
@@ -83,8 +84,8 @@ pub(super) struct Acceptable {
 #[derive(Debug)]
 pub(super) struct Refused {
     /// What the source has, if it was read.
-    pub(super) digest: Option<String>,
-    pub(super) trouble: Trouble,
+    pub(super) digest: Option<Digest>,
+    pub(super) failure: StageFailure,
 }
 
 /// How a look ended.
@@ -110,12 +111,12 @@ impl Shared {
 
     async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
         let found = self.find(question).await;
-        let (digest, fetched) = found.map_err(|trouble| Refused { digest: None, trouble })?;
-        let refused = |trouble| Refused { digest: Some(digest.clone()), trouble };
+        let (digest, fetched) = found.map_err(|failure| Refused { digest: None, failure })?;
+        let refused = |failure| Refused { digest: Some(digest.clone()), failure };
         if let Some(refusal) = &question.refusal
             && refusal.stands(&digest, question.at.generation, Instant::now())
         {
-            return Err(refused(refusal.trouble.clone()));
+            return Err(refused(refusal.failure.clone()));
         }
         let prepared = match (self.handles.plugins.prepared(&digest), &fetched) {
             (Some(prepared), _) => prepared,
@@ -135,19 +136,20 @@ impl Shared {
     }
 
     /// The digest that a Plugin asks for, and its bytes unless it is loaded.
-    async fn find(&self, question: &Question) -> Result<(String, Option<Fetched>), Trouble> {
-        let pin = question.spec.digest.as_ref();
-        if let Some(pin) = pin.filter(|pin| self.handles.plugins.has(pin)) {
+    async fn find(&self, question: &Question) -> Result<(Digest, Option<Fetched>), StageFailure> {
+        let pin = question.spec.digest.as_ref().map(|pin| pin.parse::<Digest>()).transpose().map_err(not_a_digest)?;
+        if let Some(pin) = pin.as_ref().filter(|pin| self.handles.plugins.has(pin)) {
             return Ok((pin.clone(), None));
         }
-        let failed = |error: &FetchError| Trouble { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
+        let failed =
+            |error: &FetchError| StageFailure { at: Stage::Fetched, reason: error.reason(), message: chain(error) };
         let fetched = self.sources.fetch(&question.name, &question.spec).await;
-        let found = match (pin, fetched) {
+        let found = match (&pin, fetched) {
             (None, fetched) => fetched.map_err(|error| failed(&error))?,
             (Some(pin), Ok(fetched)) if fetched.digest == *pin => fetched,
             (Some(pin), fetched) => {
                 let has = match fetched {
-                    Ok(fetched) => format!("the source has {}", short(&fetched.digest)),
+                    Ok(fetched) => format!("the source has {}", fetched.digest.short()),
                     Err(error) => chain(&error),
                 };
                 let wasm = self.archived_bytes(pin).await.map_err(|error| mismatch(pin, &chain(&error), &has))?;
@@ -158,14 +160,15 @@ impl Shared {
     }
 
     /// What the host has kept of a digest.
-    pub(super) async fn archived_bytes(&self, digest: &str) -> Result<Vec<u8>, ArchiveError> {
+    pub(super) async fn archived_bytes(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
         self.archive.as_ref().ok_or(ArchiveError::NoNamespace)?.load(digest).await
     }
 
     /// Keeps the bytes, and that they were accepted, before any job is planned by them.
-    async fn keep(&self, digest: &str, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), Trouble> {
+    async fn keep(&self, digest: &Digest, fetched: Option<&Fetched>, mark: Option<&Mark>) -> Result<(), StageFailure> {
         let Some(archive) = &self.archive else { return Ok(()) };
-        let failed = |error: ArchiveError| Trouble { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
+        let failed =
+            |error: ArchiveError| StageFailure { at: Stage::Accepted, reason: "NotKept", message: chain(&error) };
         match fetched {
             Some(Fetched { wasm, artifact, .. }) => {
                 archive.keep(digest, wasm, artifact.as_ref(), mark).await.map_err(failed)
@@ -173,33 +176,40 @@ impl Shared {
             None if mark.is_none_or(|mark| self.marks().get(digest) == Some(mark)) => Ok(()),
             None => match archive.mark(digest, mark).await.map_err(failed)? {
                 true => Ok(()),
-                false => Err(failed(ArchiveError::NotKept(short(digest).to_owned()))),
+                false => Err(failed(ArchiveError::NotKept(digest.short().to_owned()))),
             },
         }
     }
 }
 
-fn not_a_plugin(error: &LoadError) -> Trouble {
-    Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: chain(error) }
+fn not_a_plugin(error: &LoadError) -> StageFailure {
+    StageFailure { at: Stage::Compiled, reason: "NotAPlugin", message: chain(error) }
 }
 
-fn mismatch(pin: &str, why: &str, has: &str) -> Trouble {
-    let pin = short(pin);
+/// The API server refuses such a Plugin where it has the host's CRD.
+fn not_a_digest(error: InvalidDigest) -> StageFailure {
+    let message = format!("spec.digest: {error}; put the right digest or remove it");
+    StageFailure { at: Stage::Fetched, reason: "DigestMismatch", message }
+}
+
+fn mismatch(pin: &Digest, why: &str, has: &str) -> StageFailure {
+    let pin = pin.short();
     let message = format!("spec.digest asks for {pin}, but {why}, and {has}; put the right digest or remove it");
-    Trouble { at: Stage::Fetched, reason: "DigestMismatch", message }
+    StageFailure { at: Stage::Fetched, reason: "DigestMismatch", message }
 }
 
-fn unloaded(digest: &str) -> Trouble {
-    let message = format!("{} was unloaded while it was looked at; it is looked at again", short(digest));
-    Trouble { at: Stage::Fetched, reason: "FetchFailed", message }
+fn unloaded(digest: &Digest) -> StageFailure {
+    let message = format!("{} was unloaded while the host checked it; the host checks it again", digest.short());
+    StageFailure { at: Stage::Fetched, reason: "FetchFailed", message }
 }
 
 fn late() -> Refused {
-    let message = format!("it could not be pulled, compiled and asked within {} s; it is tried again", LOOK.as_secs());
-    Refused { digest: None, trouble: Trouble { at: Stage::Accepted, reason: "TimedOut", message } }
+    let message =
+        format!("pulling, compiling and calling it took longer than {} s; the host tries again", LOOK.as_secs());
+    Refused { digest: None, failure: StageFailure { at: Stage::Accepted, reason: "TimedOut", message } }
 }
 
 fn panicked() -> Refused {
-    let message = "the host panicked while it looked at this Plugin; report what stands in its log".to_owned();
-    Refused { digest: None, trouble: Trouble { at: Stage::Accepted, reason: "InternalError", message } }
+    let message = "the host panicked while it checked this Plugin; report the panic in its log".to_owned();
+    Refused { digest: None, failure: StageFailure { at: Stage::Accepted, reason: "InternalError", message } }
 }

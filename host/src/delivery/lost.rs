@@ -7,10 +7,11 @@ use super::{
     archive::{Archive, ArchiveError},
     census,
     mark::Mark,
-    settings, short,
-    statuses::named,
+    settings,
+    statuses::{active, named},
 };
 use crate::{error::chain, observe::layout::Route, plugin_resource::PluginStatus};
+use decide::Digest;
 use sandbox::{ConfigError, LoadError, Prepared, Settings};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
@@ -77,9 +78,18 @@ impl Delivery {
     }
 
     /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost are told so.
-    pub(super) async fn seek(&mut self, digest: &str) {
+    pub(super) async fn seek(&mut self, digest: &Digest) {
         let layout = self.shared.handles.stores.layout();
-        if layout.descriptor(digest).is_some() || !layout.is_accepted(digest) {
+        if layout.plans(digest) {
+            // It was loaded by its Plugin's task after a pass had found that it was not, or its bytes are not archived
+            // yet: the jobs that wait for that are woken once they are.
+            self.sought.remove(digest);
+            if layout.admits_new_jobs(digest) {
+                self.wake_pinned(digest);
+            }
+            return;
+        }
+        if !layout.is_accepted(digest) {
             self.sought.remove(digest);
             return;
         }
@@ -108,26 +118,26 @@ impl Delivery {
         }
     }
 
-    async fn load_archived(&self, digest: &str) -> Result<Prepared, Absent> {
+    async fn load_archived(&self, digest: &Digest) -> Result<Prepared, Absent> {
         let wasm = self.shared.archived_bytes(digest).await?;
         // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
         if let Some(archive) = &self.shared.archive
             && let Some(mark) = archive.read_mark(digest).await?
         {
-            self.shared.marks().insert(digest.to_owned(), mark);
+            self.shared.marks().insert(digest.clone(), mark);
         }
-        Ok(self.shared.handles.plugins.prepare_foreign(short(digest), &wasm).await?)
+        Ok(self.shared.handles.plugins.prepare_foreign(digest.short(), &wasm).await?)
     }
 
     /// Jobs that are pinned to it are planned again; so are new ones, where the status of a Plugin says so.
-    fn add_back(&self, digest: &str, prepared: &Prepared) -> Result<(), ConfigError> {
+    fn add_back(&self, digest: &Digest, prepared: &Prepared) -> Result<(), ConfigError> {
         let (name, handles) = (&prepared.descriptor.name, &self.shared.handles);
         let statuses = self.shared.statuses();
         // Its Plugin may have brought it into service meanwhile, with settings that are newer.
         if handles.stores.layout().descriptor(digest).is_none() {
             self.add_as_accepted(digest, prepared, statuses.get(name))?;
         }
-        info!(plugin = name, digest = short(digest), "loaded again for jobs that run");
+        info!(plugin = name, digest = digest.short(), "loaded again for jobs that run");
         handles.stores.change(|layout| layout.add(&prepared.descriptor, digest));
         if is_active(&statuses, digest) && handles.active(name).is_none() {
             handles.route(name, &Route::to(digest));
@@ -138,14 +148,14 @@ impl Delivery {
     /// It gets what it was granted when it was accepted, and no more than its Plugin grants to what serves now.
     fn add_as_accepted(
         &self,
-        digest: &str,
+        digest: &Digest,
         prepared: &Prepared,
         status: Option<&PluginStatus>,
     ) -> Result<(), ConfigError> {
         let (name, Handles { plugins, .. }) = (&prepared.descriptor.name, &*self.shared.handles);
         let marks = self.shared.marks();
         let marked = marks.get(digest).map(Mark::settings);
-        let is_named = status.is_some_and(|status| named(status).iter().any(|named| named == digest));
+        let is_named = status.is_some_and(|status| named(status).contains(digest));
         let spec = || self.plugins.get(name).and_then(|it| it.shown.borrow().spec.clone().ok()).filter(|_| is_named);
         let granted =
             marked.or_else(|| spec().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
@@ -154,26 +164,26 @@ impl Delivery {
         plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()))?;
         // The Plugin may grant less than it did when this one was accepted.
         let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
-        let serves = status.and_then(|status| status.digest.as_ref());
-        if let Some(now) = serves.filter(|_| is_its).and_then(|serves| marks.get(serves)) {
+        let serves = status.and_then(active);
+        if let Some(now) = serves.filter(|_| is_its).and_then(|serves| marks.get(&serves)) {
             self.shared.handles.settle(name, prepared, &now.settings());
         }
         Ok(())
     }
 
-    fn is_absent(&mut self, digest: &str, absent: &Absent, began: Instant) {
+    fn is_absent(&mut self, digest: &Digest, absent: &Absent, began: Instant) {
         let again = Again::after(self.sought.get(digest).copied(), began);
-        self.sought.insert(digest.to_owned(), again);
+        self.sought.insert(digest.clone(), again);
         let why = chain(absent);
         let is_passing = matches!(absent, Absent::Archive(error) if error.is_passing());
-        warn!(digest = short(digest), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
+        warn!(digest = digest.short(), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
         if !is_passing || again.attempts >= QUIET {
-            self.shared.handles.stores.change(|layout| layout.lose(digest, &why));
+            self.shared.handles.stores.change(|layout| layout.record_lost(digest, &why));
             self.wake_pinned(digest);
         }
     }
 
-    fn wake_pinned(&self, digest: &str) {
+    fn wake_pinned(&self, digest: &Digest) {
         let Handles { stores, queue, wanted, .. } = &*self.shared.handles;
         let waiting = wanted.settle(digest).into_iter().chain(census::keys_pinned_to(stores, digest));
         waiting.for_each(|key| queue.add(key));
@@ -181,6 +191,6 @@ impl Delivery {
 }
 
 /// The status of a Plugin says that it serves new jobs.
-fn is_active(statuses: &BTreeMap<String, PluginStatus>, digest: &str) -> bool {
-    statuses.values().any(|status| status.digest.as_deref() == Some(digest))
+fn is_active(statuses: &BTreeMap<String, PluginStatus>, digest: &Digest) -> bool {
+    statuses.values().any(|status| active(status).as_ref() == Some(digest))
 }

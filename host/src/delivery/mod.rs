@@ -29,8 +29,6 @@ mod upgrade;
 mod wanted;
 mod watched;
 
-pub use archive::short;
-
 use crate::{
     clock::Clock,
     control::{
@@ -40,10 +38,12 @@ use crate::{
     error::chain,
     observe::stores::Stores,
     plugin_resource::{PluginSpec, PluginStatus},
+    write::published::PublishedStatuses,
 };
 use archive::ArchiveStore;
 use bundled::Bundled;
 use comparisons::Comparisons;
+use decide::Digest;
 use futures::StreamExt;
 use lost::Again;
 use plugin_task::PluginTask;
@@ -82,6 +82,8 @@ pub struct Options {
 pub(crate) struct Handles {
     pub(crate) clock: Clock,
     pub(crate) stores: Arc<Stores>,
+    /// What was last written to the statuses of jobs.
+    published: Arc<PublishedStatuses>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) plugins: Arc<Plugins>,
     /// How often long-lived tasks had to be started again.
@@ -98,11 +100,17 @@ pub(crate) struct Handles {
 
 impl Handles {
     /// Of a host that serves what is loaded now.
-    pub(crate) fn new(clock: Clock, stores: Arc<Stores>, queue: Arc<Queue>, plugins: Arc<Plugins>) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        (stores, published): (Arc<Stores>, Arc<PublishedStatuses>),
+        queue: Arc<Queue>,
+        plugins: Arc<Plugins>,
+    ) -> Self {
         let bundled = Bundled::of(&plugins);
         Self {
             clock,
             stores,
+            published,
             queue,
             plugins,
             restarts: Arc::default(),
@@ -133,7 +141,7 @@ pub(crate) struct Delivery {
     listed: Option<BTreeSet<String>>,
     swept: Instant,
     /// Digests that jobs need, that were accepted and cannot be loaded so far.
-    sought: BTreeMap<String, Again>,
+    sought: BTreeMap<Digest, Again>,
     not_archived: NotArchived,
 }
 
@@ -205,7 +213,7 @@ impl Delivery {
     /// run stay with theirs. Whoever waited for its kinds may have them.
     async fn forget(&mut self, name: &str) {
         let Some(Supervised { shown, task }) = self.plugins.remove(name) else { return };
-        info!(plugin = name, "the Plugin is gone");
+        info!(plugin = name, "the Plugin was deleted");
         drop(task);
         // Until its task has ended, what that has looked at may still come into service.
         shown.closed().await;
@@ -226,13 +234,13 @@ impl Delivery {
         self.swept = Instant::now();
         let needed = self.needed(&self.shared.statuses());
         if let Err(error) = archive.sweep(&needed, handles.clock.now()).await {
-            debug!(error = chain(&error), "bytes of plugins are looked at again later");
+            debug!(error = chain(&error), "failed to release unused bytes of plugins, trying again later");
         }
         // Others may have come into service meanwhile; while this is held, none does.
         let statuses = self.shared.statuses();
         let needed = self.needed(&statuses);
         for digest in handles.plugins.digests().into_iter().filter(|digest| !needed.contains(digest)) {
-            info!(digest = short(&digest), "nobody needs this plugin any more");
+            info!(digest = digest.short(), "unloaded a plugin that no job and no Plugin needs");
             handles.plugins.unload(&digest);
             handles.stores.change(|layout| layout.remove(&digest));
         }
@@ -240,12 +248,13 @@ impl Delivery {
     }
 
     /// Digests that jobs, Plugins or the host need.
-    fn needed(&self, statuses: &BTreeMap<String, PluginStatus>) -> BTreeSet<String> {
+    fn needed(&self, statuses: &BTreeMap<String, PluginStatus>) -> BTreeSet<Digest> {
         let Handles { stores, bundled, .. } = &*self.shared.handles;
         let mut needed = census::all_digests_in_use(stores);
         needed.extend(statuses.values().flat_map(|status| {
-            let candidate = status.candidate.as_ref().map(|candidate| candidate.digest.clone());
-            status.digest.iter().chain(&status.previous).cloned().chain(candidate)
+            let candidate = status.candidate.as_ref().map(|candidate| &candidate.digest);
+            let all = status.digest.iter().chain(&status.previous).chain(candidate);
+            all.filter_map(|digest| digest.parse().ok())
         }));
         // Whenever a Plugin goes, what comes with the host serves again.
         needed.extend(bundled.digests().cloned());

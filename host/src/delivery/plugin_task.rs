@@ -5,12 +5,14 @@ use super::{
     accept,
     look::{Looked, LookedAt, Question, Refused},
     refusals::Refusal,
-    report::{self, Stage, Trouble},
+    report::{self, Stage, StageFailure},
     seen::Seen,
     shared::Shared,
+    statuses,
     watched::Version,
 };
 use crate::plugin_resource::{Candidate, CandidateState, PluginStatus};
+use decide::Digest;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -102,9 +104,9 @@ impl PluginTask {
                 self.looks.spawn(self.shared.clone().look(question));
             }
             Err(why) => {
-                let message = format!("the Plugin cannot be read, so what served goes on: {why}");
-                let trouble = Trouble { at: Stage::Fetched, reason: "InvalidSpec", message };
-                self.refused(at, Refused { digest: None, trouble }).await;
+                let message = format!("the spec cannot be read, and the digest that served keeps serving: {why}");
+                let failure = StageFailure { at: Stage::Fetched, reason: "InvalidSpec", message };
+                self.refused(at, Refused { digest: None, failure }).await;
             }
         }
     }
@@ -137,34 +139,34 @@ impl PluginTask {
     }
 
     /// Nothing of what was refused acts; the Plugin says why.
-    async fn refused(&mut self, at: LookedAt, Refused { digest, trouble }: Refused) {
+    async fn refused(&mut self, at: LookedAt, Refused { digest, failure }: Refused) {
         let name = &self.seen.name;
-        warn!(plugin = name, reason = trouble.reason, message = trouble.message, "a plugin is not served");
+        warn!(plugin = name, reason = failure.reason, message = failure.message, "a component was refused");
         let (active, is_tried) = (self.serving(), self.shared.handles.trials.candidate(name).is_some());
         let (now, clock) = (Instant::now(), self.shared.handles.clock.now());
         let status = &mut self.status;
         if let Some(digest) = digest.as_ref().filter(|digest| !is_tried && active.as_ref() != Some(digest)) {
             let candidate =
-                Candidate { digest: digest.clone(), state: CandidateState::Refused, ..Candidate::default() };
-            status.candidate = Some(Candidate { message: Some(trouble.message.clone()), ..candidate });
+                Candidate { digest: digest.to_string(), state: CandidateState::Refused, ..Candidate::default() };
+            status.candidate = Some(Candidate { message: Some(failure.message.clone()), ..candidate });
         }
         status.observed_generation = Some(at.generation);
-        report::progress(status, Some(&trouble), at.generation, clock);
+        report::progress(status, Some(&failure), at.generation, clock);
         report::serving(status, at.generation, clock);
         let stands = |refusal: &Refusal| digest.as_ref().is_some_and(|it| refusal.stands(it, at.generation, now));
         self.refusal = Some(match self.refusal.take() {
             Some(refusal) if stands(&refusal) => refusal,
-            before => Refusal::new(digest.clone(), at.generation, trouble.clone(), before.as_ref(), now),
+            before => Refusal::new(digest.clone(), at.generation, failure.clone(), before.as_ref(), now),
         });
         self.looked_at = Some(at);
-        if trouble.reason == accept::GRANT_MISSING {
-            self.withdraw(digest.as_deref());
+        if failure.reason == accept::GRANT_MISSING {
+            self.withdraw(digest.as_ref());
         }
         self.refresh().await;
     }
 
     /// The digest of this Plugin, or of the host, that serves new jobs now, or will once it is loaded again.
-    pub(super) fn serving(&self) -> Option<String> {
-        self.shared.handles.active(&self.seen.name).or_else(|| self.status.digest.clone())
+    pub(super) fn serving(&self) -> Option<Digest> {
+        self.shared.handles.active(&self.seen.name).or_else(|| statuses::active(&self.status))
     }
 }

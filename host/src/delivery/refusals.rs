@@ -1,6 +1,7 @@
 //! What was refused, and when it is looked at again: the same refusal in a row waits twice as long each time. Pure.
 
-use super::{accept::CONFLICT, report::Trouble};
+use super::{accept::CONFLICT, report::StageFailure};
+use decide::Digest;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -12,10 +13,10 @@ const MOST_BACK_OFF: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// What the source had; None where it was not read.
-    pub(super) digest: Option<String>,
+    pub(super) digest: Option<Digest>,
     /// Of the Plugin.
     pub(super) generation: i64,
-    pub(super) trouble: Trouble,
+    pub(super) failure: StageFailure,
     /// How many in a row there were of it.
     times: u32,
     /// When it is looked at again, if nothing changes before.
@@ -25,41 +26,42 @@ pub(super) struct Refusal {
 impl Refusal {
     /// The refusal of a digest under a generation of the Plugin. `before` is the last one.
     pub(super) fn new(
-        digest: Option<String>,
+        digest: Option<Digest>,
         generation: i64,
-        trouble: Trouble,
+        failure: StageFailure,
         before: Option<&Self>,
         now: Instant,
     ) -> Self {
         let same = |before: &&Self| {
-            (&before.digest, before.generation, before.trouble.reason) == (&digest, generation, trouble.reason)
+            (&before.digest, before.generation, before.failure.reason) == (&digest, generation, failure.reason)
         };
         let times = before.filter(same).map_or(1, |before| before.times.saturating_add(1));
         let wait = LEAST_BACK_OFF.saturating_mul(1 << (times - 1).min(16)).min(MOST_BACK_OFF);
-        Self { digest, generation, trouble, times, again: now + wait }
+        Self { digest, generation, failure, times, again: now + wait }
     }
 
     /// Another Plugin has what this one wants, and may let it go.
     pub(super) fn is_conflict(&self) -> bool {
-        self.trouble.reason == CONFLICT
+        self.failure.reason == CONFLICT
     }
 
     /// Nothing but waiting for its time can lead to another end: the Plugin's generation has this same component again.
-    pub(super) fn stands(&self, digest: &str, generation: i64, now: Instant) -> bool {
-        self.digest.as_deref() == Some(digest) && self.generation == generation && now < self.again
+    pub(super) fn stands(&self, digest: &Digest, generation: i64, now: Instant) -> bool {
+        self.digest.as_ref() == Some(digest) && self.generation == generation && now < self.again
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::report::Stage, *};
+    use decide::testkit::digest;
 
-    fn trouble(reason: &'static str) -> Trouble {
-        Trouble { at: Stage::Accepted, reason, message: "as it is".into() }
+    fn failure(reason: &'static str) -> StageFailure {
+        StageFailure { at: Stage::Accepted, reason, message: "as it is".into() }
     }
 
-    fn refused(digest: &str, generation: i64, before: Option<&Refusal>, now: Instant) -> Refusal {
-        Refusal::new(Some(digest.into()), generation, trouble("GrantMissing"), before, now)
+    fn refused(name: &str, generation: i64, before: Option<&Refusal>, now: Instant) -> Refusal {
+        Refusal::new(Some(digest(name)), generation, failure("GrantMissing"), before, now)
     }
 
     #[tokio::test(start_paused = true)]
@@ -82,7 +84,7 @@ mod tests {
         let others = [
             refused("two", 1, Some(&again), now),
             refused("one", 2, Some(&again), now),
-            Refusal::new(Some("one".into()), 1, trouble("InvalidConfig"), Some(&again), now),
+            Refusal::new(Some(digest("one")), 1, failure("InvalidConfig"), Some(&again), now),
         ];
         for other in others {
             assert_eq!((other.again - now).as_secs(), 10, "{other:?}");
@@ -93,8 +95,8 @@ mod tests {
     async fn a_refusal_stands_for_its_component_and_generation_until_its_time() {
         let now = Instant::now();
         let refusal = refused("one", 1, None, now);
-        assert!(refusal.stands("one", 1, now));
-        assert!(!refusal.stands("two", 1, now) && !refusal.stands("one", 2, now));
-        assert!(!refusal.stands("one", 1, refusal.again));
+        assert!(refusal.stands(&digest("one"), 1, now));
+        assert!(!refusal.stands(&digest("two"), 1, now) && !refusal.stands(&digest("one"), 2, now));
+        assert!(!refusal.stands(&digest("one"), 1, refusal.again));
     }
 }

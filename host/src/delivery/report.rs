@@ -27,7 +27,7 @@ impl Stage {
 
 /// Why a digest got no further.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct StageFailure {
     pub(super) at: Stage,
     /// CamelCase.
     pub(super) reason: &'static str,
@@ -36,18 +36,18 @@ pub(super) struct Trouble {
 }
 
 /// How far the source's digest came.
-pub(super) fn progress(status: &mut PluginStatus, trouble: Option<&Trouble>, generation: i64, now: Timestamp) {
+pub(super) fn progress(status: &mut PluginStatus, failure: Option<&StageFailure>, generation: i64, now: Timestamp) {
     let stages = [Stage::Fetched, Stage::Compiled, Stage::Accepted];
-    let reached = trouble.map_or(stages.len(), |trouble| stages.iter().position(|at| *at == trouble.at).unwrap_or(0));
+    let reached = failure.map_or(stages.len(), |failure| stages.iter().position(|at| *at == failure.at).unwrap_or(0));
     for (place, stage) in stages.iter().enumerate() {
-        let (is, reason, message) = match trouble {
-            Some(trouble) if place == reached => ("False", trouble.reason, trouble.message.as_str()),
-            Some(trouble) if place > reached => ("Unknown", trouble.reason, "an earlier condition is not met"),
+        let (is, reason, message) = match failure {
+            Some(failure) if place == reached => ("False", failure.reason, failure.message.as_str()),
+            Some(failure) if place > reached => ("Unknown", failure.reason, "an earlier condition is not met"),
             _ => ("True", stage.name(), ""),
         };
         set(status, stage.name(), is, reason, message, generation, now);
     }
-    status.last_error = trouble.map(|trouble| trouble.message.clone());
+    status.last_error = failure.map(|failure| failure.message.clone());
 }
 
 /// Whether anybody serves new jobs.
@@ -100,8 +100,8 @@ mod tests {
     fn a_condition_keeps_its_time_until_its_status_changes() {
         let mut status = PluginStatus::default();
         let at = |second| Timestamp::from_second(second).unwrap();
-        let trouble = Trouble { at: Stage::Compiled, reason: "NotAPlugin", message: "rubbish".into() };
-        progress(&mut status, Some(&trouble), 1, at(1));
+        let failure = StageFailure { at: Stage::Compiled, reason: "NotAPlugin", message: "rubbish".into() };
+        progress(&mut status, Some(&failure), 1, at(1));
         assert_eq!(said(&status, "Fetched"), ("True".into(), "Fetched".into(), Time(at(1))));
         assert_eq!(said(&status, "Compiled"), ("False".into(), "NotAPlugin".into(), Time(at(1))));
         assert_eq!(said(&status, "Accepted").0, "Unknown");

@@ -1,18 +1,19 @@
 //! Where new jobs of a framework go, and with which settings its digests answer.
 
-use super::{Handles, census, short};
+use super::{Handles, census};
 use crate::{
     job_key::GroupKind,
     observe::layout::{Route, Served},
 };
+use decide::Digest;
 use sandbox::{Prepared, Settings};
 use tracing::{info, warn};
 
 impl Handles {
     /// Other digests of the Plugin, which jobs are pinned to, get the settings that were accepted, as far as they fit. What
     /// comes with the host keeps its own.
-    pub(super) fn settle_others(&self, name: &str, digest: &str, settings: &Settings) {
-        let is_own = |other: &String| other != digest && self.bundled.digests().all(|bundled| bundled != other);
+    pub(super) fn settle_others(&self, name: &str, digest: &Digest, settings: &Settings) {
+        let is_own = |other: &Digest| other != digest && self.bundled.digests().all(|bundled| bundled != other);
         for other in self.plugins.digests_of(name).into_iter().filter(is_own) {
             if let Some(prepared) = self.plugins.prepared(&other) {
                 self.settle(name, &prepared, settings);
@@ -28,7 +29,7 @@ impl Handles {
         let grants = settings.grants.clone().or_else(|| plugins.grants(digest));
         let settings = Settings { grants, ..settings.clone() };
         if let Err(error) = plugins.add(prepared, &settings) {
-            info!(plugin = name, digest = short(digest), %error, "it keeps the config that it had");
+            info!(plugin = name, digest = digest.short(), %error, "the digest keeps the config that it has");
             plugins.restrict(digest, &settings);
         }
     }
@@ -40,7 +41,7 @@ impl Handles {
                 if let Some(prepared) = self.plugins.prepared(digest)
                     && let Err(error) = self.plugins.add(&prepared, settings)
                 {
-                    warn!(plugin = name, %error, "what comes with the host keeps other settings");
+                    warn!(plugin = name, %error, "the built-in plugin keeps other settings");
                 }
                 Route::to(digest)
             }
@@ -51,7 +52,7 @@ impl Handles {
     }
 
     /// The digest that serves new jobs of a framework now.
-    pub(super) fn active(&self, name: &str) -> Option<String> {
+    pub(super) fn active(&self, name: &str) -> Option<Digest> {
         self.route_of(name)?.active
     }
 

@@ -5,14 +5,15 @@ use super::{
     accept::{Accepted, CONFLICT},
     look::{Acceptable, Refused},
     plugin_task::PluginTask,
-    report::{Stage, Trouble},
-    short, statuses,
+    report::{Stage, StageFailure},
+    statuses,
     upgrade::Step,
 };
 use crate::{
     observe::layout::Route,
     plugin_resource::{Candidate, CandidateState, PluginSpec, Strategy},
 };
+use decide::Digest;
 use sandbox::Prepared;
 use tracing::{info, warn};
 
@@ -23,7 +24,7 @@ impl PluginTask {
         let Prepared { digest, descriptor, .. } = &prepared;
         let refused = |reason, message| Refused {
             digest: Some(digest.clone()),
-            trouble: Trouble { at: Stage::Accepted, reason, message },
+            failure: StageFailure { at: Stage::Accepted, reason, message },
         };
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let mut all = self.shared.statuses();
@@ -35,19 +36,20 @@ impl PluginTask {
         added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
         handles.stores.change(|layout| match step.plans_jobs() {
             true => layout.add(descriptor, digest),
-            false => layout.try_out(descriptor, digest),
+            false => layout.add_candidate(descriptor, digest),
         });
 
         let active = self.serving();
         let status = &mut self.status;
         status.resolved = resolved.or(status.resolved.take());
-        let candidate = status.candidate.take().filter(|candidate| candidate.digest == *digest);
+        let candidate = status.candidate.take().filter(|candidate| candidate.digest == digest.as_str());
         let migrate = spec.upgrade.strategy == Strategy::Migrate;
         let mut route = Route { active: active.clone(), canary: None, migrate };
         match step {
             Step::Serve => {
-                if status.digest.as_ref() != Some(digest) {
-                    status.previous = active.filter(|active| active != digest).or(status.previous.take());
+                if status.digest.as_deref() != Some(digest.as_str()) {
+                    let replaced = active.filter(|active| active != digest);
+                    status.previous = replaced.map(|digest| digest.to_string()).or(status.previous.take());
                 }
                 route.active = Some(digest.clone());
                 handles.trials.end(name);
@@ -58,26 +60,31 @@ impl PluginTask {
                 handles.trials.begin(name, digest, state);
                 let known = candidate.unwrap_or_default();
                 let (live, message) = (known.live, known.message.filter(|_| state == CandidateState::Stopped));
-                let (digest, version) = (digest.clone(), descriptor.version.clone());
+                let (digest, version) = (digest.to_string(), descriptor.version.clone());
                 status.candidate = Some(Candidate { digest, version, state, preflight, live, message });
             }
         }
-        info!(plugin = name, found = short(digest), active = route.active.as_deref().map(short), "looked at");
+        info!(
+            plugin = name,
+            found = digest.short(),
+            active = route.active.as_ref().map(Digest::short),
+            "checked the Plugin"
+        );
         handles.route(name, &route);
-        statuses::tell_active(status, route.active.as_deref(), &handles.stores.layout());
+        statuses::tell_active(status, route.active.as_ref(), &handles.stores.layout());
         all.insert(name.clone(), status.clone());
         Ok(())
     }
 
     /// A cluster operator has taken grants away from the digest that the Plugin serves. There is no other component that
     /// this could be meant for, so it holds at once.
-    pub(super) fn withdraw(&self, digest: Option<&str>) {
+    pub(super) fn withdraw(&self, digest: Option<&Digest>) {
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let (Some(digest), Ok(spec)) = (digest, &self.seen.spec) else { return };
-        let is_tried = handles.trials.candidate(name).as_deref() == Some(digest);
-        let is_its = is_tried || self.status.digest.as_deref() == Some(digest);
+        let is_tried = handles.trials.candidate(name).as_ref() == Some(digest);
+        let is_its = is_tried || self.status.digest.as_deref() == Some(digest.as_str());
         if is_its && handles.bundled.digests().all(|bundled| bundled != digest) {
-            warn!(plugin = name, digest = short(digest), "grants were taken from what serves");
+            warn!(plugin = name, digest = digest.short(), "grants were withdrawn from the digest that serves");
             handles.plugins.grant(digest, &spec.grants);
             handles.wake(name);
         }

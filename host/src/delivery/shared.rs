@@ -9,6 +9,7 @@ use super::{
     watched::{Version, Versions},
 };
 use crate::plugin_resource::{PluginSpec, PluginStatus};
+use decide::Digest;
 use kube::Client;
 use sandbox::Limits;
 use std::{
@@ -29,7 +30,7 @@ pub(super) struct Shared {
     pub(super) versions: watch::Sender<Versions>,
     /// Changes when a Plugin has gone, whose kinds another may have.
     pub(super) vacancies: watch::Sender<()>,
-    marks: Mutex<BTreeMap<String, Mark>>,
+    marks: Mutex<BTreeMap<Digest, Mark>>,
     statuses: Mutex<BTreeMap<String, PluginStatus>>,
 }
 
@@ -66,7 +67,7 @@ impl Shared {
     }
 
     /// Marks of what is kept, by digest.
-    pub(super) fn marks(&self) -> MutexGuard<'_, BTreeMap<String, Mark>> {
+    pub(super) fn marks(&self) -> MutexGuard<'_, BTreeMap<Digest, Mark>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,10 +7,10 @@ use super::{
     mark::Mark,
     seen::{self, Seen},
     shared::Shared,
-    short,
-    statuses::named,
+    statuses::{active, named},
 };
 use crate::{error::chain, observe::layout::Route};
+use decide::Digest;
 use kube::{Client, api::ListParams};
 use sandbox::Plugins;
 use std::{
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Built-in plugins whose bytes are not kept yet.
 pub(super) struct NotArchived {
-    digests: BTreeSet<String>,
+    digests: BTreeSet<Digest>,
     pub(super) again: Option<Again>,
 }
 
@@ -75,7 +75,7 @@ impl Delivery {
         }
         self.shared.handles.stores.change(|layout| {
             layout.keep_bytes();
-            self.not_archived.digests.iter().for_each(|digest| layout.withhold(digest, None));
+            self.not_archived.digests.iter().for_each(|digest| layout.hold_new_jobs(digest, None));
         });
     }
 
@@ -88,14 +88,14 @@ impl Delivery {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
             let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
                 self.not_archived.digests.remove(&digest);
-                self.shared.handles.stores.change(|layout| layout.release(&digest));
+                self.shared.handles.stores.change(|layout| layout.admit_new_jobs(&digest));
                 self.wake_new(&name, &digest);
                 continue;
             };
             let why = chain(&error);
             warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
             if again.attempts >= QUIET {
-                self.shared.handles.stores.change(|layout| layout.withhold(&digest, Some(&why)));
+                self.shared.handles.stores.change(|layout| layout.hold_new_jobs(&digest, Some(&why)));
                 self.wake_new(&name, &digest);
             }
         }
@@ -103,7 +103,7 @@ impl Delivery {
     }
 
     /// The name, the bytes and the mark of a plugin that comes with this host.
-    fn built_in(&self, digest: &str) -> Option<(String, &'static [u8], Mark)> {
+    fn built_in(&self, digest: &Digest) -> Option<(String, &'static [u8], Mark)> {
         let plugins = &self.shared.handles.plugins;
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
@@ -114,7 +114,7 @@ impl Delivery {
     }
 
     /// Jobs that no digest plans so far look whether this one does.
-    fn wake_new(&self, name: &str, digest: &str) {
+    fn wake_new(&self, name: &str, digest: &Digest) {
         let new = census::unplanned_keys_of(&self.shared.handles.stores, name);
         self.shared
             .handles
@@ -145,7 +145,7 @@ impl Delivery {
     /// Plugin has replaced must not plan them.
     async fn restore(&mut self, plugin: Seen) {
         let name = plugin.name.clone();
-        let (named, active) = (named(&plugin.status), plugin.status.digest.clone());
+        let (named, active) = (named(&plugin.status), active(&plugin.status));
         self.learn(plugin).await;
         self.shared.handles.stores.change(|layout| {
             let Some(accepted) = layout.accepted() else { return };
@@ -154,7 +154,7 @@ impl Delivery {
         let Some(active) = active else { return };
         let is_loaded = self.shared.handles.plugins.has(&active);
         if self.shared.archive.is_none() && !is_loaded {
-            warn!(plugin = name, digest = short(&active), "the digest that served is lost; new jobs wait for another");
+            warn!(plugin = name, digest = active.short(), "the digest that served is lost; new jobs wait for another");
             return self.shared.handles.route(&name, &Route::default());
         }
         self.shared.handles.route(&name, &Route::to(&active));

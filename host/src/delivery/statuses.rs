@@ -1,29 +1,35 @@
 //! What Plugins' statuses say: counts, what became of candidates, and what a person should look at.
 
-use super::{census, plugin_task::PluginTask, report, seen, short};
+use super::{census, plugin_task::PluginTask, report, seen, shared::Shared};
 use crate::{
     error::chain,
+    job_key::GroupKind,
     observe::layout::{Layout, Route},
     plugin_resource::{Candidate, CandidateState, PluginStatus},
 };
-use decide::status::merge_patch;
+use decide::{Digest, status::merge_patch};
 use kube::api::{Patch, PatchParams};
 use sandbox::{BreakerState, Position};
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
 /// Digests that the host says in a status to have accepted.
-pub(super) fn named(status: &PluginStatus) -> Vec<String> {
+pub(super) fn named(status: &PluginStatus) -> Vec<Digest> {
     let PluginStatus { digest, previous, candidate, .. } = status;
     let planned = |it: &&Candidate| matches!(it.state, CandidateState::Canary | CandidateState::Stopped);
     let candidate = candidate.as_ref().filter(planned).map(|candidate| &candidate.digest);
-    digest.iter().chain(previous).chain(candidate).cloned().collect()
+    digest.iter().chain(previous).chain(candidate).filter_map(|digest| digest.parse().ok()).collect()
+}
+
+/// Returns the digest that serves new jobs, as a status says.
+pub(super) fn active(status: &PluginStatus) -> Option<Digest> {
+    status.digest.as_ref()?.parse().ok()
 }
 
 /// Says that this digest serves new jobs.
-pub(super) fn tell_active(status: &mut PluginStatus, active: Option<&str>, layout: &Layout) {
-    status.digest = active.map(str::to_owned);
-    status.short_digest = active.map(|digest| short(digest).to_owned());
+pub(super) fn tell_active(status: &mut PluginStatus, active: Option<&Digest>, layout: &Layout) {
+    status.digest = active.map(Digest::to_string);
+    status.short_digest = active.map(|digest| digest.short().to_owned());
     status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());
 }
 
@@ -34,11 +40,11 @@ impl PluginTask {
         let (all, in_use) = census::digests_in_use(&handles.stores, name);
         let status = &mut self.status;
         status.jobs = Some(all);
-        status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (short(&digest).to_owned(), jobs)).collect();
+        status.jobs_by_digest = in_use.into_iter().map(|(digest, jobs)| (digest.short().to_owned(), jobs)).collect();
         let mut stops = false;
         let trial = handles.trials.read(name);
         if let (Some(candidate), Some(trial)) = (&mut status.candidate, trial)
-            && candidate.digest == trial.digest
+            && candidate.digest == trial.digest.as_str()
         {
             candidate.live = trial.live;
             stops = trial.stopped.is_some() && candidate.state == CandidateState::Canary;
@@ -48,16 +54,17 @@ impl PluginTask {
             }
         }
         let mut why = worth_a_look(status);
-        let active = status.digest.clone().unwrap_or_default();
+        let active = active(status);
         let breakers = handles.plugins.breakers(handles.clock.now());
         let is_open = |breaker: &&BreakerState| matches!(breaker.position, Position::Open { .. });
-        if breakers.iter().filter(|breaker| breaker.digest == active).any(|breaker| is_open(&breaker)) {
-            let message = "the plugin failed in several namespaces and is not asked for a while; see the conditions of their jobs";
+        if breakers.iter().filter(|breaker| Some(&breaker.digest) == active.as_ref()).any(|breaker| is_open(&breaker)) {
+            let message =
+                "the plugin failed in several namespaces and is not called for a while; see the conditions of its jobs";
             why.push(("BreakerOpen", message.to_owned()));
         }
+        why.extend(self.shared.pruned(active.as_ref()).map(|message| ("StatusPruned", message)));
         report::degraded(status, &why, self.seen.generation, handles.clock.now());
         if stops {
-            let active = status.digest.clone();
             warn!(plugin = name, "the canary was stopped");
             handles.trials.end(name);
             let migrate = handles.route_of(name).is_some_and(|route| route.migrate);
@@ -84,6 +91,20 @@ impl PluginTask {
             }
             Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
         }
+    }
+}
+
+impl Shared {
+    /// Returns what to do if the CRD of a kind that this digest serves drops what the host remembers of its jobs.
+    fn pruned(&self, active: Option<&Digest>) -> Option<String> {
+        let layout = self.handles.stores.layout();
+        let kinds = &layout.descriptor(active?)?.kinds;
+        let kind = kinds.iter().find(|kind| self.handles.published.prunes(&GroupKind::from(*kind)))?;
+        Some(format!(
+            "the CRD {} drops status.troupe, so that none of its jobs can be cleaned up; `troupe plugin inspect FILE --crd \
+             CRD` says what it has to keep",
+            kind.crd()
+        ))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::plugin_resource::{CandidateState, Comparison};
 use decide::{
+    Digest,
     difference::{Danger, Difference},
     plan::{Answer, Fault, Outcome},
 };
@@ -34,9 +35,9 @@ impl Ended {
 }
 
 /// A candidate that is tried.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trial {
-    pub(crate) digest: String,
+    pub(crate) digest: Digest,
     pub(crate) state: CandidateState,
     pub(crate) live: Comparison,
     candidate: Ended,
@@ -49,8 +50,16 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// One that begins.
-    pub(crate) fn of(digest: &str, state: CandidateState) -> Self {
-        Self { digest: digest.to_owned(), state, ..Self::default() }
+    pub(crate) fn of(digest: &Digest, state: CandidateState) -> Self {
+        Self {
+            digest: digest.clone(),
+            state,
+            live: Comparison::default(),
+            candidate: Ended::default(),
+            active: Ended::default(),
+            dropped: 0,
+            stopped: None,
+        }
     }
 
     /// A job that the active digest plans was shown to the candidate too.
@@ -63,7 +72,7 @@ impl Trial {
         }
         note(&mut self.live, job, differences, candidate);
         if let Some(difference) = differences.iter().find(|difference| difference.danger == Danger::Dangerous) {
-            self.stop(format!("{job}: a live pod would be touched: {difference}"));
+            self.stop(format!("{job}: a live pod would be changed: {difference}"));
         }
     }
 
@@ -78,8 +87,8 @@ impl Trial {
     }
 
     /// A job of this digest is over.
-    pub(crate) fn record_end(&mut self, digest: &str, outcome: Outcome) {
-        let ended = if digest == self.digest { &mut self.candidate } else { &mut self.active };
+    pub(crate) fn record_end(&mut self, digest: Option<&Digest>, outcome: Outcome) {
+        let ended = if digest == Some(&self.digest) { &mut self.candidate } else { &mut self.active };
         match outcome {
             Outcome::Open => return,
             Outcome::Succeeded => ended.succeeded += 1,
@@ -88,7 +97,7 @@ impl Trial {
         let (candidate, active) = (self.candidate, self.active);
         if candidate.all() >= ENOUGH_JOBS && candidate.rate() > active.rate() + TOLERATED {
             let (failed, all, other) = (candidate.failed, candidate.all(), active.rate());
-            self.stop(format!("{failed} of its {all} jobs failed, and {other} of a hundred of the active digest's"));
+            self.stop(format!("{failed} of its {all} jobs failed, but only {other} % of the active digest's"));
         }
     }
 
@@ -114,6 +123,7 @@ pub(super) fn note(into: &mut Comparison, job: &str, differences: &[Difference],
 #[cfg(test)]
 mod tests {
     use super::*;
+    use decide::testkit::digest;
 
     fn fault() -> Fault {
         Fault::OutOfBudget { plugin: "plays".into(), function: "plan".into(), budget: decide::plan::Budget::Fuel }
@@ -125,7 +135,7 @@ mod tests {
     }
 
     fn compared(state: CandidateState, danger: Danger) -> Trial {
-        let mut trial = Trial::of("new", state);
+        let mut trial = Trial::of(&digest("new"), state);
         let rejected = Answer::Rejected(decide::plan::Rejection::Unsupported("x".into()));
         trial.record_compared("ns/hamlet", &[difference(danger)], &rejected);
         trial
@@ -133,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_canary_that_runs_out_of_budget_stops_and_says_for_which_job() {
-        let mut trial = Trial::of("new", CandidateState::Canary);
+        let mut trial = Trial::of(&digest("new"), CandidateState::Canary);
         trial.record_fault("ns/hamlet", &fault());
         assert_eq!(trial.stopped.as_deref(), Some("ns/hamlet: plugin plays ran out of fuel in plan"));
         assert_eq!((trial.live.passes, trial.live.failed), (1, 1));
@@ -142,10 +152,10 @@ mod tests {
     #[test]
     fn a_canary_does_not_stop_because_its_plugin_has_no_fuel_left_this_minute() {
         let throttled = Fault::Throttled { plugin: "plays".into(), fuel: 1, until: jiff::Timestamp::UNIX_EPOCH };
-        let mut trial = Trial::of("new", CandidateState::Canary);
+        let mut trial = Trial::of(&digest("new"), CandidateState::Canary);
         trial.record_fault("ns/hamlet", &throttled);
         trial.record_compared("ns/hamlet", &[difference(Danger::Dangerous)], &Answer::Faulted(throttled));
-        assert_eq!(trial, Trial::of("new", CandidateState::Canary));
+        assert_eq!(trial, Trial::of(&digest("new"), CandidateState::Canary));
     }
 
     #[test]
@@ -162,24 +172,24 @@ mod tests {
 
     #[test]
     fn a_canary_stops_when_its_jobs_fail_more_often_than_the_others() {
-        let mut trial = Trial::of("new", CandidateState::Canary);
+        let mut trial = Trial::of(&digest("new"), CandidateState::Canary);
         for _ in 0..10 {
-            trial.record_end("old", Outcome::Succeeded);
+            trial.record_end(Some(&digest("old")), Outcome::Succeeded);
         }
         for outcome in [Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed, Outcome::Failed] {
-            trial.record_end("new", outcome);
+            trial.record_end(Some(&digest("new")), outcome);
         }
         assert_eq!(trial.stopped, None, "four jobs are no rate yet");
-        trial.record_end("new", Outcome::Succeeded);
-        assert_eq!(trial.stopped.as_deref(), Some("2 of its 5 jobs failed, and 0 of a hundred of the active digest's"));
+        trial.record_end(Some(&digest("new")), Outcome::Succeeded);
+        assert_eq!(trial.stopped.as_deref(), Some("2 of its 5 jobs failed, but only 0 % of the active digest's"));
     }
 
     #[test]
     fn as_many_failures_as_the_others_have_are_no_reason_to_stop() {
-        let mut trial = Trial::of("new", CandidateState::Canary);
-        for digest in ["old", "new"] {
+        let mut trial = Trial::of(&digest("new"), CandidateState::Canary);
+        for digest in [digest("old"), digest("new")] {
             for outcome in [Outcome::Failed, Outcome::Failed, Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed] {
-                trial.record_end(digest, outcome);
+                trial.record_end(Some(&digest), outcome);
             }
         }
         assert_eq!(trial.stopped, None);

@@ -3,6 +3,7 @@
 use super::trial::Trial;
 use crate::plugin_resource::CandidateState;
 use decide::{
+    Digest,
     difference::Difference,
     plan::{Answer, Fault, Outcome},
 };
@@ -21,11 +22,11 @@ pub(crate) struct Trials {
 
 impl Trials {
     /// A candidate is tried from now on; one that is tried already goes on.
-    pub(super) fn begin(&self, plugin: &str, digest: &str, state: CandidateState) {
+    pub(super) fn begin(&self, plugin: &str, digest: &Digest, state: CandidateState) {
         let mut trials = self.lock();
         if !matches!(state, CandidateState::Shadow | CandidateState::Canary) {
             trials.remove(plugin);
-        } else if trials.get(plugin).is_none_or(|trial| trial.digest != digest || trial.state != state) {
+        } else if trials.get(plugin).is_none_or(|trial| trial.digest != *digest || trial.state != state) {
             trials.insert(plugin.to_owned(), Trial::of(digest, state));
         }
     }
@@ -46,7 +47,7 @@ impl Trials {
     }
 
     /// The digest that is tried beside the one that plans a job.
-    pub(crate) fn candidate(&self, plugin: &str) -> Option<String> {
+    pub(crate) fn candidate(&self, plugin: &str) -> Option<Digest> {
         self.lock().get(plugin).map(|trial| trial.digest.clone())
     }
 
@@ -66,7 +67,7 @@ impl Trials {
     }
 
     /// A job of this digest is over.
-    pub(crate) fn record_end(&self, plugin: &str, digest: &str, outcome: Outcome) {
+    pub(crate) fn record_end(&self, plugin: &str, digest: Option<&Digest>, outcome: Outcome) {
         self.update(plugin, |trial| trial.record_end(digest, outcome));
     }
 

@@ -1,16 +1,17 @@
 //! How a digest that was found and is acceptable comes to serve. Pure.
 
 use crate::plugin_resource::{Canary, CandidateState, Strategy, Upgrade};
+use decide::Digest;
 
 /// What is known when a digest was found in a Plugin's source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found<'a> {
     /// The digest.
-    pub(super) digest: &'a str,
+    pub(super) digest: &'a Digest,
     /// The one that serves new jobs now.
-    pub(super) active: Option<&'a str>,
+    pub(super) active: Option<&'a Digest>,
     /// The one that did before.
-    pub(super) previous: Option<&'a str>,
+    pub(super) previous: Option<&'a Digest>,
     /// It has been a canary and was stopped.
     pub(super) stopped: bool,
 }
@@ -35,7 +36,7 @@ impl Step {
 /// served before: going back waits for nothing.
 pub(super) fn step(upgrade: &Upgrade, found: &Found<'_>) -> Step {
     let Found { digest, active, previous, stopped } = *found;
-    let approved = upgrade.approve.as_deref() == Some(digest);
+    let approved = upgrade.approve.as_deref() == Some(digest.as_str());
     let waits = upgrade.strategy == Strategy::Manual && !approved;
     match &upgrade.canary {
         _ if active.is_none_or(|active| active == digest) || previous == Some(digest) => Step::Serve,
@@ -50,51 +51,58 @@ pub(super) fn step(upgrade: &Upgrade, found: &Found<'_>) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use decide::testkit::digest;
+    use std::sync::LazyLock;
 
-    const FOUND: Found<'_> = Found { digest: "new", active: Some("old"), previous: None, stopped: false };
+    static OLD: LazyLock<Digest> = LazyLock::new(|| digest("old"));
+    static NEW: LazyLock<Digest> = LazyLock::new(|| digest("new"));
+
+    fn found() -> Found<'static> {
+        Found { digest: &NEW, active: Some(&OLD), previous: None, stopped: false }
+    }
 
     #[test]
     fn the_first_digest_of_a_framework_serves_at_once() {
         let manual = Upgrade { strategy: Strategy::Manual, shadow: true, ..Upgrade::default() };
-        assert_eq!(step(&manual, &Found { active: None, ..FOUND }), Step::Serve);
+        assert_eq!(step(&manual, &Found { active: None, ..found() }), Step::Serve);
     }
 
     #[test]
     fn a_new_digest_serves_new_jobs_unless_the_plugin_says_otherwise() {
-        assert_eq!(step(&Upgrade::default(), &FOUND), Step::Serve);
+        assert_eq!(step(&Upgrade::default(), &found()), Step::Serve);
         let migrate = Upgrade { strategy: Strategy::Migrate, ..Upgrade::default() };
-        assert_eq!(step(&migrate, &FOUND), Step::Serve);
+        assert_eq!(step(&migrate, &found()), Step::Serve);
     }
 
     #[test]
     fn by_hand_means_that_this_very_digest_was_approved() {
-        let manual = |approve: Option<&str>| Upgrade {
+        let manual = |approve: Option<&Digest>| Upgrade {
             strategy: Strategy::Manual,
-            approve: approve.map(str::to_owned),
+            approve: approve.map(Digest::to_string),
             ..Upgrade::default()
         };
         let waiting = Step::Candidate(CandidateState::Waiting, None);
-        assert_eq!(step(&manual(None), &FOUND), waiting);
-        assert_eq!(step(&manual(Some("old")), &FOUND), waiting);
-        assert_eq!(step(&manual(Some("new")), &FOUND), Step::Serve);
+        assert_eq!(step(&manual(None), &found()), waiting);
+        assert_eq!(step(&manual(Some(&OLD)), &found()), waiting);
+        assert_eq!(step(&manual(Some(&NEW)), &found()), Step::Serve);
     }
 
     #[test]
     fn a_shadow_serves_nobody_and_a_canary_some() {
         let canary = Canary { percent: 10, ..Canary::default() };
         let upgrade = Upgrade { canary: Some(canary.clone()), ..Upgrade::default() };
-        assert_eq!(step(&upgrade, &FOUND), Step::Candidate(CandidateState::Canary, Some(canary)));
-        let stopped = Found { stopped: true, ..FOUND };
+        assert_eq!(step(&upgrade, &found()), Step::Candidate(CandidateState::Canary, Some(canary)));
+        let stopped = Found { stopped: true, ..found() };
         assert_eq!(step(&upgrade, &stopped), Step::Candidate(CandidateState::Stopped, None));
-        let approved = Upgrade { approve: Some("new".into()), ..upgrade.clone() };
+        let approved = Upgrade { approve: Some(NEW.to_string()), ..upgrade.clone() };
         assert_eq!(step(&approved, &stopped), Step::Serve);
         let shadow = Upgrade { shadow: true, ..upgrade };
-        assert_eq!(step(&shadow, &FOUND), Step::Candidate(CandidateState::Shadow, None));
+        assert_eq!(step(&shadow, &found()), Step::Candidate(CandidateState::Shadow, None));
     }
 
     #[test]
     fn going_back_waits_for_nothing() {
         let upgrade = Upgrade { strategy: Strategy::Manual, shadow: true, ..Upgrade::default() };
-        assert_eq!(step(&upgrade, &Found { previous: Some("new"), ..FOUND }), Step::Serve);
+        assert_eq!(step(&upgrade, &Found { previous: Some(&NEW), ..found() }), Step::Serve);
     }
 }

@@ -1,6 +1,7 @@
 //! Digests that jobs need and that are not loaded: asked for by passes, sought by the delivery.
 
 use crate::job_key::JobKey;
+use decide::Digest;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,14 +17,14 @@ pub(crate) struct Wanted {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    jobs: BTreeMap<String, BTreeSet<JobKey>>,
+    jobs: BTreeMap<Digest, BTreeSet<JobKey>>,
     /// Digests that nobody has taken notice of so far.
-    new: BTreeSet<String>,
+    new: BTreeSet<Digest>,
 }
 
 impl Wanted {
     /// The job needs this one.
-    pub(crate) fn add(&self, digest: String, job: &JobKey) {
+    pub(crate) fn add(&self, digest: Digest, job: &JobKey) {
         let mut waiting = self.lock();
         let jobs = waiting.jobs.entry(digest.clone()).or_default();
         if jobs.insert(job.clone()) && jobs.len() == 1 {
@@ -33,7 +34,7 @@ impl Wanted {
     }
 
     /// Those that were asked for since the last time; returns once there are any.
-    pub(super) async fn take(&self) -> BTreeSet<String> {
+    pub(super) async fn take(&self) -> BTreeSet<Digest> {
         loop {
             let digests = std::mem::take(&mut self.lock().new);
             if !digests.is_empty() {
@@ -44,7 +45,7 @@ impl Wanted {
     }
 
     /// The jobs that wait for this one, which wait no longer.
-    pub(super) fn settle(&self, digest: &str) -> BTreeSet<JobKey> {
+    pub(super) fn settle(&self, digest: &Digest) -> BTreeSet<JobKey> {
         self.lock().jobs.remove(digest).unwrap_or_default()
     }
 

@@ -1,27 +1,31 @@
 //! The rights that the host needs, computed from the descriptions and grants of plugins: `deploy/rbac.yaml`.
 //!
 //! One ClusterRole holds the common rights and one holds those of each plugin. The host's own ClusterRole aggregates
-//! all that carry the label [`AGGREGATE`], so a plugin's rights are added and removed with its ClusterRole.
+//! all that carry the label [`AGGREGATE`], so a plugin's rights are added and removed with its ClusterRole. A host that
+//! serves one namespace has Roles instead.
 
 mod fence;
+mod host;
 mod policy;
+mod users;
 
+pub use fence::parameters;
+pub use host::{Host, Serves};
 pub use policy::Policy;
+pub use users::job_roles;
 
 use decide::{
     grants::{Grants, Need},
-    plan::{ChildKind, Descriptor, JobKind},
+    plan::{ChildKind, Descriptor, JobKind, Queueing},
     vet,
+    workload::{CLASSES, WORKLOADS},
 };
 use serde_json::{Value, json};
 
 /// ClusterRoles with this label set to "true" are aggregated into the host's.
 pub const AGGREGATE: &str = "troupe.dev/aggregate-to-operator";
 
-/// The host's namespace.
-const NAMESPACE: &str = "troupe-system";
-
-/// The name of the host and of its service account.
+/// The name of the host's ClusterRole or Role and of their bindings.
 const NAME: &str = "troupe";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -45,37 +49,69 @@ pub struct NotAllowed {
     pub why: String,
 }
 
-/// Returns all documents to apply, in order. `users` are the grants for pods of users' jobs beyond those of plugins.
+/// Returns all documents to apply, in order: the host's namespace, its service account, its [`rights`] and the parameters
+/// of the fence. `users` are the grants for pods of users' jobs beyond those of plugins.
 ///
 /// # Errors
 /// The description of a plugin is not allowed.
-pub fn documents(plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, NotAllowed> {
-    check(plugins)?;
-    let metadata = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
+pub fn documents(host: &Host, plugins: &[Plugin], users: &Grants) -> Result<Vec<Value>, NotAllowed> {
     let mut documents = vec![
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(NAME) }),
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": host.namespace } }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": host.service_account, "namespace": host.namespace } }),
+    ];
+    documents.extend(rights(host, plugins)?);
+    documents.push(parameters(host, plugins, users));
+    Ok(documents)
+}
+
+/// Returns the host's roles and their bindings.
+///
+/// # Errors
+/// The description of a plugin is not allowed.
+pub fn rights(host: &Host, plugins: &[Plugin]) -> Result<Vec<Value>, NotAllowed> {
+    check(plugins)?;
+    let mut documents = match &host.serves {
+        Serves::Cluster => of_cluster(host, plugins),
+        Serves::Namespace(namespace) => {
+            let rules = [vec![events()], plugins.iter().flat_map(of_plugin).collect()].concat();
+            of_namespace(host, namespace, NAME, &rules).into()
+        }
+    };
+    documents.extend(of_namespace(host, &host.namespace, &format!("{NAME}-own"), &own()));
+    Ok(documents)
+}
+
+/// Returns the ClusterRoles and the binding of a host that serves all namespaces.
+fn of_cluster(host: &Host, plugins: &[Plugin]) -> Vec<Value> {
+    // While the roles that it aggregates are deleted, Kubernetes' controller may create this one again: a
+    // `helm uninstall --wait` would wait for it for ever.
+    let kept = json!({ "helm.sh/resource-policy": "keep" });
+    let mut documents = vec![
         json!({
             "apiVersion": RBAC,
             "kind": "ClusterRole",
-            "metadata": { "name": NAME },
+            "metadata": { "name": NAME, "annotations": kept },
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { AGGREGATE: "true" } }] },
         }),
-        cluster_role("troupe-host", &common()),
+        cluster_role("troupe-host", &common(host)),
     ];
     documents.extend(
         plugins
             .iter()
             .map(|plugin| cluster_role(&format!("troupe-plugin-{}", plugin.descriptor.name), &of_plugin(plugin))),
     );
-    let role = format!("{NAME}-own");
-    documents.extend([
-        binding("ClusterRoleBinding", &json!({ "name": NAME }), "ClusterRole", NAME),
-        json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata(&role), "rules": own() }),
-        binding("RoleBinding", &metadata(&role), "Role", &role),
-        fence::parameters(plugins, users),
-    ]);
-    Ok(documents)
+    documents.push(binding(host, "ClusterRoleBinding", &json!({ "name": NAME }), "ClusterRole", NAME));
+    documents
+}
+
+/// Returns a Role in a namespace and the binding that gives it to the host.
+fn of_namespace(host: &Host, namespace: &str, role: &str, rules: &[Value]) -> [Value; 2] {
+    let metadata = json!({ "name": role, "namespace": namespace });
+    [
+        json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules }),
+        binding(host, "RoleBinding", &metadata, "Role", role),
+    ]
 }
 
 /// Fails if the description of a plugin is not allowed.
@@ -86,7 +122,7 @@ fn check(plugins: &[Plugin]) -> Result<(), NotAllowed> {
     })
 }
 
-/// Returns the documents as the content of the file `deploy/rbac.yaml`.
+/// Returns the documents as the content of a file such as `deploy/rbac.yaml`.
 ///
 /// # Errors
 /// A document cannot be written as YAML.
@@ -100,27 +136,37 @@ fn cluster_role(name: &str, rules: &[Value]) -> Value {
     json!({ "apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules })
 }
 
-fn binding(kind: &str, metadata: &Value, role_kind: &str, role: &str) -> Value {
+fn binding(host: &Host, kind: &str, metadata: &Value, role_kind: &str, role: &str) -> Value {
     json!({
         "apiVersion": RBAC,
         "kind": kind,
         "metadata": metadata,
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role },
-        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+        "subjects": [{ "kind": "ServiceAccount", "name": host.service_account, "namespace": host.namespace }],
     })
 }
 
-/// The rights that the host needs with any plugins. Only `--install-crds` writes CustomResourceDefinitions.
-fn common() -> Vec<Value> {
-    vec![
-        rule("", "events", &["create"]),
+/// The rights that the host needs in all namespaces with any plugins.
+fn common(host: &Host) -> Vec<Value> {
+    let mut rules = vec![
+        events(),
         rule("troupe.dev", "plugins", &["get", "list", "watch"]),
         rule("troupe.dev", "plugins/status", &["patch"]),
-        rule("apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]),
+        // To tell whether the policies around the host are applied.
+        rule("admissionregistration.k8s.io", "validatingadmissionpolicies", &["get"]),
+        rule("admissionregistration.k8s.io", "validatingadmissionpolicybindings", &["get"]),
         // To authorize readers of the admin port.
         rule("authentication.k8s.io", "tokenreviews", &["create"]),
         rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
-    ]
+    ];
+    if host.installs_crds {
+        rules.push(rule("apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]));
+    }
+    rules
+}
+
+fn events() -> Value {
+    rule("", "events", &["create"])
 }
 
 /// The rights in the host's own namespace: the lease, the plugin archive, and Secrets to fetch plugins with.
@@ -145,6 +191,21 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     if grants.allows(Need::Kind, "Secret") {
         rules.push(rule("", "secrets", &["get", "create"]));
     }
+    if descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host) {
+        rules.extend(of_queues());
+    }
+    rules
+}
+
+/// The rights to bring jobs into queues: used only where the API server serves these kinds.
+fn of_queues() -> Vec<Value> {
+    let group = |api_version: &str| api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let (workloads, plural) = (group(WORKLOADS.api_version), WORKLOADS.plural);
+    let mut rules = vec![
+        rule(&workloads, plural, &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(&workloads, &format!("{plural}/status"), &["patch"]),
+    ];
+    rules.extend(CLASSES.iter().map(|class| rule(class.group(), class.plural, &["list", "watch"])));
     rules
 }
 

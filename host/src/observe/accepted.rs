@@ -1,7 +1,7 @@
 //! The digests that this host has accepted, and for which kinds of job. Only what the host itself has written counts:
 //! the marks on plugins in its archive, and the statuses of Plugins. Fields of jobs do not count.
 
-use decide::plan::JobKind;
+use decide::{Digest, plan::JobKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the host knows of a digest that is not loaded.
@@ -20,32 +20,32 @@ pub(crate) enum Acceptance {
 pub(crate) struct Accepted {
     /// The digests in the archive, each with the kinds (`TaleJob.example.com`) that it was accepted for. `None` until
     /// the archive has been listed.
-    kept: Option<BTreeMap<String, BTreeSet<String>>>,
+    kept: Option<BTreeMap<Digest, BTreeSet<String>>>,
     /// Digests that statuses of Plugins name.
-    named: BTreeSet<String>,
+    named: BTreeSet<Digest>,
 }
 
 impl Accepted {
     /// Records that the status of a Plugin names this digest.
-    pub(crate) fn name(&mut self, digest: &str) {
-        self.named.insert(digest.to_owned());
+    pub(crate) fn name(&mut self, digest: &Digest) {
+        self.named.insert(digest.clone());
     }
 
     /// Replaces the digests in the archive, each with the kinds that it was accepted for. Returns the digests that are
     /// new or whose kinds have changed.
-    pub(crate) fn keep(&mut self, kept: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    pub(crate) fn keep(&mut self, kept: BTreeMap<Digest, BTreeSet<String>>) -> Vec<Digest> {
         let before = self.kept.replace(kept).unwrap_or_default();
         let now = self.kept.iter().flatten().filter(|(digest, kinds)| before.get(*digest) != Some(*kinds));
         now.map(|(digest, _)| digest.clone()).collect()
     }
 
     /// Returns whether the digest was accepted for any kind.
-    pub(crate) fn has(&self, digest: &str) -> bool {
+    pub(crate) fn has(&self, digest: &Digest) -> bool {
         self.named.contains(digest) || self.kept.as_ref().is_some_and(|kept| kept.contains_key(digest))
     }
 
     /// Returns what is known of this digest for this kind. A Plugin's status accepts a digest for every kind.
-    pub(crate) fn of(&self, digest: &str, kind: &JobKind) -> Acceptance {
+    pub(crate) fn of(&self, digest: &Digest, kind: &JobKind) -> Acceptance {
         if self.named.contains(digest) {
             return Acceptance::Accepted;
         }
@@ -57,15 +57,10 @@ impl Accepted {
     }
 }
 
-/// Returns whether the text has the form of a digest: 64 hex digits in lower case.
-#[must_use]
-pub(crate) fn is_digest(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use decide::testkit::digest;
 
     fn kind(name: &str) -> JobKind {
         JobKind { kind: name.into(), ..decide::testkit::kind() }
@@ -75,28 +70,20 @@ mod tests {
     fn a_digest_is_accepted_for_the_kinds_that_its_mark_names() {
         let play = kind("Play");
         let mut accepted = Accepted::default();
-        assert_eq!(accepted.of("one", &play), Acceptance::Unknown);
-        let kept = BTreeMap::from([("one".to_owned(), BTreeSet::from([play.id()]))]);
-        assert_eq!(accepted.keep(kept.clone()), ["one"]);
-        assert_eq!(accepted.of("one", &play), Acceptance::Accepted);
-        assert_eq!(accepted.of("one", &kind("Opera")), Acceptance::Never);
-        assert_eq!(accepted.of("two", &play), Acceptance::Never);
+        assert_eq!(accepted.of(&digest("one"), &play), Acceptance::Unknown);
+        let kept = BTreeMap::from([(digest("one"), BTreeSet::from([play.id()]))]);
+        assert_eq!(accepted.keep(kept.clone()), [digest("one")]);
+        assert_eq!(accepted.of(&digest("one"), &play), Acceptance::Accepted);
+        assert_eq!(accepted.of(&digest("one"), &kind("Opera")), Acceptance::Never);
+        assert_eq!(accepted.of(&digest("two"), &play), Acceptance::Never);
         assert!(accepted.keep(kept).is_empty());
     }
 
     #[test]
     fn a_digest_that_a_plugins_status_names_was_accepted_although_its_bytes_are_lost() {
         let mut accepted = Accepted::default();
-        accepted.name("one");
+        accepted.name(&digest("one"));
         accepted.keep(BTreeMap::new());
-        assert_eq!(accepted.of("one", &kind("Play")), Acceptance::Accepted);
-    }
-
-    #[test]
-    fn a_digest_has_64_hex_digits() {
-        assert!(is_digest(&"0a".repeat(32)));
-        for text in ["", "0a", &"0A".repeat(32), &"0a".repeat(33), &"../".repeat(22)] {
-            assert!(!is_digest(text), "{text}");
-        }
+        assert_eq!(accepted.of(&digest("one"), &kind("Play")), Acceptance::Accepted);
     }
 }

@@ -9,7 +9,11 @@ use crate::{
         wire::{Held, Object, Owner},
     },
 };
-use decide::ledger::Ledger;
+use decide::{
+    Digest,
+    ledger::Ledger,
+    snapshot::{Child, QUEUE_LABEL},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -99,9 +103,12 @@ impl Cache {
 
     /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job.
     fn insert(&mut self, watch: WatchId, object: Object) {
+        let is_class =
+            self.layout.watches().get(&watch).is_some_and(|spec| matches!(spec.purpose, Purpose::Classes(_)));
         let is_job = matches!(object.held, Held::Job(_));
-        let is_kept =
-            is_job || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner));
+        let is_kept = is_job
+            || is_class
+            || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner));
         if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
             table.insert(object);
         }
@@ -120,6 +127,7 @@ impl Cache {
             Some(Purpose::Pods | Purpose::Children(_)) => {
                 object.owner.as_ref().and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
             }
+            Some(Purpose::Classes(_)) => self.queued_jobs().collect(),
             None => BTreeSet::new(),
         }
     }
@@ -187,7 +195,28 @@ impl Cache {
     pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
             Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
-            Purpose::Pods | Purpose::Children(_) => None,
+            Purpose::Pods | Purpose::Children(_) | Purpose::Classes(_) => None,
+        })
+    }
+
+    /// Returns the flavors and priority classes of the cluster.
+    pub(crate) fn classes(&self) -> Vec<Arc<Child>> {
+        let watches = self.layout.watches().iter().filter(|(_, watch)| matches!(watch.purpose, Purpose::Classes(_)));
+        let objects = watches.filter_map(|(id, _)| self.table(*id)).flat_map(|table| table.objects.values());
+        objects
+            .filter_map(|object| if let Held::Child(class) = &object.held { Some(class.clone()) } else { None })
+            .collect()
+    }
+
+    /// Returns the jobs that name a queue.
+    fn queued_jobs(&self) -> impl Iterator<Item = JobKey> {
+        self.tables_of_jobs().flat_map(|(kind, table)| {
+            let is_queued = |object: &&Object| match &object.held {
+                Held::Job(job) => job.job().labels.contains_key(QUEUE_LABEL),
+                Held::Pod(_) | Held::Child(_) => false,
+            };
+            let queued = table.objects.values().filter(is_queued);
+            queued.map(move |job| JobKey::new(kind, &job.namespace, &job.name))
         })
     }
 
@@ -219,7 +248,7 @@ impl Cache {
     }
 
     /// Returns the first digest named by a child of the job with this uid that `may_be` accepts.
-    pub(crate) fn digest_of_children(&self, uid: &str, may_be: impl Fn(&str) -> bool) -> Option<String> {
+    pub(crate) fn digest_of_children(&self, uid: &str, may_be: impl Fn(&Digest) -> bool) -> Option<Digest> {
         self.owned_by(uid).find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
     }
 

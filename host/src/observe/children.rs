@@ -7,6 +7,7 @@ use crate::{
 use decide::{
     plan::FieldError,
     snapshot::{Child, Pod},
+    workload::WORKLOADS,
 };
 use std::sync::Arc;
 
@@ -33,6 +34,13 @@ impl Children {
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
+    }
+
+    /// Takes the Workloads out.
+    pub(crate) fn take_workloads(&mut self) -> Vec<Arc<Child>> {
+        let is_workload =
+            |child: &mut Arc<Child>| child.kind == WORKLOADS.kind && child.api_version == WORKLOADS.api_version;
+        self.others.extract_if(.., is_workload).collect()
     }
 
     fn add(&mut self, cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) {

@@ -3,17 +3,19 @@
 use crate::{
     api::resource::Resource,
     job_key::GroupKind,
-    observe::accepted::{Acceptance, Accepted, is_digest},
+    observe::accepted::{Acceptance, Accepted},
     plugin_resource::Canary,
 };
 use decide::{
+    Digest, RecordedDigest,
     ledger::Ledger,
-    plan::{ChildKind, Descriptor, Fault, JobKind},
+    plan::{ChildKind, Descriptor, Fault, JobKind, Queueing},
     snapshot::Job,
+    workload::{CLASSES, Class, WORKLOADS},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 /// A kind of job with the framework that serves it.
@@ -31,9 +33,9 @@ pub struct Served {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Route {
     /// The active digest. `None`: new jobs are not served.
-    pub active: Option<String>,
+    pub active: Option<Digest>,
     /// A candidate that plans some of the new jobs.
-    pub canary: Option<(String, Canary)>,
+    pub canary: Option<(Digest, Canary)>,
     /// Whether jobs of other digests move to the active one where that affects no live pod.
     pub migrate: bool,
 }
@@ -41,13 +43,13 @@ pub struct Route {
 impl Route {
     /// Returns the route of all new jobs to this digest.
     #[must_use]
-    pub fn to(digest: &str) -> Self {
-        Self { active: Some(digest.to_owned()), ..Self::default() }
+    pub fn to(digest: &Digest) -> Self {
+        Self { active: Some(digest.clone()), ..Self::default() }
     }
 
     /// Returns the digest for a new job: the canary's if it selects the job, else the active one.
     #[must_use]
-    pub fn of(&self, job: &Job) -> Option<&String> {
+    pub fn of(&self, job: &Job) -> Option<&Digest> {
         match &self.canary {
             Some((digest, canary)) if selects(canary, job) => Some(digest),
             _ => self.active.as_ref(),
@@ -72,11 +74,13 @@ fn hundredth(uid: &str) -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Planner {
     /// This digest.
-    Digest(String),
+    Digest(Digest),
     /// This digest, which is being loaded.
-    Loading(String),
-    /// None, for this reason, although the job belongs to this digest; "" if it belongs to none.
-    Held(String, Fault),
+    Loading(Digest),
+    /// None, for this reason, although the job belongs to this digest, if to any.
+    Held(Option<Digest>, Fault),
+    /// None: the job has ended, and its ledger names no valid digest.
+    Nobody,
 }
 
 /// What is known of a digest for jobs of a kind.
@@ -90,12 +94,12 @@ enum Standing<'a> {
     Lost(&'a str),
     /// Nothing says that the host ever accepted the digest.
     Stranger,
-    /// The digest never planned a job of this kind: it is no digest, or serves other kinds.
-    Nonsense,
+    /// The digest counts as none: it serves other kinds, or is not loaded and the host archives no bytes.
+    Ignored,
 }
 
 impl Planner {
-    fn lost(digest: String, why: &str) -> Self {
+    fn lost(digest: Option<Digest>, why: &str) -> Self {
         Self::Held(digest.clone(), Fault::Missing { digest, why: why.to_owned() })
     }
 }
@@ -109,6 +113,8 @@ pub enum Purpose {
     Pods,
     /// Other children. Of each, only the values at these JSON pointers are kept.
     Children(Vec<String>),
+    /// Objects of the cluster that Workloads refer to, kept likewise.
+    Classes(Vec<String>),
 }
 
 /// The number of a watch, which no other watch gets for as long as the host runs.
@@ -150,12 +156,12 @@ pub struct Layout {
     watches: BTreeMap<WatchId, WatchSpec>,
     /// The number of watches that there have been.
     numbered: u64,
-    revisions: BTreeMap<String, Revision>,
+    revisions: BTreeMap<Digest, Revision>,
     /// Digests whose bytes cannot be loaded, and why.
-    lost: BTreeMap<String, String>,
+    lost: BTreeMap<Digest, String>,
     /// Digests that plan no new job until their bytes are archived, and why archiving fails, once it took several
     /// attempts.
-    unkept: BTreeMap<String, Option<String>>,
+    unarchived: BTreeMap<Digest, Option<String>>,
     /// The accepted digests, if the host archives the bytes of each digest that plans a job. Without it a digest that
     /// is not loaded counts as none.
     accepted: Option<Accepted>,
@@ -176,29 +182,34 @@ impl Layout {
 
     /// Returns the descriptor of the plugin with this digest, if it is loaded.
     #[must_use]
-    pub fn descriptor(&self, digest: &str) -> Option<&Arc<Descriptor>> {
+    pub fn descriptor(&self, digest: &Digest) -> Option<&Arc<Descriptor>> {
         self.revisions.get(digest).map(|revision| &revision.descriptor)
     }
 
+    /// Returns whether the plugin with this digest is loaded and plans jobs; a candidate may be loaded and plan none.
+    pub(crate) fn plans(&self, digest: &Digest) -> bool {
+        self.revisions.get(digest).is_some_and(|revision| revision.plans)
+    }
+
     /// Returns the framework of a kind as the plugin with this digest describes it, else as the active one does.
-    pub(crate) fn framework(&self, kind: &GroupKind, digest: &str) -> Option<&Arc<Descriptor>> {
+    pub(crate) fn framework(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<&Arc<Descriptor>> {
         let served = self.kinds.get(kind)?;
-        let own = self.revisions.get(digest).filter(|by| by.kind(&served.kind).is_some());
+        let own = digest.and_then(|digest| self.revisions.get(digest)).filter(|by| by.kind(&served.kind).is_some());
         Some(own.map_or(&served.framework, |by| &by.descriptor))
     }
 
     /// Adds an accepted plugin, which is loaded: it may plan its jobs, and what it needs is watched.
-    pub fn add(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
+    pub fn add(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest) {
         self.watch_for(descriptor, digest, true);
     }
 
     /// Adds a candidate, which is loaded: what it needs is watched. It plans jobs only if it was accepted before.
-    pub(crate) fn try_out(&mut self, descriptor: &Arc<Descriptor>, digest: &str) {
+    pub(crate) fn add_candidate(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest) {
         let plans = self.revisions.get(digest).is_some_and(|known| known.plans);
         self.watch_for(descriptor, digest, plans);
     }
 
-    fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &str, plans: bool) {
+    fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest, plans: bool) {
         let kinds: Vec<_> = descriptor.kinds.iter().cloned().map(Arc::new).collect();
         for kind in &kinds {
             let key = GroupKind::from(&**kind);
@@ -207,20 +218,20 @@ impl Layout {
             self.kinds.entry(key.clone()).or_insert_with(|| Served { kind, framework, route: Route::default() });
             self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: false });
         }
-        for child in &descriptor.children {
-            self.watch(watch_of(child));
+        for watch in watches_for(descriptor) {
+            self.watch(watch);
         }
         self.lost.remove(digest);
-        self.revisions.insert(digest.to_owned(), Revision { descriptor: Arc::clone(descriptor), kinds, plans });
+        self.revisions.insert(digest.clone(), Revision { descriptor: Arc::clone(descriptor), kinds, plans });
     }
 
     /// Records that the bytes of this digest cannot be loaded, and why: its jobs report that.
-    pub fn lose(&mut self, digest: &str, why: &str) {
-        self.lost.insert(digest.to_owned(), why.to_owned());
+    pub fn record_lost(&mut self, digest: &Digest, why: &str) {
+        self.lost.insert(digest.clone(), why.to_owned());
     }
 
     /// Returns whether the bytes of this digest cannot be loaded.
-    pub(crate) fn is_lost(&self, digest: &str) -> bool {
+    pub(crate) fn is_lost(&self, digest: &Digest) -> bool {
         self.lost.contains_key(digest)
     }
 
@@ -235,27 +246,27 @@ impl Layout {
     }
 
     /// Returns whether the host has accepted this digest for any kind.
-    pub(crate) fn is_accepted(&self, digest: &str) -> bool {
+    pub(crate) fn is_accepted(&self, digest: &Digest) -> bool {
         self.accepted.as_ref().is_some_and(|accepted| accepted.has(digest))
     }
 
     /// Holds back new jobs of this digest until its bytes are archived. The jobs report `why`, if there is one.
-    pub(crate) fn withhold(&mut self, digest: &str, why: Option<&str>) {
-        self.unkept.insert(digest.to_owned(), why.map(str::to_owned));
+    pub(crate) fn hold_new_jobs(&mut self, digest: &Digest, why: Option<&str>) {
+        self.unarchived.insert(digest.clone(), why.map(str::to_owned));
     }
 
     /// Lets this digest plan new jobs: its bytes are archived.
-    pub(crate) fn release(&mut self, digest: &str) {
-        self.unkept.remove(digest);
+    pub(crate) fn admit_new_jobs(&mut self, digest: &Digest) {
+        self.unarchived.remove(digest);
     }
 
     /// Returns whether new jobs of this digest need not wait for its bytes to be archived.
-    pub(crate) fn has_kept(&self, digest: &str) -> bool {
-        !self.unkept.contains_key(digest)
+    pub(crate) fn admits_new_jobs(&self, digest: &Digest) -> bool {
+        !self.unarchived.contains_key(digest)
     }
 
     /// Removes a digest that plans no job any more. Its kinds and watches stay until they are pruned.
-    pub fn remove(&mut self, digest: &str) {
+    pub fn remove(&mut self, digest: &Digest) {
         self.revisions.remove(digest);
     }
 
@@ -268,11 +279,13 @@ impl Layout {
         });
         let active = self.kinds.values().map(|served| &served.framework);
         let descriptors = revisions.values().map(|revision| &revision.descriptor).chain(active);
-        let children: Vec<_> = descriptors.flat_map(|descriptor| &descriptor.children).map(watch_of).collect();
+        let needed: Vec<_> = descriptors.flat_map(|descriptor| watches_for(descriptor)).collect();
         let kinds = &self.kinds;
         self.watches.retain(|_, watch| match &watch.purpose {
             Purpose::Jobs(kind) => kinds.contains_key(kind),
-            Purpose::Pods | Purpose::Children(_) => children.iter().any(|child| is_same_watch(child, watch)),
+            Purpose::Pods | Purpose::Children(_) | Purpose::Classes(_) => {
+                needed.iter().any(|one| is_same_watch(one, watch))
+            }
         });
     }
 
@@ -286,7 +299,9 @@ impl Layout {
         };
         let Served { kind, framework, .. } = self.kinds.values().find(is_held)?;
         let (kind, holder) = (&kind.kind, &framework.name);
-        Some(format!("kind {kind} is served by plugin {holder} already; this one is looked at again when that is gone"))
+        Some(format!(
+            "kind {kind} is already served by plugin {holder}; this Plugin is checked again when {holder} is deleted"
+        ))
     }
 
     /// Sets the route of the framework's kinds, and of the kinds of its active digest that no framework serves.
@@ -320,12 +335,13 @@ impl Layout {
         kind: &GroupKind,
         job: &Job,
         ledger: &Ledger,
-        of_children: impl FnOnce() -> Option<String>,
+        of_children: impl FnOnce() -> Option<Digest>,
     ) -> Planner {
-        let named = match ledger.digest.is_empty() {
-            false => Some(ledger.digest.clone()),
-            true if ledger.headline.is_empty() => of_children(),
-            true => None,
+        let named = match &ledger.digest {
+            RecordedDigest::Digest(digest) => Some(digest.clone()),
+            RecordedDigest::Invalid(_) if ledger.finished.is_some() => return Planner::Nobody,
+            RecordedDigest::None if ledger.headline.is_empty() => of_children(),
+            RecordedDigest::None | RecordedDigest::Invalid(_) => None,
         };
         let Some(digest) = named else { return self.planner_of_new(kind, job) };
         if ledger.finished.is_some() {
@@ -334,23 +350,23 @@ impl Layout {
         match self.standing(kind, &digest) {
             Standing::Plans => Planner::Digest(digest),
             Standing::Absent => Planner::Loading(digest),
-            Standing::Lost(why) => Planner::lost(digest, why),
-            Standing::Stranger => Planner::Held(digest.clone(), Fault::NotAccepted { digest }),
-            Standing::Nonsense => self.planner_of_new(kind, job),
+            Standing::Lost(why) => Planner::lost(Some(digest), why),
+            Standing::Stranger => Planner::Held(Some(digest.clone()), Fault::NotAccepted { digest }),
+            Standing::Ignored => self.planner_of_new(kind, job),
         }
     }
 
     /// Returns the digest for a job that has none yet, or why none plans it.
     pub(crate) fn planner_of_new(&self, kind: &GroupKind, job: &Job) -> Planner {
-        let nobody = || Planner::lost(String::new(), "");
+        let nobody = || Planner::lost(None, "");
         let Some(served) = self.kinds.get(kind) else { return nobody() };
         let Some(digest) = served.route.of(job).cloned() else { return nobody() };
-        match (self.unkept.get(&digest), self.standing(kind, &digest)) {
-            (_, Standing::Lost(why)) => Planner::lost(digest, why),
+        match (self.unarchived.get(&digest), self.standing(kind, &digest)) {
+            (_, Standing::Lost(why)) => Planner::lost(Some(digest), why),
             (Some(None), _) => Planner::Loading(digest),
             (Some(Some(why)), _) => {
                 let plugin = served.framework.name.clone();
-                Planner::Held(digest, Fault::NotKept { plugin, why: why.clone() })
+                Planner::Held(Some(digest), Fault::NotKept { plugin, why: why.clone() })
             }
             (None, Standing::Plans) => Planner::Digest(digest),
             (None, _) => Planner::Loading(digest),
@@ -358,18 +374,18 @@ impl Layout {
     }
 
     /// Returns whether this digest may have planned a job of the kind, as far as is known.
-    pub(crate) fn may_have_planned(&self, kind: &GroupKind, digest: &str) -> bool {
-        !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Nonsense)
+    pub(crate) fn may_have_planned(&self, kind: &GroupKind, digest: &Digest) -> bool {
+        !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Ignored)
     }
 
-    fn standing(&self, kind: &GroupKind, digest: &str) -> Standing<'_> {
-        let Some(served) = self.kinds.get(kind) else { return Standing::Nonsense };
+    fn standing(&self, kind: &GroupKind, digest: &Digest) -> Standing<'_> {
+        let Some(served) = self.kinds.get(kind) else { return Standing::Ignored };
         match self.revisions.get(digest) {
-            Some(revision) if revision.kind(&served.kind).is_none() => return Standing::Nonsense,
+            Some(revision) if revision.kind(&served.kind).is_none() => return Standing::Ignored,
             Some(revision) if revision.plans => return Standing::Plans,
             _ => {}
         }
-        let Some(accepted) = self.accepted.as_ref().filter(|_| is_digest(digest)) else { return Standing::Nonsense };
+        let Some(accepted) = &self.accepted else { return Standing::Ignored };
         match (accepted.of(digest, &served.kind), self.lost.get(digest)) {
             (Acceptance::Never, _) => Standing::Stranger,
             (_, Some(why)) => Standing::Lost(why),
@@ -379,17 +395,28 @@ impl Layout {
 
     /// Returns the kind as the plugin with this digest describes it, else as the active one does.
     #[must_use]
-    pub(crate) fn kind_by(&self, kind: &GroupKind, digest: &str) -> Option<Arc<JobKind>> {
+    pub(crate) fn kind_by(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<Arc<JobKind>> {
         let served = self.kinds.get(kind)?;
-        let own = self.revisions.get(digest).and_then(|by| by.kind(&served.kind));
+        let own = digest.and_then(|digest| self.revisions.get(digest)?.kind(&served.kind));
         Some(Arc::clone(own.unwrap_or(&served.kind)))
     }
 
     /// Returns the tables that jobs of a kind need if this digest plans them. The table of the jobs is the first.
-    pub(crate) fn tables_of(&self, kind: &GroupKind, digest: &str) -> Vec<WatchId> {
+    pub(crate) fn tables_of(&self, kind: &GroupKind, digest: Option<&Digest>) -> Vec<WatchId> {
         let Some(descriptor) = self.framework(kind, digest) else { return vec![] };
         let children = descriptor.children.iter().filter_map(|child| self.find(&watch_of(child)));
-        self.jobs_of(kind).into_iter().chain(children).collect()
+        let is_queued = self.is_queued_by_host(kind, digest);
+        let queues = QUEUES.iter().filter(|_| is_queued).filter_map(|watch| self.find(watch));
+        self.jobs_of(kind).into_iter().chain(children).chain(queues).collect()
+    }
+
+    /// Returns the watch of Workloads, if the host makes those of this kind where this digest plans the jobs.
+    pub(crate) fn workloads_of(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<WatchId> {
+        self.is_queued_by_host(kind, digest).then(|| self.find(QUEUES.first()?))?
+    }
+
+    fn is_queued_by_host(&self, kind: &GroupKind, digest: Option<&Digest>) -> bool {
+        self.kind_by(kind, digest).is_some_and(|kind| kind.queueing == Queueing::Host)
     }
 
     /// Returns the table of the jobs of a kind.
@@ -418,6 +445,31 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
         optional: child.optional,
     }
 }
+
+/// Returns the watches that the children of a framework's jobs need, and their queues.
+fn watches_for(descriptor: &Descriptor) -> Vec<WatchSpec> {
+    let is_queued = descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host);
+    let queues = QUEUES.iter().filter(|_| is_queued).cloned();
+    descriptor.children.iter().map(watch_of).chain(queues).collect()
+}
+
+/// The watches of queues: Workloads first.
+static QUEUES: LazyLock<Vec<WatchSpec>> = LazyLock::new(|| {
+    let (label, value) = WORKLOADS.label;
+    let workloads = WatchSpec {
+        resource: Resource::new(WORKLOADS.api_version, WORKLOADS.kind, WORKLOADS.plural),
+        selector: Some(format!("{label}={value}")),
+        purpose: Purpose::Children(WORKLOADS.keep.map(String::from).into()),
+        optional: true,
+    };
+    let class = |class: &Class| WatchSpec {
+        resource: Resource::new(class.api_version, class.kind, class.plural),
+        selector: None,
+        purpose: Purpose::Classes(class.keep.iter().map(ToString::to_string).collect()),
+        optional: true,
+    };
+    std::iter::once(workloads).chain(CLASSES.iter().map(class)).collect()
+});
 
 /// Returns whether two watches show the same objects with the same content.
 fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {

@@ -13,3 +13,5 @@ pub(crate) mod table;
 pub(crate) mod tombstones;
 pub mod watch;
 pub(crate) mod wire;
+
+pub use wire::read_pod;

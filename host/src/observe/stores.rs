@@ -2,6 +2,7 @@
 //! watches have shown the host's own writes. Never writes to the API.
 
 use crate::{
+    api::resource::Resource,
     job_key::{GroupKind, JobKey},
     observe::{
         cache::Cache,
@@ -13,10 +14,11 @@ use crate::{
     },
 };
 use decide::{
-    Applied, Snapshot, is_at_rest,
+    Applied, Digest, Snapshot, is_at_rest,
     ledger::Ledger,
     plan::{Fault, FieldError},
-    snapshot::Job,
+    snapshot::{Job, Queue},
+    workload,
 };
 use jiff::Timestamp;
 use std::{
@@ -36,10 +38,22 @@ pub enum Observed {
     Held(Box<Snapshot>, Fault),
     /// The watches have not shown one of the host's own writes yet, or have not listed yet.
     Stale,
+    /// It is not known whether a create succeeded. Its version has to be read first.
+    InDoubt(Doubt),
     /// The job does not exist.
     Gone,
     /// The plugin with this digest is not loaded yet.
-    Loading(String),
+    Loading(Digest),
+}
+
+/// A create of an object that must not be created twice, with an unknown result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// The kind of the object.
+    pub resource: Resource,
+    /// The name of the object.
+    pub name: String,
+    watch: WatchId,
 }
 
 /// How far a watch has come.
@@ -151,6 +165,9 @@ impl Stores {
             inner.forget(key);
             return Observed::Gone;
         };
+        if let Some(doubt) = inner.doubt(key) {
+            return Observed::InDoubt(doubt);
+        }
         if !inner.cache.is_shown(own) || !inner.shows_our_writes(key) {
             return Observed::Stale;
         }
@@ -163,20 +180,23 @@ impl Stores {
         let of_children =
             || inner.cache.digest_of_children(&job.uid, |digest| layout.may_have_planned(&key.kind, digest));
         let (digest, held) = match layout.planner(&key.kind, &job, &ledger, of_children) {
-            Planner::Digest(digest) => (digest, None),
+            Planner::Digest(digest) => (Some(digest), None),
+            Planner::Nobody => (None, None),
             Planner::Loading(digest) => return Observed::Loading(digest),
             Planner::Held(digest, why) => (digest, Some(why)),
         };
-        let Some(kind) = layout.kind_by(&key.kind, &digest) else { return Observed::Gone };
-        let needed = layout.tables_of(&key.kind, &digest);
+        let Some(kind) = layout.kind_by(&key.kind, digest.as_ref()) else { return Observed::Gone };
+        let needed = layout.tables_of(&key.kind, digest.as_ref());
         if needed.iter().any(|watch| !inner.cache.is_shown(*watch)) {
             return Observed::Stale;
         }
         let watches = needed.get(1..).unwrap_or_default();
-        let children = Children::of(&inner.cache, watches, &inner.tombstones, key, &job.uid);
+        let mut children = Children::of(&inner.cache, watches, &inner.tombstones, key, &job.uid);
+        let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
+        let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
         let taken = inner.cache.taken(watches, key, &job.uid);
         inner.records.recall_made(key, &mut ledger);
-        let snapshot = Snapshot {
+        let mut snapshot = Snapshot {
             now,
             kind,
             unreadable: unreadable.or(children.unreadable),
@@ -189,8 +209,15 @@ impl Stores {
             no_ports: None,
             pruned: false,
             namespace_terminating: inner.records.is_namespace_terminating(key, &job.uid),
+            queue: None,
             job,
         };
+        if let Some(workloads) = of_queue {
+            let called = workload::name(&snapshot);
+            let workload = workloads.into_iter().find(|workload| workload.name == called);
+            let is_queued = workload.is_some() || snapshot.queue_name().is_some();
+            snapshot.queue = is_queued.then(|| Queue { workload, classes: inner.cache.classes() });
+        }
         observed(&layout, &key.kind, Box::new(snapshot), held)
     }
 
@@ -221,7 +248,7 @@ impl Stores {
     }
 
     /// Makes the job, planned by `digest`, stale until its watch of this resource has shown the write.
-    pub fn expect(&self, key: &JobKey, digest: &str, (api_version, kind): (&str, &str), expected: Expected) {
+    pub fn expect(&self, key: &JobKey, digest: Option<&Digest>, (api_version, kind): (&str, &str), expected: Expected) {
         let mut inner = self.lock();
         let layout = inner.cache.layout().clone();
         let is_of = |watch: &WatchSpec| watch.resource.kind == kind && watch.resource.api_version() == api_version;
@@ -232,6 +259,17 @@ impl Stores {
             inner.served.entry(watch).or_default().notify_one();
         }
         inner.expected.entry(key.clone()).or_default().push((watch, expected));
+    }
+
+    /// Ends a doubt about a create of the job: the job is stale until the watch has reached this version.
+    pub(crate) fn settle(&self, key: &JobKey, doubt: &Doubt, version: u64) {
+        let mut inner = self.lock();
+        let in_doubt = Expected::InDoubt { name: doubt.name.clone() };
+        for (watch, expected) in inner.expected.get_mut(key).into_iter().flatten() {
+            if *watch == doubt.watch && *expected == in_doubt {
+                *expected = Expected::Version(version);
+            }
+        }
     }
 
     /// Replaces a watch's objects by a complete list as of this version. Returns the jobs that may be concerned.
@@ -318,6 +356,15 @@ impl Stores {
 }
 
 impl Inner {
+    fn doubt(&self, key: &JobKey) -> Option<Doubt> {
+        let of = |(watch, expected): &(WatchId, Expected)| {
+            let Expected::InDoubt { name } = expected else { return None };
+            let resource = self.cache.layout().watches().get(watch)?.resource.clone();
+            Some(Doubt { resource, name: name.clone(), watch: *watch })
+        };
+        self.expected.get(key)?.iter().find_map(of)
+    }
+
     fn shows_our_writes(&mut self, key: &JobKey) -> bool {
         let Some(expected) = self.expected.get_mut(key) else { return true };
         let cache = &self.cache;
@@ -350,7 +397,7 @@ fn observed(layout: &Layout, kind: &GroupKind, mut snapshot: Box<Snapshot>, held
     let Some(why) = held else { return Observed::Ready(snapshot) };
     match layout.planner_of_new(kind, &snapshot.job) {
         Planner::Digest(digest) if is_at_rest(&snapshot) => {
-            snapshot.digest = digest;
+            snapshot.digest = Some(digest);
             Observed::Ready(snapshot)
         }
         _ => Observed::Held(snapshot, why),

@@ -48,6 +48,12 @@ pub enum Expected {
         /// The uid of the object.
         uid: String,
     },
+    /// Nothing that a watch shows is enough: the answer to the create of the object with this name was lost, and the
+    /// version to wait for has to be read first.
+    InDoubt {
+        /// The name of the object.
+        name: String,
+    },
 }
 
 impl Table {
@@ -59,6 +65,7 @@ impl Table {
                 let there = self.objects.get(&(namespace.to_owned(), name.clone()));
                 there.is_none_or(|object| object.uid != *uid || is_going(object))
             }
+            Expected::InDoubt { .. } => false,
         }
     }
 

@@ -7,7 +7,7 @@
 use crate::{
     api::{answer, back_off::BackOff},
     control::queue::Queue,
-    error::{chain, client_error},
+    error::chain,
     observe::{
         layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
@@ -53,7 +53,7 @@ enum WatchError {
     Expired,
     #[error("no answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
-    #[error("{}", client_error(.0))]
+    #[error("{}", chain(.0))]
     Client(kube::Error),
     #[error("the connection broke")]
     Broken(#[source] io::Error),
@@ -201,7 +201,7 @@ impl Watch {
     fn missing(&self, error: &WatchError, told: &mut bool) -> Duration {
         self.wake(self.stores.no_such_kind(self.id));
         if !*told && self.spec.optional {
-            info!(%error, "jobs are served without it");
+            info!(%error, "jobs are served without this optional kind");
         } else if !*told {
             let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
             warn!(%error, crd, "waiting for the CRD: apply crds/ or start with --install-crds");
@@ -223,7 +223,7 @@ impl Watch {
             (_, Step::Follow(version)) => {
                 info!(kind, version, in_a_row, error = chain(error), "watch broke and goes on where it was");
             }
-            (_, Step::List) => warn!(kind, in_a_row, error = chain(error), "everything is listed anew"),
+            (_, Step::List) => warn!(kind, in_a_row, error = chain(error), "listing all objects again"),
         }
         wait
     }
@@ -338,7 +338,7 @@ impl Watch {
     fn object(&self, text: &str) -> Option<Object> {
         let kind = &self.spec.resource.kind;
         let object = wire::object(text, &self.spec);
-        object.map_err(|error| warn!(kind, %error, "an object cannot be read and is passed over")).ok()
+        object.map_err(|error| warn!(kind, %error, "skipped an object that cannot be read")).ok()
     }
 
     /// Returns the answer if it comes within the deadline.
@@ -348,7 +348,8 @@ impl Watch {
     }
 
     fn requests(&self) -> Request {
-        self.spec.resource.requests(self.namespace.as_deref())
+        let is_of_cluster = matches!(self.spec.purpose, Purpose::Classes(_));
+        self.spec.resource.requests(self.namespace.as_deref().filter(|_| !is_of_cluster))
     }
 
     /// Returns whether metadata is enough: no fields of the objects are kept.

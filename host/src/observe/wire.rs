@@ -6,8 +6,10 @@ use crate::observe::{
     layout::{Purpose, WatchSpec},
 };
 use decide::{
+    Digest,
+    ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::FieldError,
-    snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase},
+    snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase, Unscheduled},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -44,7 +46,7 @@ pub(crate) struct Object {
     /// Its controller, shared with the other objects of this controller.
     pub(crate) owner: Option<Arc<Owner>>,
     /// Digest of the plugin that planned it, from its annotation.
-    pub(crate) made_by: Option<String>,
+    pub(crate) made_by: Option<Digest>,
     /// The first error in its text, if there is one.
     pub(crate) unreadable: Option<FieldError>,
     /// Host ports that a pod declares.
@@ -138,7 +140,7 @@ impl Metadata {
         Object {
             resource_version: self.resource_version.parse().unwrap_or(0),
             owner: self.owner().map(Arc::new),
-            made_by: self.annotations.get(decide::ownership::PLUGIN_DIGEST_ANNOTATION).cloned(),
+            made_by: self.annotations.get(PLUGIN_DIGEST_ANNOTATION).and_then(|text| text.parse().ok()),
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,
@@ -192,7 +194,7 @@ pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json:
     let object = match &spec.purpose {
         Purpose::Jobs(_) => job(&parts),
         Purpose::Pods => pod(&parts),
-        Purpose::Children(keep) => child(text, &parts, spec, keep),
+        Purpose::Children(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
     };
     if object.name.is_empty() {
         return Err(serde::de::Error::custom("an object without a name"));
@@ -277,6 +279,10 @@ struct ConditionWire {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    #[serde(default, deserialize_with = "or_default")]
+    reason: String,
+    #[serde(default, deserialize_with = "or_default")]
+    message: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -342,6 +348,18 @@ fn pod(parts: &Parts<'_>) -> Object {
     Object { host_ports, ..metadata.object(unreadable, Held::Pod(pod.into())) }
 }
 
+/// Returns a pod as the host sees it, from its JSON.
+///
+/// # Errors
+/// The text is no JSON of an object.
+pub fn read_pod(text: &str) -> Result<Pod, serde_json::Error> {
+    let parts: Parts<'_> = serde_json::from_str(text)?;
+    match pod(&parts).held {
+        Held::Pod(pod) => Ok(Arc::unwrap_or_clone(pod)),
+        _ => unreachable!("a pod is held as one"),
+    }
+}
+
 /// Puts the child's kind and name in front of the error's path, since users read the error on the job.
 fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
     FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
@@ -374,8 +392,14 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         ready: status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True"),
         ips,
         node: spec.node_name,
+        unscheduled: status.conditions.into_iter().find_map(unscheduled),
         containers: init.chain(main).collect(),
     }
+}
+
+fn unscheduled(condition: ConditionWire) -> Option<Unscheduled> {
+    let ConditionWire { kind, status, reason, message } = condition;
+    (kind == "PodScheduled" && status == "False").then_some(Unscheduled { reason, message })
 }
 
 fn container(wire: ContainerWire, init: bool) -> ContainerStatus {

@@ -1,9 +1,12 @@
 //! Replay of recorded passes: by the plugin that answered them, or by another version of it.
 
 use crate::record::passes::Pass;
-use decide::plan::{Answer, Descriptor};
+use decide::{
+    Digest,
+    plan::{Answer, Descriptor},
+};
 use futures::executor::block_on;
-use sandbox::{Asked, ConfigError, Executor, LoadError, Options, Plugins};
+use sandbox::{ConfigError, Executor, LoadError, Options, PassAnswer, Plugins};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -33,27 +36,27 @@ pub fn read(text: &str) -> Result<Vec<Pass>, NoPass> {
 
 /// Returns the answer of the loaded plugin with this digest to the snapshot of a recorded pass. The plugin needs the
 /// settings that the pass was recorded with.
-pub async fn replay(plugins: &Plugins, digest: &str, pass: &Pass) -> Answer {
+pub async fn replay(plugins: &Plugins, digest: &Digest, pass: &Pass) -> Answer {
     let mut snapshot = pass.snapshot.clone();
     let recorded = snapshot.set_aside.take();
     let why = snapshot.no_ports.take().unwrap_or_default();
-    digest.clone_into(&mut snapshot.digest);
-    let Asked { answer, .. } =
+    snapshot.digest = Some(digest.clone());
+    let PassAnswer { answer, .. } =
         plugins.ask(&mut snapshot, |count| recorded.filter(|ports| ports.count == count).ok_or(why)).await;
     answer
 }
 
 /// A plugin that answers recorded passes, loaded apart from all others, without a cluster and a clock.
-pub struct Candidate {
+pub struct Replayer {
     descriptor: Arc<Descriptor>,
-    digest: String,
+    digest: Digest,
     fuel_of_describe: u64,
     plain: Plugins,
     /// The plugin with settings, by the text of the settings.
     configured: BTreeMap<String, Plugins>,
 }
 
-impl Candidate {
+impl Replayer {
     /// Loads a component's bytes as the host does. `label` names the plugin until it has described itself.
     ///
     /// # Errors
@@ -74,9 +77,9 @@ impl Candidate {
         &self.descriptor
     }
 
-    /// Returns the SHA-256 of its bytes, in hex.
+    /// Returns the digest of its bytes.
     #[must_use]
-    pub fn digest(&self) -> &str {
+    pub fn digest(&self) -> &Digest {
         &self.digest
     }
 

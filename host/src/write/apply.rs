@@ -3,26 +3,25 @@
 
 use crate::{
     api::{DEADLINE, FIELD_MANAGER, answer, back_off::BackOff, resource::Resource},
-    error::{chain, client_error},
+    error::chain,
     job_key::JobKey,
     observe::{
-        stores::{Expected, Stores},
+        stores::{Doubt, Expected, Stores},
         wire::Written,
     },
-    write::{keys, warnings::FieldValidation},
+    write::{error::WriteError, keys, warnings::FieldValidation},
 };
 use decide::{
     Action, Applied, Snapshot, Waiting, Write, build,
     decision::{Part, in_order},
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
-    weight,
 };
 use fairness::{Rank, Turn, Turns};
 use futures::future::join_all;
 use kube::{
     Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::de::DeserializeOwned;
@@ -48,54 +47,6 @@ const BODIES_OF_ONE: usize = 12 << 20;
 
 /// Size of the first batch of a pass; each batch without a failure is followed by a batch twice as large.
 const SLOW_START: usize = 32;
-
-/// Why a write failed.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The reply did not come in time; the write may have succeeded.
-    #[error("no reply within {} s", DEADLINE.as_secs())]
-    NoReply,
-    /// The API server refused the request, or the connection failed.
-    #[error("{}", client_error(.0))]
-    Client(kube::Error),
-    /// The request cannot be formed.
-    #[error("cannot form the request")]
-    Request(#[from] kube::core::request::Error),
-    /// The answer that the decision was made from has no such part.
-    #[error("the plan has no such part")]
-    NoSuchPart,
-    /// The key pair of a Secret cannot be created.
-    #[error("cannot make the key pair")]
-    Keys(#[source] keys::KeyError),
-    /// The object of that name is not controlled by the job.
-    #[error("the name is taken")]
-    NameTaken,
-    /// A required object was deleted.
-    #[error("it was deleted")]
-    Deleted,
-}
-
-impl WriteError {
-    pub(crate) fn code(&self) -> Option<u16> {
-        match self {
-            Self::Client(kube::Error::Api(status)) => Some(status.code),
-            _ => None,
-        }
-    }
-
-    /// Returns how long the API server asks to wait before the next attempt.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Client(error) => answer::retry_after(error),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the write may have succeeded despite the error.
-    pub(crate) fn is_of_doubt(&self) -> bool {
-        self.code().is_none_or(|code| code >= 500)
-    }
-}
 
 /// The result of the writes of a pass.
 #[derive(Debug, Default)]
@@ -240,14 +191,14 @@ impl Writer {
     /// Waits for a permit for the body, then builds the body and sends it.
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.input.answer.ok_or(WriteError::NoSuchPart)?;
-        let source = build::source(answer, part).ok_or(WriteError::NoSuchPart)?;
-        let _room = self.room_for(one, source).await;
+        let bytes = build::bytes(answer, part).ok_or(WriteError::NoSuchPart)?;
+        let _room = self.room_for(one, bytes).await;
         let body = build::body(one.input.snapshot, answer, part).map(|body| text(&body));
         self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
     }
 
-    async fn room_for(&self, one: &One<'_>, source: &Value) -> Turn {
-        self.room.wait_for(weight::json(source), rank(one.action), &one.key.namespace).await
+    async fn room_for(&self, one: &One<'_>, bytes: usize) -> Turn {
+        self.room.wait_for(bytes, rank(one.action), &one.key.namespace).await
     }
 
     async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {
@@ -260,11 +211,36 @@ impl Writer {
             }
             Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
             // What the ledger records must not be created twice, and may be deleted before the next attempt finds it.
-            Err(error) if error.is_of_doubt() && one.action.noted.is_some() => {
-                self.adopt(one).await.map(|()| vec![]).map_err(|_| error)
-            }
+            Err(error) if error.is_of_doubt() && one.action.noted.is_some() => match self.adopt(one).await {
+                Ok(()) => Ok(vec![]),
+                Err(answer) => {
+                    if error.may_come_late() || !answer.says_that_there_is_none() {
+                        self.expect(one, Expected::InDoubt { name: one.action.name.clone() });
+                    }
+                    Err(error)
+                }
+            },
             Err(error) => Err(error),
         }
+    }
+
+    /// Ends a doubt about a create: the watch must show the object, or, if there is none, all that has happened so far,
+    /// before the job is decided again. An object that was created and deleted is found as a tombstone then.
+    ///
+    /// # Errors
+    ///
+    /// If the API server does not say what there is; the doubt stays.
+    pub(crate) async fn settle(&self, key: &JobKey, doubt: &Doubt) -> Result<(), WriteError> {
+        let requests = doubt.resource.requests(Some(&key.namespace));
+        let found = self.send(requests.get_metadata(&doubt.name, &kube::api::GetParams::default())?).await;
+        let newest = match found {
+            Err(error) if error.code() == Some(404) => {
+                self.send(requests.list_metadata(&ListParams::default().limit(1))?).await?
+            }
+            found => found?,
+        };
+        self.stores.settle(key, doubt, newest.version());
+        Ok(())
     }
 
     /// Reads the object that has the name already. An object of the job counts as created; any other is not touched.
@@ -324,7 +300,7 @@ impl Writer {
 
     fn expect(&self, one: &One<'_>, expected: Expected) {
         let of = (one.action.api_version.as_str(), one.action.kind.as_str());
-        self.stores.expect(one.key, &one.input.snapshot.digest, of, expected);
+        self.stores.expect(one.key, one.input.snapshot.digest.as_ref(), of, expected);
     }
 
     fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
@@ -346,7 +322,7 @@ impl Writer {
     fn resource(&self, key: &JobKey, snapshot: &Snapshot, action: &Action) -> Resource {
         let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
         let layout = self.stores.layout();
-        let framework = layout.framework(&key.kind, &snapshot.digest);
+        let framework = layout.framework(&key.kind, snapshot.digest.as_ref());
         match framework.and_then(|framework| framework.children.iter().find(of_action)) {
             Some(child) => child.into(),
             None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
@@ -439,8 +415,7 @@ mod tests {
     fn wide(name: &str, pods: u32, bytes: usize) -> (Snapshot, Answer) {
         let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
         let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);
-        let (outcome, status, headline, events) = (Outcome::Open, json!({}), "Running".to_owned(), vec![]);
-        let verdict = Verdict { outcome, status, headline, events };
+        let verdict = Verdict::new(json!({}), "Running", Outcome::Open);
         let answer = Answer::Judged { plan: plan.into(), bodies: Default::default(), verdict };
         (testkit::snapshot(testkit::job(name, "uid")), answer)
     }

@@ -1,7 +1,8 @@
 //! The only way back to the API server: children by `apply`, statuses and events by `publish`.
 
 pub mod apply;
+pub mod error;
 pub(crate) mod keys;
 pub mod publish;
-mod published;
+pub(crate) mod published;
 pub mod warnings;

@@ -9,10 +9,7 @@ use crate::{
         stores::{Expected, Stores},
         wire::Written,
     },
-    write::{
-        apply::{self, WriteError},
-        published::PublishedStatuses,
-    },
+    write::{apply, error::WriteError, published::PublishedStatuses},
 };
 use decide::{
     Applied, Decision, Snapshot, Wake,
@@ -51,14 +48,13 @@ pub struct Publisher {
     client: Client,
     stores: Arc<Stores>,
     clock: Clock,
-    published: PublishedStatuses,
+    published: Arc<PublishedStatuses>,
 }
 
 impl Publisher {
-    /// Returns a publisher.
-    #[must_use]
-    pub fn new(client: Client, stores: Arc<Stores>, clock: Clock) -> Self {
-        Self { client, stores, clock, published: PublishedStatuses::default() }
+    /// Returns a publisher that remembers there what it has written.
+    pub(crate) fn new(client: Client, stores: Arc<Stores>, clock: Clock, published: Arc<PublishedStatuses>) -> Self {
+        Self { client, stores, clock, published }
     }
 
     /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
@@ -81,7 +77,8 @@ impl Publisher {
     ) -> Result<StatusState, WriteError> {
         let layout = self.stores.layout();
         let none = BTreeMap::new();
-        let reasons = layout.framework(&key.kind, &snapshot.digest).map_or(&none, |framework| &framework.event_reasons);
+        let reasons =
+            layout.framework(&key.kind, snapshot.digest.as_ref()).map_or(&none, |framework| &framework.event_reasons);
         let before = self.published.of(key, &snapshot.job.uid);
         let status = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
             Publication::Nothing(wake) => Ok(StatusState { is_complete: true, wake }),
@@ -90,7 +87,7 @@ impl Publisher {
                 self.write_and_emit(key, snapshot, &patch, (wanted, overwritten), &events).await
             }
         };
-        self.emit_all(key, snapshot, creation(applied, reasons).as_slice()).await;
+        self.emit_all(snapshot, creation(applied, reasons).as_slice()).await;
         status
     }
 
@@ -120,14 +117,14 @@ impl Publisher {
         debug!("status written");
         let published = Published { at: self.clock.now(), wanted, stored, overwritten };
         self.published.record(key, &snapshot.job.uid, published);
-        self.emit_all(key, snapshot, events).await;
+        self.emit_all(snapshot, events).await;
         Ok(StatusState::WRITTEN)
     }
 
-    async fn emit_all(&self, key: &JobKey, snapshot: &Snapshot, events: &[Event]) {
+    async fn emit_all(&self, snapshot: &Snapshot, events: &[Event]) {
         for (number, event) in events.iter().enumerate() {
-            if let Err(error) = self.emit(key, snapshot, event, number).await {
-                debug!(reason = event.reason, error = chain(&error), "event lost");
+            if let Err(error) = self.emit(snapshot, event, number).await {
+                debug!(reason = event.reason, error = chain(&error), "failed to write an event");
             }
         }
     }
@@ -140,19 +137,16 @@ impl Publisher {
         let job: Written = apply::send(&self.client, request).await?;
         let expected = Expected::Version(job.version());
         let kind = (resource.api_version(), resource.kind);
-        self.stores.expect(key, &snapshot.digest, (&kind.0, &kind.1), expected);
+        self.stores.expect(key, snapshot.digest.as_ref(), (&kind.0, &kind.1), expected);
         Ok(job.status)
     }
 
     /// Creates an event in the core group, where the RBAC of the original operators allows it. The name is derived from
     /// the content, so that a repeated attempt is the same event.
-    async fn emit(&self, key: &JobKey, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
+    async fn emit(&self, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
         let job = &snapshot.job;
         let content = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
         let suffix = format!("{:.16x}", Sha256::digest(content.as_bytes()));
-        let layout = self.stores.layout();
-        let framework = layout.framework(&key.kind, &snapshot.digest);
-        let source = framework.map(|framework| framework.event_source.clone());
         let now = rfc3339(self.clock.now());
         let body = json!({
             "apiVersion": "v1",
@@ -169,7 +163,7 @@ impl Publisher {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
             "message": cut(&event.message),
-            "source": { "component": source },
+            "source": { "component": snapshot.kind.event_source },
             "firstTimestamp": now,
             "lastTimestamp": now,
             "count": 1,

@@ -1,38 +1,55 @@
 //! What this process last wrote to the status of each job.
 
-use crate::job_key::JobKey;
+use crate::job_key::{GroupKind, JobKey};
 use decide::status::Published;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// The last write of each job's status, with the uid of the job. A write to an earlier job of the name does not count.
 #[derive(Debug, Default)]
-pub(super) struct PublishedStatuses(Mutex<BTreeMap<JobKey, (String, Published)>>);
+pub(crate) struct PublishedStatuses(Mutex<Statuses>);
+
+#[derive(Debug, Default)]
+struct Statuses {
+    last: BTreeMap<JobKey, (String, Published)>,
+    /// Kinds whose CRD pruned the latest write to a job of theirs.
+    pruned: BTreeSet<GroupKind>,
+}
 
 impl PublishedStatuses {
     /// Returns what was last written to the status of the job with this uid.
     pub(super) fn of(&self, key: &JobKey, uid: &str) -> Option<Published> {
-        self.lock().get(key).filter(|(of, _)| of == uid).map(|(_, published)| published.clone())
+        self.lock().last.get(key).filter(|(of, _)| of == uid).map(|(_, published)| published.clone())
     }
 
     /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
     pub(super) fn is_pruned(&self, key: &JobKey, uid: &str) -> bool {
-        self.lock().get(key).is_some_and(|(of, published)| of == uid && published.is_pruned())
+        self.lock().last.get(key).is_some_and(|(of, published)| of == uid && published.is_pruned())
     }
 
     /// Records what was written to the status of the job with this uid.
     pub(super) fn record(&self, key: &JobKey, uid: &str, published: Published) {
-        self.lock().insert(key.clone(), (uid.to_owned(), published));
+        let mut statuses = self.lock();
+        match published.is_pruned() {
+            true => statuses.pruned.insert(key.kind.clone()),
+            false => statuses.pruned.remove(&key.kind),
+        };
+        statuses.last.insert(key.clone(), (uid.to_owned(), published));
     }
 
     /// Forgets the last write: the job is gone, or the result of a write is unknown.
     pub(super) fn forget(&self, key: &JobKey) {
-        self.lock().remove(key);
+        self.lock().last.remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobKey, (String, Published)>> {
+    /// Returns whether the CRD of this kind pruned the latest write to the status of a job of it.
+    pub(crate) fn prunes(&self, kind: &GroupKind) -> bool {
+        self.lock().pruned.contains(kind)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Statuses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,11 +68,15 @@ mod tests {
         let statuses = PublishedStatuses::default();
         statuses.record(&key, "u", published.clone());
         assert!(statuses.is_pruned(&key, "u"), "its CRD kept no ledger");
-        assert_eq!(statuses.of(&key, "u"), Some(published));
+        assert!(statuses.prunes(&key.kind));
+        assert_eq!(statuses.of(&key, "u"), Some(published.clone()));
         // The job is deleted and created again between two passes.
         assert!(!statuses.is_pruned(&key, "v"));
         assert_eq!(statuses.of(&key, "v"), None);
         statuses.forget(&key);
         assert_eq!(statuses.of(&key, "u"), None);
+        assert!(statuses.prunes(&key.kind), "nothing was kept since");
+        statuses.record(&key, "v", Published { stored: json!({ "troupe": {} }), ..published });
+        assert!(!statuses.prunes(&key.kind), "the CRD was put right");
     }
 }

@@ -3,81 +3,39 @@
 use crate::MpiJob;
 use crate::validate::{Replicas, Valid};
 use serde_json::{Value, json};
+use troupe_plugin::PodTemplate;
+use troupe_plugin::gang::PodGroup;
 use troupe_plugin::quantity::{self, Missing, Resources};
-use troupe_plugin::types::{Body, ChildKind, Moment, Object, Upkeep};
-use troupe_plugin::{PodTemplate, job_name};
+use troupe_plugin::types::{ChildKind, Moment, Object};
 
-/// The value of the setting that selects Volcano. Any other value is the name of a scheduler that uses the PodGroup of
-/// the scheduler-plugins.
-const VOLCANO: &str = "volcano";
+/// The fields of a PodGroup that the host keeps.
+const KEEP: [&str; 5] =
+    ["/spec/minMember", "/spec/minResources", "/spec/queue", "/spec/priorityClassName", "/spec/scheduleTimeoutSeconds"];
 
-/// The kind of PodGroup, which also decides how pods refer to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Volcano,
-    SchedulerPlugins,
-}
-
-/// Returns the kinds of PodGroup. Each is optional, since a cluster has it only with its scheduler.
+/// Returns the kinds of PodGroup.
 pub(crate) fn children() -> impl Iterator<Item = ChildKind> {
-    let fields = ["minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds"];
-    [Kind::Volcano, Kind::SchedulerPlugins].into_iter().map(move |kind| ChildKind {
-        api_version: kind.api_version().into(),
-        kind: "PodGroup".into(),
-        plural: "podgroups".into(),
-        selector: None,
-        keep: fields.iter().map(|field| format!("/spec/{field}")).collect(),
-        optional: true,
-    })
+    PodGroup::children(&KEEP)
 }
 
-impl Kind {
-    /// Returns the kind that the setting selects; None without gang scheduling.
-    fn of(job: &MpiJob) -> Option<Self> {
-        match job.config.gang_scheduling.as_str() {
-            "" => None,
-            VOLCANO => Some(Self::Volcano),
-            _ => Some(Self::SchedulerPlugins),
-        }
-    }
-
-    fn api_version(self) -> &'static str {
-        match self {
-            Self::Volcano => "scheduling.volcano.sh/v1beta1",
-            Self::SchedulerPlugins => "scheduling.x-k8s.io/v1alpha1",
-        }
-    }
+fn group(job: &MpiJob) -> Option<PodGroup> {
+    PodGroup::of(&job.config.gang_scheduling)
 }
 
 /// Adds the scheduler name and the reference to the PodGroup, if there is a gang scheduler.
 pub(crate) fn mark(job: &MpiJob, template: &mut PodTemplate<'_>) {
-    match Kind::of(job) {
-        None => return,
-        Some(Kind::Volcano) => template.annotation("scheduling.k8s.io/group-name", job.name()),
-        Some(Kind::SchedulerPlugins) => template.label("scheduling.x-k8s.io/pod-group", job.name()),
+    if let Some(group) = group(job) {
+        group.mark(template, job.name());
+        template.set("schedulerName", job.config.gang_scheduling.as_str());
     }
-    template.set("schedulerName", job.config.gang_scheduling.as_str());
 }
 
 /// Returns the job's PodGroup, if there is a gang scheduler.
 pub(crate) fn pod_group(job: &MpiJob, valid: &Valid<'_>) -> Option<Object> {
-    let kind = Kind::of(job)?;
-    let spec = spec(job, valid, kind);
-    let follow = spec.as_object().into_iter().flat_map(|fields| fields.keys()).map(|field| format!("/spec/{field}"));
-    Some(Object {
-        key: "pod-group".into(),
-        api_version: kind.api_version().into(),
-        kind: "PodGroup".into(),
-        name: vec![job_name()],
-        per_pod_of: None,
-        upkeep: Upkeep::Follow(follow.collect()),
-        body: Body::Fixed((json!({ "spec": spec }).to_string(), vec![])),
-        after: vec![],
-        remove_when: vec![Moment::Suspended, Moment::Cleaned],
-    })
+    let group = group(job)?;
+    Some(group.object(&spec(job, valid, group), vec![Moment::Suspended, Moment::Cleaned]))
 }
 
-fn spec(job: &MpiJob, valid: &Valid<'_>, kind: Kind) -> Value {
+fn spec(job: &MpiJob, valid: &Valid<'_>, group: PodGroup) -> Value {
     let policy = job.spec.run_policy.as_ref().and_then(|policy| policy.scheduling_policy.as_ref());
     let policy = |field: &str| policy.and_then(|policy| policy.get(field)).filter(|value| !value.is_null());
     let workers = valid.worker.as_ref().map_or(0, |worker| worker.replicas);
@@ -90,11 +48,11 @@ fn spec(job: &MpiJob, valid: &Valid<'_>, kind: Kind) -> Value {
     if let Some(least) = least {
         spec["minResources"] = least;
     }
-    match kind {
-        Kind::SchedulerPlugins => {
+    match group {
+        PodGroup::SchedulerPlugins => {
             spec["scheduleTimeoutSeconds"] = policy("scheduleTimeoutSeconds").cloned().unwrap_or_else(|| json!(0));
         }
-        Kind::Volcano => {
+        PodGroup::Volcano => {
             let annotated = job.view.annotations.iter().find(|(name, _)| name == "scheduling.volcano.sh/queue-name");
             let queue = text(policy("queue")).or_else(|| annotated.map(|(_, queue)| queue.clone()));
             let priority = text(policy("priorityClass"))
@@ -141,6 +99,7 @@ mod tests {
     use crate::fixtures::{foo, parsed};
     use crate::spec::Config;
     use crate::validate::validate;
+    use troupe_plugin::types::Body;
 
     fn template(cpu: &str, memory: &str, priority: &str) -> Value {
         let requests = json!({ "requests": { "cpu": cpu, "memory": memory } });
@@ -187,7 +146,7 @@ mod tests {
         let expected = json!({ "minMember": 3, "scheduleTimeoutSeconds": 0,
             "minResources": { "cpu": "21", "memory": "42Gi" } });
         assert_eq!(spec_of(&job), expected);
-        assert_eq!(Kind::of(&job), Some(Kind::SchedulerPlugins));
+        assert_eq!(group(&job), Some(PodGroup::SchedulerPlugins));
     }
 
     // M20 (c)

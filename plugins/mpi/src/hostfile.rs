@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{foo, job, parsed, pi, with_domain, worker, workers};
     use serde_json::Value;
-    use troupe_plugin::testkit::{PodIs, seen};
+    use troupe_plugin::testkit::{PodFixture, seen};
     use troupe_plugin::types::PodRow;
 
     fn files(job: &MpiJob, pods: Vec<PodRow>) -> (String, String) {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn only_running_workers_are_discovered() {
         let pi = job("pi", &pi());
-        let (_, discover) = files(&pi, workers("pi", 2, PodIs::running_unready));
+        let (_, discover) = files(&pi, workers("pi", 2, PodFixture::running_unready));
         assert_eq!(discover, "#!/bin/sh\necho pi-worker-0.pi.default.svc\necho pi-worker-1.pi.default.svc\n");
         let (_, discover) = files(&pi, vec![worker("pi", 0), worker("pi", 1).running().going()]);
         assert_eq!(discover, "#!/bin/sh\necho pi-worker-1.pi.default.svc\n");
@@ -162,7 +162,7 @@ mod tests {
     // M14
     #[test]
     fn the_clusters_domain_ends_every_host_name() {
-        let (hostfile, discover) = files(&with_domain("cluster.local", &pi()), workers("pi", 1, PodIs::running));
+        let (hostfile, discover) = files(&with_domain("cluster.local", &pi()), workers("pi", 1, PodFixture::running));
         assert!(hostfile.starts_with("pi-worker-0.pi.default.svc.cluster.local slots=1\n"));
         assert_eq!(discover, "#!/bin/sh\necho pi-worker-0.pi.default.svc.cluster.local\n");
     }
@@ -173,7 +173,7 @@ mod tests {
     fn an_elastic_job_discovers_running_hosts_and_lists_wanted_hosts() {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(11);
-        let eleven = workers("pi", 11, PodIs::running);
+        let eleven = workers("pi", 11, PodFixture::running);
         let (hostfile, discover) = files(&job("pi", &spec), eleven.clone());
         let order: Vec<_> = discover.lines().skip(1).map(|line| line.split(['-', '.']).nth(2).unwrap()).collect();
         assert_eq!(order, ["0", "1", "10", "2", "3", "4", "5", "6", "7", "8", "9"]);
@@ -187,7 +187,7 @@ mod tests {
         let mut spec = pi();
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(10_000);
         let large = job("pi", &spec);
-        let body = config_map(&large, &seen(workers("pi", 10_000, PodIs::running))).unwrap();
+        let body = config_map(&large, &seen(workers("pi", 10_000, PodFixture::running))).unwrap();
         assert!(too_large(&large).is_none() && body.len() < 1 << 20, "{}", body.len());
         spec["mpiReplicaSpecs"]["Worker"]["replicas"] = json!(i32::MAX);
         assert!(too_large(&job("pi", &spec)).is_some());

@@ -130,7 +130,7 @@ fn text(object: &Value, field: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixtures::{foo, job, launcher_job, launcher_pod, parsed, pi};
-    use troupe_plugin::testkit::{PodIs, seen};
+    use troupe_plugin::testkit::{PodFixture, seen};
 
     fn failed(reason: &str, message: &str, pods: Vec<PodRow>) -> (String, String) {
         let mut seen = seen(pods);

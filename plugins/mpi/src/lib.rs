@@ -102,7 +102,6 @@
 //!    while Troupe was down is run again.
 //! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
 
-mod conditions;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
 mod env;
@@ -123,7 +122,7 @@ pub use spec::{Config, MpiJobSpec, ReplicaSpec, RunPolicy};
 
 use serde_json::json;
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
 };
 use troupe_plugin::{Framework, Job, json_text};
 
@@ -161,7 +160,6 @@ impl Framework for Mpi {
             .chain(gang::children())
             .collect(),
             config_schema: config_schema(),
-            event_source: "mpi-job-controller".into(),
             event_reasons: [("NameTaken", "ErrResourceExists"), ("Refused", "MPIJobFailed")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),
@@ -210,6 +208,8 @@ fn mpijob() -> KindInfo {
         own_manager: Some(spec::OWN_MANAGER.into()),
         retired_finalizers: vec![],
         roles: plan::ROLES.map(String::from).into(),
+        event_source: "mpi-job-controller".into(),
+        queueing: Queueing::Elsewhere,
     }
 }
 
@@ -259,7 +259,7 @@ mod tests {
             (&*kind.group, &*kind.version, &*kind.kind, &*kind.plural),
             ("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
         );
-        assert_eq!((&*descriptor.name, &*descriptor.event_source), ("mpi", "mpi-job-controller"));
+        assert_eq!((&*descriptor.name, &*kind.event_source), ("mpi", "mpi-job-controller"));
     }
 
     #[test]

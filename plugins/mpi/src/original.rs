@@ -8,5 +8,6 @@ pub const ORIGINAL: Original = Original {
     leases: &["mpi-operator"],
     deployments: &["mpi-operator"],
     images: &["mpioperator/mpi-operator", "kubeflow/mpi-operator/controller"],
+    webhooks: &[],
     flags: &["gang-scheduling", "lock-namespace"],
 };

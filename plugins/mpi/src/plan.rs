@@ -51,6 +51,7 @@ fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refu
         fill: vec![],
         // A worker serves the launcher: its success does not finish it, and a resumed job needs it again.
         success: Success::Momentary,
+        replace: vec![],
         after: vec![],
     })
 }
@@ -69,6 +70,7 @@ fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
         labels: vec![],
         fill: vec![],
         success: Success::Final,
+        replace: vec![],
         after: waits.then(|| pods_are(WORKER, Reached::Ready)).into_iter().collect(),
     })
 }

@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::{OWN_MANAGER, ReplicaSpec, RunPolicy, given};
 use troupe_plugin::types::{FieldError, Refusal};
-use troupe_plugin::{MAX_REPLICAS, PodTemplate, UserTemplate};
+use troupe_plugin::{MAX_REPLICAS, PodTemplate, UserTemplate, dns_label_problem};
 
 /// A valid job with its defaults.
 #[derive(Debug)]
@@ -167,23 +167,6 @@ impl Errors {
 
 fn has_containers(template: &UserTemplate) -> bool {
     PodTemplate::from_user(Some(template), "").is_ok()
-}
-
-/// Returns why this text is not an RFC 1035 label, or None if it is one.
-fn dns_label_problem(label: &str) -> Option<&'static str> {
-    let letter = |byte: &u8| byte.is_ascii_lowercase();
-    let letter_or_digit = |byte: &u8| letter(byte) || byte.is_ascii_digit();
-    let bytes = label.as_bytes();
-    if !bytes.first().is_some_and(letter) {
-        return Some("it must start with a lower case letter");
-    }
-    if !bytes.iter().all(|byte| letter_or_digit(byte) || *byte == b'-') {
-        return Some("it may only have lower case letters, digits and '-'");
-    }
-    if !bytes.last().is_some_and(letter_or_digit) {
-        return Some("it must end with a lower case letter or a digit");
-    }
-    (bytes.len() > 63).then_some("it must be no more than 63 characters")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use troupe_plugin::{
     Framework,
-    testkit::{self, PodIs, pod},
+    testkit::{self, PodFixture, pod},
     types::{JobPlan, Observation},
 };
 

@@ -72,7 +72,7 @@ struct Reference<'a> {
 
 /// Returns the job's whole status. A final phase does not change; the counters of a failed job change until its pods
 /// have ended.
-pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
+pub(crate) fn judge(job: &Job, seen: &Observation, held: bool) -> Verdict {
     let before: Before = seen.previous();
     let phase_before = before.phase.as_str().unwrap_or_default();
     let over = matches!(phase_before, "Completed" | "Failed");
@@ -80,7 +80,7 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
         return verdict(seen.previous_status.clone(), phase_before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = if over { phase_before } else { phase(job, &counts, phase_before) };
+    let phase = if over { phase_before } else { phase(job, &counts, held, phase_before) };
     let section = |name: &str| counts.iter().find(|(role, _)| role.name == name)?.1.section(name, job, seen);
     let time = |kept: &Value, when: bool| match kept {
         Value::Null if when => Value::String(rfc3339(seen.now)),
@@ -105,7 +105,7 @@ fn verdict(status: String, phase: &str) -> Verdict {
         _ => Outcome::Open,
     };
     // The original emits no event for a phase.
-    Verdict { status, headline: phase.to_owned(), outcome, events: vec![] }
+    Verdict::new(status, phase, outcome)
 }
 
 fn mode(job: &Job) -> &'static str {
@@ -117,7 +117,7 @@ fn mode(job: &Job) -> &'static str {
 }
 
 /// Returns the phase. Failed, Starting and Pending are computed over all roles, so the order of roles does not matter.
-fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a str {
+fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], held: bool, before: &'a str) -> &'a str {
     let any = |count: fn(&Counts) -> u32| counts.iter().any(|(_, counts)| count(counts) > 0);
     let all_of = |covered: fn(&Role<'_>) -> bool, count: fn(&Counts) -> u32| {
         let mut covered = counts.iter().filter(|(role, _)| covered(role));
@@ -135,6 +135,8 @@ fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], before: &'a str) -> &'a s
         _ if any(|counts| counts.pending) => "Pending",
         _ if all(|counts| counts.running) => "Running",
         _ if all(|counts| counts.succeeded) => "Completed",
+        // Better: a job without pods that its queue holds back does not say that it runs.
+        _ if held && !any(|counts| counts.running) => "Pending",
         "" => "Pending",
         before => before,
     }
@@ -169,7 +171,7 @@ impl Counts {
             let count = match pod.phase {
                 PodPhase::Pending if pod.in_init("coord-paddle") => &mut counts.starting,
                 PodPhase::Pending => &mut counts.pending,
-                PodPhase::Running if pod.up() => &mut counts.running,
+                PodPhase::Running if pod.is_running_and_ready() => &mut counts.running,
                 PodPhase::Running => &mut counts.starting,
                 // Better: a pod that is being deleted passes through Failed without failing the job.
                 PodPhase::Failed if pod.terminating => continue,
@@ -201,7 +203,7 @@ impl Counts {
 mod tests {
     use super::*;
     use serde_json::json;
-    use troupe_plugin::testkit::{self, PodIs, pod};
+    use troupe_plugin::testkit::{self, PodFixture, pod};
 
     fn role(replicas: u32) -> Value {
         json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "paddle" }] } } })
@@ -214,7 +216,7 @@ mod tests {
     fn status(job: &Job, pods: Vec<PodRow>, previous: &Value) -> Value {
         let mut seen = testkit::seen(pods);
         seen.previous_status = previous.to_string();
-        serde_json::from_str(&judge(job, &seen).status).unwrap()
+        serde_json::from_str(&judge(job, &seen, false).status).unwrap()
     }
 
     fn ps(index: u32) -> PodRow {
@@ -342,8 +344,12 @@ mod tests {
     fn a_success_counts_after_its_pod_is_deleted() {
         let job = job(&json!({ "worker": role(2) }));
         let mut seen = testkit::seen(vec![worker(1).succeeded()]);
-        seen.roles =
-            vec![troupe_plugin::types::RoleFacts { role: "worker".into(), succeeded: vec![(0, 0)], lost: false }];
-        assert_eq!(judge(&job, &seen).outcome, Outcome::Succeeded);
+        seen.roles = vec![troupe_plugin::types::RoleFacts {
+            role: "worker".into(),
+            succeeded: vec![(0, 0)],
+            lost: false,
+            failures: 0,
+        }];
+        assert_eq!(judge(&job, &seen, false).outcome, Outcome::Succeeded);
     }
 }

@@ -50,6 +50,7 @@
 //! - The condition `Rejected` names the field of a job that cannot work, and other jobs continue: no role at all, no
 //!   containers, negative replicas or more than 10,000, a value of another type where the plugin sets a field of a pod,
 //!   `elastic` without `worker`, a name that is too long or has dots. Some of these end the original's process.
+//! - A job with the label `kueue.x-k8s.io/queue-name` is queued by Kueue, and preempted, without switch in its spec.
 //! - All pods are created at once, and deleted at once. The original creates and deletes one object per pass.
 //! - One event `Created` names all objects that were created with the pods; the original emits one event per object. A
 //!   refused create emits the event `Create` with the host's message.
@@ -127,7 +128,9 @@ pub use spec::{PaddleJobSpec, ResourceSpec, SchedulingPolicy};
 
 use troupe_plugin::{
     Framework, json_text,
-    types::{Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict},
+    types::{
+        Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+    },
 };
 
 /// A PaddleJob with its spec and config parsed.
@@ -167,6 +170,8 @@ impl Framework for Paddle {
                 own_manager: None,
                 retired_finalizers: vec!["finalizers.paddlepaddle.org".into()],
                 roles: spec::ROLES.map(|(name, _)| name.into()).into(),
+                event_source: "paddlejob-controller".into(),
+                queueing: Queueing::Host,
             }],
             children: vec![
                 child("Pod", "pods", Some("paddle-res-type"), &[]),
@@ -175,7 +180,6 @@ impl Framework for Paddle {
                 pod_group,
             ],
             config_schema: json_text(&spec::config_schema()),
-            event_source: "paddlejob-controller".into(),
             event_reasons: [("Created", "Created"), ("Refused", "Create")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),
@@ -194,8 +198,8 @@ impl Framework for Paddle {
         Ok(Bindings { bodies: body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body)).collect() })
     }
 
-    fn judge(job: &Job, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {
-        Ok(judge::judge(job, seen))
+    fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
+        Ok(judge::judge(job, seen, outlook.suspended))
     }
 }
 

@@ -8,5 +8,6 @@ pub const ORIGINAL: Original = Original {
     leases: &["b2a304f2.paddlepaddle.org"],
     deployments: &["paddle-controller-manager"],
     images: &["paddlecloud/controller"],
+    webhooks: &[],
     flags: &["initImage"],
 };

@@ -64,6 +64,7 @@ fn role(name: &str, replicas: u32) -> PlannedRole {
         labels: vec![("paddle-res-name".into(), vec![pod_name()])],
         fill: vec![],
         success: Success::Final,
+        replace: vec![],
         after: vec![],
     }
 }

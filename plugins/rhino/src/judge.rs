@@ -30,12 +30,8 @@ pub(crate) fn judge(job: &Job, seen: &Observation) -> Verdict {
         }
     }
     let is_news = seen.previous::<Value>().get("jobStatus").and_then(Value::as_str) != Some(stage.name());
-    Verdict {
-        status: status.to_string(),
-        headline: stage.name().into(),
-        outcome: stage.outcome(),
-        events: stage.event(job).filter(|_| is_news).into_iter().collect(),
-    }
+    let events = stage.event(job).filter(|_| is_news).into_iter().collect();
+    Verdict { events, ..Verdict::new(status.to_string(), stage.name(), stage.outcome()) }
 }
 
 /// How far the job has come, and why where that is not plain.
@@ -193,7 +189,7 @@ mod tests {
     use crate::fixtures::{
         job, launcher_job, launcher_pod, parsed, sample, waiting, with_state, worker_pod, workers_job,
     };
-    use troupe_plugin::testkit::{self, PodIs};
+    use troupe_plugin::testkit::{self, PodFixture};
     use troupe_plugin::types::{ChildView, Ended};
 
     /// When the workers' Job of the fixtures was made.

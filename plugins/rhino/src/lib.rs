@@ -28,6 +28,7 @@
 //!   job that is not finished.
 //! - The launcher's Job is made again when it alone was deleted. Workers that are still there belong to the launcher
 //!   that is gone, so the job is Pending, as in the original, until their Job is deleted too.
+//! - A job with the label `kueue.x-k8s.io/queue-name` is queued by Kueue, and preempted, without switch in its spec.
 //! - Pod names in the status are in order: workers by index, of launchers the newest first.
 //! - A name that is too long, and what else cannot work, is told in the status instead of failing for ever unseen.
 //! - Through v1alpha1 all fields can be seen. In the original a change made through it resets the memory fields.
@@ -75,7 +76,7 @@ pub use spec::{AppArgs, Config, RhinoJobSpec, TtlFrom};
 use serde_json::json;
 use troupe_plugin::Framework;
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
 };
 
 /// A RhinoJob as this plugin reads it.
@@ -98,7 +99,6 @@ impl Framework for Rhino {
             kinds: vec![rhinojob()],
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
             config_schema: spec::config_schema(),
-            event_source: "rhinojob-controller".into(),
             event_reasons: vec![],
             grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"], "commands": true }).to_string(),
         }
@@ -129,6 +129,8 @@ fn rhinojob() -> KindInfo {
         own_manager: None,
         retired_finalizers: vec![],
         roles: plan::ROLES.map(String::from).into(),
+        event_source: "rhinojob-controller".into(),
+        queueing: Queueing::Host,
     }
 }
 

@@ -8,5 +8,6 @@ pub const ORIGINAL: Original = Original {
     leases: &["b62d3386.openrhino.org"],
     deployments: &["rhino-operator-controller-manager"],
     images: &["openrhino/controller"],
+    webhooks: &[],
     flags: &[],
 };

@@ -81,6 +81,7 @@ fn role(job: &Job, name: &str, spec: &Value, template: &Value) -> Role {
         labels: vec![],
         fill: vec![],
         success: Success::Final,
+        replace: vec![],
         after: vec![],
     }
 }

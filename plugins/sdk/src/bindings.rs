@@ -10,7 +10,7 @@
 )]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "wit",
     world: "plugin",
     pub_export_macro: true,
     export_macro_name: "__export_troupe_plugin",

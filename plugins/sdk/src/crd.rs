@@ -1,8 +1,23 @@
-//! Schemas that the CRDs of the plugins share, and the correction of a generated CRD.
+//! The CRD of a kind, made from the types of its spec and status, and schemas that CRDs share.
 
+mod definition;
+
+pub use definition::{definition, yaml};
+
+#[cfg(feature = "crd")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+impl JsonSchema for crate::UserTemplate {
+    fn schema_name() -> Cow<'static, str> {
+        "PodTemplate".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        pod_template(generator)
+    }
+}
 
 /// Returns the schema of a pod template. It checks containers and their names, and preserves all other fields, so that
 /// it accepts integer quantities, nulls and the fields of later Kubernetes versions.
@@ -72,11 +87,12 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
 ///
 /// # Panics
 /// If the CRD cannot be serialised. A CRD that kube's derive generates always can.
+#[cfg(feature = "crd")]
 #[must_use]
 pub fn without_required_spec(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
     let mut json = serde_json::to_value(crd).expect("a CRD serialises");
     for version in json["spec"]["versions"].as_array_mut().into_iter().flatten() {
-        if let Some(Value::Object(schema)) = version.pointer_mut("/schema/openAPIV3Schema") {
+        if let Some(serde_json::Value::Object(schema)) = version.pointer_mut("/schema/openAPIV3Schema") {
             schema.remove("required");
         }
     }

@@ -13,14 +13,19 @@
 //! pass, so that what is freed is seldom used again, and an allocation costs a few instructions. Without the feature a
 //! plugin has the allocator of the standard library, which is right for one that builds and drops large values: the
 //! host limits the memory of an instance.
+//!
+//! The feature `schema` adds the module `crd`, which makes the CRD of a kind from the types of its spec and status. It is
+//! for native builds only.
 
 #[doc(hidden)]
 #[path = "bindings.rs"]
 pub mod __bindings;
 #[cfg(all(feature = "arena", target_family = "wasm"))]
 mod arena;
-#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod conditions;
+#[cfg(all(feature = "schema", not(target_family = "wasm")))]
 pub mod crd;
+pub mod gang;
 mod gate;
 mod job;
 mod observed;
@@ -42,10 +47,10 @@ pub use gate::{field_is, pods_are};
 pub use job::{Job, invalid, unsupported};
 pub use observed::{ChildExt, ObservationExt, PodExt};
 pub use pod::{Container, PodTemplate, UserTemplate};
-pub use text::{index, job_name, json_text, pod_name, text};
+pub use text::{dns_label_problem, index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
-use types::{Bindings, Descriptor, JobPlan, Observation, Outlook, Refusal, Verdict};
+use types::{Bindings, Descriptor, JobPlan, Observation, Outcome, Outlook, Refusal, Verdict};
 
 /// The maximum number of replicas of a job. The host refuses a plan with more; a plugin should refuse the job first and
 /// name the field that is too large.
@@ -81,6 +86,15 @@ pub trait Framework {
     /// # Errors
     /// As for [`Framework::plan`].
     fn judge(job: &Job<Self::Spec, Self::Config>, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal>;
+}
+
+impl Verdict {
+    /// Returns a verdict without events: the plan's policy says which pods are removed, and the job is judged again when
+    /// something changes.
+    #[must_use]
+    pub fn new(status: String, headline: impl Into<String>, outcome: Outcome) -> Self {
+        Self { status, headline: headline.into(), outcome, clean: None, wake_at: None, events: vec![] }
+    }
 }
 
 /// Exports a type that implements [`Framework`] as the plugin of this component.

@@ -53,7 +53,7 @@ impl ObservationExt for Observation {
 pub trait PodExt {
     /// Returns whether the pod's phase is Running, each container is ready, and each container that is not an init
     /// container is running. Returns false if no container is known.
-    fn up(&self) -> bool;
+    fn is_running_and_ready(&self) -> bool;
     /// Returns whether the init container of this name is running.
     fn in_init(&self, name: &str) -> bool;
     /// Returns the pod's first IP address, if it has one.
@@ -61,7 +61,7 @@ pub trait PodExt {
 }
 
 impl PodExt for PodRow {
-    fn up(&self) -> bool {
+    fn is_running_and_ready(&self) -> bool {
         self.phase == PodPhase::Running
             && !self.containers.is_empty()
             && self.containers.iter().all(|c| c.ready && (c.init || matches!(c.state, ContainerState::Running(_))))

@@ -12,6 +12,8 @@ pub struct Original {
     pub deployments: &'static [&'static str],
     /// Its images, without a tag. A registry or a mirror may precede them.
     pub images: &'static [&'static str],
+    /// Names of its ValidatingWebhookConfigurations. They refuse jobs while the operator does not answer.
+    pub webhooks: &'static [&'static str],
     /// Flags of its process that no other operator has, without dashes.
     pub flags: &'static [&'static str],
 }

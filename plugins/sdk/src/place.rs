@@ -1,6 +1,8 @@
-//! The field path of a JSON parse error: `worker.template[0].name`. The path is computed from the text only after an
+//! The place of a JSON parse error, and its field path: `worker.template[0].name`. The path is computed from the text only after an
 //! error, so a successful parse has no extra cost. The crate serde_path_to_error, which the host uses, would follow every
 //! parse and take fuel for it.
+
+use serde_json::Value;
 
 /// A JSON container that is not closed at the position of the error.
 enum Open {
@@ -10,8 +12,11 @@ enum Open {
     Array(usize),
 }
 
-/// Returns the path of the value that was read last before the error. An empty path means the whole text.
-pub(crate) fn of(error: &serde_json::Error, json: &str) -> String {
+/// The place of a value in a text, from the outside in.
+pub(crate) struct Place(Vec<Open>);
+
+/// Returns the place of the value that was read last before the error.
+pub(crate) fn of(error: &serde_json::Error, json: &str) -> Place {
     let line_start: usize = json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let read = json.as_bytes().get(..line_start + error.column()).unwrap_or(json.as_bytes());
     let mut open = Vec::new();
@@ -41,7 +46,7 @@ pub(crate) fn of(error: &serde_json::Error, json: &str) -> String {
     if matches!(read.last(), Some(b'{' | b'[')) {
         open.pop();
     }
-    path_of(&open)
+    Place(open)
 }
 
 /// Returns the index of the closing quote of the string that begins at `start`, or an index past the text if none
@@ -58,24 +63,36 @@ fn end_of_string(read: &[u8], start: usize) -> usize {
     at
 }
 
-fn path_of(open: &[Open]) -> String {
-    let mut place = String::new();
-    for part in open {
-        match part {
-            Open::Object(None) => {}
-            Open::Object(Some(name)) if place.is_empty() => place.push_str(name),
-            Open::Object(Some(name)) => {
-                place.push('.');
-                place.push_str(name);
-            }
-            Open::Array(over) => {
-                place.push('[');
-                place.push_str(&over.to_string());
-                place.push(']');
+impl Place {
+    /// Returns the path of the place. An empty path means the whole text.
+    pub(crate) fn path(&self) -> String {
+        let mut path = String::new();
+        for part in &self.0 {
+            match part {
+                Open::Object(None) => {}
+                Open::Object(Some(name)) if path.is_empty() => path.push_str(name),
+                Open::Object(Some(name)) => {
+                    path.push('.');
+                    path.push_str(name);
+                }
+                Open::Array(over) => {
+                    path.push('[');
+                    path.push_str(&over.to_string());
+                    path.push(']');
+                }
             }
         }
+        path
     }
-    place
+
+    /// Returns the value at the place, if the JSON has one there.
+    pub(crate) fn find<'a>(&self, json: &'a mut Value) -> Option<&'a mut Value> {
+        self.0.iter().try_fold(json, |at, part| match part {
+            Open::Object(None) => Some(at),
+            Open::Object(Some(name)) => at.get_mut(name),
+            Open::Array(over) => at.get_mut(over),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +116,7 @@ mod tests {
     }
 
     fn place(json: &str) -> String {
-        of(&serde_json::from_str::<Spec>(json).unwrap_err(), json)
+        of(&serde_json::from_str::<Spec>(json).unwrap_err(), json).path()
     }
 
     #[test]

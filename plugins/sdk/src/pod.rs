@@ -36,7 +36,8 @@ impl UserTemplate {
 pub struct PodTemplate<'a> {
     at: String,
     spec: Fields<'a>,
-    first_container: Fields<'a>,
+    /// At least one.
+    containers: Vec<Fields<'a>>,
     edits: Vec<Edit>,
 }
 
@@ -48,13 +49,12 @@ impl<'a> PodTemplate<'a> {
     /// [`Refusal::Invalid`] if the template is missing or has no container.
     pub fn from_user(template: Option<&'a UserTemplate>, at: &str) -> Result<Self, Refusal> {
         let read: Option<Outline<'a>> = template.and_then(UserTemplate::read);
-        let first = read.and_then(|Outline { spec }| Some((spec.fields, spec.containers.into_iter().next()?)));
-        let Some((spec, first_container)) = first else {
+        let Some(Outline { spec }) = read.filter(|read| !read.spec.containers.is_empty()) else {
             let (field, message) = missing_field(template);
             let path = format!("spec{}{field}", at.replace('/', "."));
             return Err(Refusal::Invalid(vec![FieldError { path, message: message.to_owned() }]));
         };
-        Ok(Self { at: at.to_owned(), spec, first_container, edits: Vec::with_capacity(16) })
+        Ok(Self { at: at.to_owned(), spec: spec.fields, containers: spec.containers, edits: Vec::with_capacity(16) })
     }
 
     /// Sets a label and replaces the user's value.
@@ -85,7 +85,28 @@ impl<'a> PodTemplate<'a> {
 
     /// Returns the first container, which runs the framework's program.
     pub fn first_container(&mut self) -> Container<'_, 'a> {
-        Container { user: &self.first_container, edits: &mut self.edits }
+        Container { at: FIRST_CONTAINER.into(), user: &self.containers[0], edits: &mut self.edits }
+    }
+
+    /// Returns the container of this name, if the user's template has one.
+    pub fn container(&mut self, name: &str) -> Option<Container<'_, 'a>> {
+        let place = self.containers.iter().position(|container| container.get("name") == Some(Cow::Borrowed(name)))?;
+        Some(self.container_at(place))
+    }
+
+    /// Edits each container in the order of the user's template. Init containers are none of them.
+    pub fn each_container(&mut self, edit: impl Fn(&mut Container<'_, 'a>)) {
+        for place in 0..self.containers.len() {
+            edit(&mut self.container_at(place));
+        }
+    }
+
+    fn container_at(&mut self, place: usize) -> Container<'_, 'a> {
+        let at = match place {
+            0 => FIRST_CONTAINER.into(),
+            place => ["/spec/containers/", &place.to_string(), "/"].concat().into(),
+        };
+        Container { at, user: &self.containers[place], edits: &mut self.edits }
     }
 
     /// Returns the template, with its edits, for a plan.
@@ -107,9 +128,11 @@ fn missing_field(template: Option<&UserTemplate>) -> (&'static str, &'static str
 
 const FIRST_CONTAINER: &str = "/spec/containers/0/";
 
-/// The first container of a template.
+/// A container of a template.
 #[derive(Debug)]
 pub struct Container<'t, 'a> {
+    /// The pointer of its fields in the template: `/spec/containers/0/`.
+    at: Cow<'static, str>,
     user: &'t Fields<'a>,
     edits: &'t mut Vec<Edit>,
 }
@@ -146,7 +169,7 @@ impl Container<'_, '_> {
 
     /// Sets a field of the container and replaces the user's value.
     pub fn set(&mut self, field: &str, value: impl Serialize) {
-        set(self.edits, pointer_to(FIRST_CONTAINER, field), value);
+        set(self.edits, pointer_to(&self.at, field), value);
     }
 
     /// Returns whether the user's container has an environment variable of this name.
@@ -169,7 +192,7 @@ impl Container<'_, '_> {
 
     /// Appends to a list of the container (`envFrom`, `ports`, `volumeMounts`).
     pub fn push(&mut self, list: &str, item: impl Serialize) {
-        append(self.edits, pointer_to(FIRST_CONTAINER, list), item);
+        append(self.edits, pointer_to(&self.at, list), item);
     }
 }
 
@@ -322,6 +345,23 @@ mod tests {
             made["spec"]["containers"][0]["env"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
         assert_eq!(names, ["A", "B", "C"]);
         assert_eq!(made["spec"]["containers"][1], json!({ "name": "side" }));
+    }
+
+    #[test]
+    fn each_container_is_edited_in_its_place_and_one_is_found_by_its_name() {
+        let user = json!({ "spec": { "initContainers": [{ "name": "init" }],
+            "containers": [{ "name": "side" }, { "name": "main", "env": [{ "name": "A" }] }] } });
+        let json = edited(&user, |template| {
+            template.each_container(|container| container.env("B", "1"));
+            template.container("main").unwrap().push("ports", json!({ "containerPort": 1 }));
+            assert!(template.container("init").is_none());
+        });
+        let containers = json!([
+            { "name": "side", "env": [{ "name": "B", "value": "1" }] },
+            { "name": "main", "env": [{ "name": "A" }, { "name": "B", "value": "1" }], "ports": [{ "containerPort": 1 }] },
+        ]);
+        assert_eq!(json["spec"]["containers"], containers);
+        assert_eq!(json["spec"]["initContainers"], json!([{ "name": "init" }]));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Fixtures for a plugin's native tests: a job from JSON, and pods with one method per deviation.
 
 use crate::types::{
-    ChildView, ContainerRow, ContainerState, Edit, Ended, JobView, Observation, Outlook, PodPhase, PodRow, Template,
+    ChildView, ContainerRow, ContainerState, Edit, Ended, JobView, Observation, Outlook, PodPhase, PodRow, Replacement,
+    Template,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +53,7 @@ pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
         node: String::new(),
         created: 1_767_225_600_000,
         containers: vec![],
+        replacement: Replacement::None,
     }
 }
 
@@ -115,7 +117,7 @@ fn place<'a>(json: &'a mut Value, pointer: &str) -> &'a mut Value {
 }
 
 /// Deviations of a pod from [`pod`].
-pub trait PodIs {
+pub trait PodFixture {
     /// Sets the pod's IP address.
     #[must_use]
     fn with_ip(self, ip: &str) -> Self;
@@ -139,7 +141,7 @@ pub trait PodIs {
     fn going(self) -> Self;
 }
 
-impl PodIs for PodRow {
+impl PodFixture for PodRow {
     fn with_ip(mut self, ip: &str) -> Self {
         self.ips = vec![ip.into()];
         self

@@ -1,4 +1,4 @@
-//! Pieces of text that the host expands for each replica, and JSON as text.
+//! Pieces of text that the host expands for each replica, JSON as text, and names.
 
 use crate::types::Piece;
 use serde::Serialize;
@@ -32,4 +32,36 @@ pub fn job_name() -> Piece {
 #[must_use]
 pub fn pod_name() -> Piece {
     Piece::PodName
+}
+
+/// Returns why this text is not an RFC 1035 label, or None if it is one.
+#[must_use]
+pub fn dns_label_problem(label: &str) -> Option<&'static str> {
+    let letter = |byte: &u8| byte.is_ascii_lowercase();
+    let letter_or_digit = |byte: &u8| letter(byte) || byte.is_ascii_digit();
+    let bytes = label.as_bytes();
+    if !bytes.first().is_some_and(letter) {
+        return Some("it must start with a lower case letter");
+    }
+    if !bytes.iter().all(|byte| letter_or_digit(byte) || *byte == b'-') {
+        return Some("it may only have lower case letters, digits and '-'");
+    }
+    if !bytes.last().is_some_and(letter_or_digit) {
+        return Some("it must end with a lower case letter or a digit");
+    }
+    (bytes.len() > 63).then_some("it must be no more than 63 characters")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_that_cannot_name_a_service_is_told_why() {
+        for (label, why) in [("1a", "start"), ("", "start"), ("a.b", "only"), ("aB", "only"), ("a-", "end")] {
+            assert!(dns_label_problem(label).unwrap().contains(why), "{label}");
+        }
+        assert!(dns_label_problem(&"a".repeat(64)).unwrap().contains("63"));
+        assert_eq!((dns_label_problem("a-1"), dns_label_problem(&"a".repeat(63))), (None, None));
+    }
 }

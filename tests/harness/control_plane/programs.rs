@@ -40,9 +40,11 @@ pub(super) fn api_server(
     store: u16,
     port: u16,
 ) -> Result<Command> {
-    // No service accounts: pods need no token, and a namespace can be used at once.
-    // With fake nodes no taint either: kubelets' taints are lifted too late, or never, for nodes that nobody runs on.
-    let disabled = if options.fake_nodes > 0 { "ServiceAccount,TaintNodesByCondition" } else { "ServiceAccount" };
+    // Without service accounts pods need no token, and a namespace can be used at once.
+    // With fake nodes no taint: kubelets' taints are lifted too late, or never, for nodes that nobody runs on.
+    let disabled = [(!options.service_accounts, "ServiceAccount"), (options.fake_nodes > 0, "TaintNodesByCondition")];
+    let disabled = disabled.into_iter().filter_map(|(is_disabled, plugin)| is_disabled.then_some(plugin));
+    let disabled = disabled.collect::<Vec<_>>().join(",");
     let mut command = Command::new(binaries.path(Tool::ApiServer)?);
     command
         .arg(format!("--etcd-servers=http://127.0.0.1:{store}"))
@@ -71,21 +73,24 @@ pub(super) fn api_server(
     Ok(command)
 }
 
-pub(super) fn controller_manager(binaries: &Binaries, kubeconfig: &Path, credentials: &Credentials) -> Result<Command> {
+pub(super) fn controller_manager(
+    binaries: &Binaries,
+    kubeconfig: &Path,
+    credentials: &Credentials,
+    options: &Options,
+) -> Result<Command> {
+    // Otherwise no config map that a test has not made.
+    let publishes = if options.service_accounts { "*" } else { "*,-root-ca-certificate-publisher-controller" };
     let mut command = Command::new(binaries.path(Tool::ControllerManager)?);
     command
         .arg("--kubeconfig")
         .arg(kubeconfig)
         .arg("--service-account-private-key-file")
         .arg(&credentials.service_account_key)
-        .args([
-            "--leader-elect=false",
-            "--secure-port=0",
-            // No config map that a test has not made.
-            "--controllers=*,-root-ca-certificate-publisher-controller",
-            "--kube-api-qps=200",
-            "--kube-api-burst=400",
-        ]);
+        .arg("--root-ca-file")
+        .arg(&credentials.certificate)
+        .arg(format!("--controllers={publishes}"))
+        .args(["--leader-elect=false", "--secure-port=0", "--kube-api-qps=200", "--kube-api-burst=400"]);
     Ok(command)
 }
 

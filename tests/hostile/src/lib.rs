@@ -9,7 +9,7 @@ use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
         Backing, Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
-        Outlook, Policy, Refusal, Role, Success, Switches, Template, Upkeep, Verdict,
+        Outlook, Policy, Queueing, Refusal, Role, Success, Switches, Template, Upkeep, Verdict,
     },
 };
 
@@ -73,10 +73,11 @@ impl Framework for Hostile {
                 own_manager: None,
                 retired_finalizers: vec![],
                 roles: vec!["worker".into()],
+                event_source: "hostile".into(),
+                queueing: Queueing::Host,
             }],
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
             config_schema: "{}".into(),
-            event_source: "hostile".into(),
             event_reasons: vec![],
             grants: if cfg!(feature = "describe-greedy") {
                 r#"{"everything":true}"#.into()
@@ -112,6 +113,7 @@ impl Framework for Hostile {
             labels: vec![],
             fill: vec![],
             success: Success::Final,
+            replace: vec![],
             after: vec![],
         };
         let object = Object {
@@ -155,11 +157,11 @@ impl Framework for Hostile {
         let made = commit(misdeed);
         let status = made.unwrap_or_else(|| json!({ "pods": seen.pods.len() }).to_string());
         let running = if cfg!(feature = "next") { "Going" } else { "Running" };
-        let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx".into() } else { running.into() };
+        let headline = if misdeed == "escapes" { "\u{1b}[31mRunning\nx" } else { running };
         let event = Event { warning: false, reason: "R".into(), message: "m\u{7}".into() };
         let events = if misdeed == "escapes" { vec![event; 1000] } else { vec![] };
         let outcome = if misdeed == "fail" { Outcome::Failed } else { Outcome::Open };
-        Ok(Verdict { status, headline, outcome, events })
+        Ok(Verdict { events, ..Verdict::new(status, headline, outcome) })
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Every object is made by the test as the originals make it, with nothing of ours on it.
 
+mod training;
+
 use super::{
     objects::{BATCH_JOBS, CONFIG_MAPS, Kind, MPI_JOBS, PADDLE_JOBS, PODS, SECRETS, SERVICES, at, owner, text},
     played::launcher_pods,

@@ -27,8 +27,12 @@ async fn established(client: &Client, name: &str) -> CustomResourceDefinition {
 
 /// Returns when the operator has asked for objects of this kind and was told that there is no such kind.
 async fn missed(operator: &Operator, plural: &str) {
-    let labels = format!(r#"resource="{plural}",code="404"}}"#);
-    let seen = || async { Ok(operator.metrics().await?.contains(&labels).then_some(())) };
+    let (resource, code) = (format!(r#"resource="{plural}""#), r#"code="404""#);
+    let seen = || async {
+        let metrics = operator.metrics().await?;
+        let mut requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
+        Ok(requests.any(|line| line.contains(&resource) && line.contains(code)).then_some(()))
+    };
     until(SOON, format!("the operator to miss {plural}"), seen).await.unwrap();
 }
 

@@ -55,7 +55,10 @@ impl Requests {
 
     /// Those whose replies were no success; that a kind is not served which jobs do without is none.
     pub(crate) fn refused(&self) -> Vec<&Record> {
-        let optional = |record: &Record| record.verb == "list" && record.resource == "podgroups" && record.code == 404;
+        let optional = |record: &Record| {
+            let is_optional = record.resource == "podgroups" || record.group == "kueue.x-k8s.io";
+            record.verb == "list" && is_optional && record.code == 404
+        };
         self.0.iter().filter(|record| record.code >= 300 && !optional(record)).collect()
     }
 

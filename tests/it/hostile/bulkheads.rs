@@ -1,4 +1,4 @@
-//! What keeps one plugin's trouble from others, and one job's from the jobs of its plugin: the breaker, seats, fresh
+//! What keeps one plugin's trouble from others, and one job's from the jobs of its plugin: the breaker, permits, fresh
 //! instances that remember nothing.
 
 use super::{fault, guest, handmade::Handmade, hostile_alone, job_of, judge, paddle_still_answers, plan, plugins};
@@ -123,7 +123,7 @@ fn answered(answer: &Answer) -> bool {
 }
 
 #[test]
-fn a_plugin_that_loops_leaves_a_seat_for_others() {
+fn a_plugin_that_loops_leaves_a_permit_for_others() {
     let limits = Limits { fuel: u64::MAX / 4, wall: Duration::from_millis(300), ..Limits::default() };
     let plugins = Plugins::empty(Options { limits, ..Options::new(Executor::Blocking { at_once: 2 }) }).unwrap();
     plugins.load("hostile", &guest("")).unwrap();
@@ -131,7 +131,7 @@ fn a_plugin_that_loops_leaves_a_seat_for_others() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let loops: Vec<_> = (0..6)
         .map(|number| {
-            // A plugin that has not failed yet, on the seats of all.
+            // A plugin that has not failed yet, on the permits of all.
             let plugins = plugins.fork();
             let snapshot = job(&plugins, &format!("uid-{number}"), json!({ "plan": "loop", "n": number }));
             runtime.spawn(async move { plugins.plan(&snapshot).await })
@@ -170,12 +170,12 @@ fn answers_are_asked_for_again_of_the_plugin_loaded_anew_and_have_to_be_the_same
     let plugins = alone();
     let answered = |spec| {
         let snapshot = job(&plugins, "uid", spec);
-        let answer = block_on(plugins.answer(&snapshot, &snapshot.digest));
+        let answer = block_on(plugins.answer(&snapshot, snapshot.digest.as_ref().unwrap()));
         (snapshot, answer)
     };
     let (snapshot, answer) = answered(json!({}));
     let (_, other) = answered(json!({ "judge": "escapes" }));
-    let digest = snapshot.digest.clone();
+    let digest = snapshot.digest.clone().unwrap();
     block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer.clone())])).unwrap();
     let fault = block_on(plugins.repeats(&digest, vec![(snapshot.clone(), answer), (snapshot, other)])).unwrap_err();
     assert_eq!(fault.reason().as_str(), "NonDeterministic");

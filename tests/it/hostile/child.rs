@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-async fn loaded(program: PathBuf, bounds: Bounds, wasm: &[u8]) -> Result<(Plugins, String), LoadError> {
+async fn loaded(program: PathBuf, bounds: Bounds, wasm: &[u8]) -> Result<(Plugins, decide::Digest), LoadError> {
     let compiler = Compiler::Child { program, bounds };
     let plugins = Plugins::empty(Options { compiler, ..Options::new(Executor::Inline) }).unwrap();
     let digest = plugins.load_foreign("it", wasm).await?;

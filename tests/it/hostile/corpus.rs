@@ -126,9 +126,9 @@ fn what_answers_nonsense() -> Vec<Bad> {
             it.plan = format!("{} i32.const 8192", store(8192, 9));
         }),
         made("an outcome that there is not", Faulted("Trapped", "judge", "discriminant"), |it| {
-            it.judge = format!("{} i32.const 8448", store(8468, 7));
+            it.judge = format!("{} i32.const 8448", store(8472, 7));
         }),
-        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(120, 2)]),
+        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(112, 2)]),
         made("a name that is no UTF-8", Refused("utf-8"), |it| it.changed = vec![(1024, 0xff)]),
         made("half a surrogate pair", Refused("utf-8"), |it| {
             it.changed = vec![(1024, 0xed), (1025, 0xa0), (1026, 0x80)];
@@ -145,7 +145,7 @@ fn what_answers_nonsense() -> Vec<Bad> {
         }),
         made("a list longer than an address", Faulted("Trapped", "plan", "out of bounds"), |it| it.plan = roles(8, -1)),
         made("a text beyond its memory", Faulted("Trapped", "judge", "out of bounds"), |it| {
-            it.judge = format!("{} i32.const 8448", store(8456, 0x7fff_ffff));
+            it.judge = format!("{} i32.const 8448", store(8460, 0x7fff_ffff));
         }),
         made("a million warnings", too_large, |it| {
             it.pages = 512;

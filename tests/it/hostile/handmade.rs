@@ -106,8 +106,8 @@ impl Handmade {
         let of = |function: &str| format!("troupe:framework/framework@{version}#{function}");
         let (describe_is, plan_is, bind_is, judge_is) = (of("describe"), of("plan"), of("bind"), of("judge"));
         let data: String = self.description().iter().map(|byte| format!("\\{byte:02x}")).collect();
-        // A verdict with an empty object as its status.
-        let verdict = "\\00\\00\\00\\00\\40\\21\\00\\00\\02\\00\\00\\00";
+        // A verdict with an empty object as its status. What follows the tag of the result begins at 8, as its time does.
+        let verdict = "\\00\\00\\00\\00\\00\\00\\00\\00\\40\\21\\00\\00\\02\\00\\00\\00";
         format!(
             r#"(module
                 (memory (export "memory") {pages})
@@ -132,13 +132,12 @@ impl Handmade {
             texts.extend(text.as_bytes());
             [at, u32::try_from(text.len()).unwrap()]
         };
-        let record = 64;
+        let record = 56;
         let mut words: Vec<u32> = vec![];
         words.extend(text("handmade"));
         words.extend(text("0.0.1"));
         words.extend([DESCRIPTION + record, 1, 0, 0]);
         words.extend(text("{}"));
-        words.extend(text("handmade"));
         // No reasons of events.
         words.extend([0; 2]);
         words.extend(text("{}"));
@@ -147,6 +146,9 @@ impl Handmade {
         }
         // No switches, no own manager, no finalizers, no roles.
         words.extend([0; 13]);
+        words.extend(text("handmade"));
+        // Queued by the host.
+        words.push(0);
         let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         bytes.resize(DATA as usize, 0);
         bytes.extend(texts);

@@ -1,6 +1,6 @@
 //! Real Open MPI over ssh.
 
-use super::world::{World, built, hosts};
+use super::world::{World, built, condition_of, hosts, is};
 use crate::cluster::{
     jobs::mpi,
     objects::{BATCH_JOBS, MPI_JOBS, PODS, at, text},
@@ -84,7 +84,7 @@ async fn a_worker_deleted_in_mid_run_comes_back_and_the_launcher_runs_again() {
 }
 
 /// Two ranks on two workers, until there is a file if one is named.
-fn pi(image: &Image, gate: Option<&Path>) -> Value {
+pub(super) fn pi(image: &Image, gate: Option<&Path>) -> Value {
     let mut command = vec!["mpirun", "--allow-run-as-root", "-n", "2", "/usr/local/bin/pi"];
     command.extend(gate.map(|_| "/gate/open"));
     let mut job = mpi("pi").cleaned().on_image(image.name()).manifest;
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// The launcher's pod, once its container was started again so often, and the ranks are at work on both hosts.
-    async fn computes(&self, restarts: u64) -> Value {
+    pub(super) async fn computes(&self, restarts: u64) -> Value {
         let again = |pod: &Value| at(pod, "/status/containerStatuses/0/restartCount").as_u64() >= Some(restarts);
         let pod = self.comes("both ranks to be at work", async || {
             let pod = self.launchers().await.into_iter().next();
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// What the last launcher of the job said, which succeeds.
-    async fn succeeds(&self) -> String {
+    pub(super) async fn succeeds(&self) -> String {
         let ended = |job: &Value| is(job, "Succeeded") || is(job, "Failed");
         let job = self.becomes(&MPI_JOBS, "pi", "at its end", ended).await;
         let log = self.launchers().await.last().map(|pod| self.said(pod)).unwrap_or_default();
@@ -131,14 +131,6 @@ fn assert_on_both_hosts(log: &str) {
     assert_eq!(on, BTreeSet::from(WORKERS), "{log}");
 }
 
-fn is(job: &Value, condition: &str) -> bool {
-    find(job, condition).is_some_and(|one| text(one, "/status") == "True")
-}
-
 fn reason<'a>(job: &'a Value, condition: &str) -> &'a str {
-    find(job, condition).map(|one| text(one, "/reason")).unwrap_or_default()
-}
-
-fn find<'a>(job: &'a Value, condition: &str) -> Option<&'a Value> {
-    at(job, "/status/conditions").as_array()?.iter().find(|one| text(one, "/type") == condition)
+    condition_of(job, condition).map(|one| text(one, "/reason")).unwrap_or_default()
 }

@@ -1,29 +1,33 @@
 //! A control plane, a real node and the operator, for one test.
 
 use crate::{
-    cluster::objects::{Kind, Namespace, PODS, at, text},
+    cluster::deploy::documented,
+    cluster::objects::{DEPLOYMENTS, Kind, Namespace, PODS, at, text},
     operator::Operator,
 };
 use anyhow::Result;
-use harness::{ControlPlane, Node, Options, images::Image, until};
+use harness::{CommandLine, ControlPlane, Node, Options, Tool, images::Image, until};
 use serde_json::Value;
 use std::{
     cell::RefCell,
     ops::Deref,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 /// Real pods start slower than played ones, and Kubernetes waits before it tries again.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+const SERVICE_ACCOUNTS: Kind = Kind::new("api/v1", "serviceaccounts");
+
 pub(super) struct World {
     node: Node,
-    operator: Operator,
+    /// None where it runs on the node.
+    operator: Option<Operator>,
     namespace: Namespace,
     begun: Instant,
     // Dropped last.
-    _plane: ControlPlane,
+    plane: ControlPlane,
 }
 
 impl World {
@@ -41,9 +45,53 @@ impl World {
             ["--plugin-config".to_owned(), format!("{plugin}={}", file.display())]
         });
         let arguments: Vec<_> = arguments.iter().flatten().map(String::as_str).collect();
-        let operator = Operator::start(&plane, &arguments).await;
+        let operator = Some(Operator::start(&plane, &arguments).await);
         let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "real").await;
-        Self { node, operator, namespace, begun: Instant::now(), _plane: plane }
+        Self { node, operator, namespace, begun: Instant::now(), plane }
+    }
+
+    /// Everything, with the operator installed by the chart, as an image in this archive. Pods may mount the folder of
+    /// the [`gate`](Self::gate).
+    pub(super) async fn installed(archive: &Path, images: Vec<Image>, values: &[&str]) -> Self {
+        let plane =
+            ControlPlane::start(Options::default().scheduler().service_accounts().audits_answers()).await.unwrap();
+        let node = Node::start(&plane).await.unwrap();
+        for archive in [archive].into_iter().chain(images.iter().map(Image::archive)) {
+            node.import_image(archive).unwrap();
+        }
+        let (kubeconfig, folder) = (plane.kubeconfig("admin").unwrap(), node.dir().display().to_string());
+        let mut values: Vec<_> = values.iter().map(|value| format!("--set={value}")).collect();
+        values.push(format!("--set=policies.fence.users.hostPaths={{{folder}}}"));
+        let install = move || {
+            let values: Vec<_> = values.iter().map(String::as_str).collect();
+            CommandLine::of(Tool::Helm, &kubeconfig)?.run_line(documented("helm install troupe"), &values)
+        };
+        tokio::task::spawn_blocking(install).await.unwrap().unwrap();
+        let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "real").await;
+        let world = Self { node, operator: None, namespace, begun: Instant::now(), plane };
+        world.host().await.is(&DEPLOYMENTS, "troupe", "ready", |it| at(it, "/status/readyReplicas") == 2).await;
+        world.is(&SERVICE_ACCOUNTS, "default", "there", |_| true).await;
+        world
+    }
+
+    /// The namespace of an installed operator, seen by an administrator.
+    pub(super) async fn host(&self) -> Namespace {
+        Namespace { client: self.plane.client("admin").await.unwrap(), name: "troupe-system".to_owned() }
+    }
+
+    /// The requests so far that made pods in this namespace: who made which.
+    pub(super) fn made_pods(&self) -> Vec<(String, String)> {
+        let mut records = self.plane.audit().unwrap();
+        let pods = ("create", "pods", 201);
+        records.retain(|one| {
+            (one.verb.as_str(), one.target().as_str(), one.code) == pods && one.namespace == self.namespace.name
+        });
+        records.into_iter().map(|one| (one.user, text(&one.object, "/metadata/name").to_owned())).collect()
+    }
+
+    /// The kubeconfig file of the user whose namespace it is.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.plane.kubeconfig("user").unwrap()
     }
 
     /// A file that is not there, in a folder that pods may mount.
@@ -96,7 +144,9 @@ impl World {
     /// Says how long the jobs took, and ends everything; nothing stays on the machine.
     pub(super) async fn stop(self, what: &str) {
         eprintln!("{what} took {:.1} s on a real node", self.begun.elapsed().as_secs_f64());
-        self.operator.stop().await;
+        if let Some(operator) = self.operator {
+            operator.stop().await;
+        }
         self.node.stop().await.unwrap();
     }
 
@@ -122,6 +172,16 @@ impl Deref for World {
 pub(super) fn hosts(log: &str) -> Vec<&str> {
     let on = log.lines().filter_map(|line| line.split_once(" of 2 on "));
     on.map(|(_, host)| host.split(':').next().unwrap_or_default().trim()).collect()
+}
+
+/// Whether a job has this condition.
+pub(super) fn is(job: &Value, condition: &str) -> bool {
+    condition_of(job, condition).is_some_and(|one| text(one, "/status") == "True")
+}
+
+/// The condition of this type, true or not.
+pub(super) fn condition_of<'a>(job: &'a Value, condition: &str) -> Option<&'a Value> {
+    at(job, "/status/conditions").as_array()?.iter().find(|one| text(one, "/type") == condition)
 }
 
 /// An image, built on a thread that may wait.

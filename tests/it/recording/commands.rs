@@ -13,7 +13,7 @@ use decide::{
     testkit,
 };
 use futures::executor::block_on;
-use sandbox::{Asked, Executor, Options, Plugins, source};
+use sandbox::{Executor, Options, PassAnswer, Plugins, source};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -47,7 +47,7 @@ fn hostile_pass(name: &str, running: bool) -> Pass {
     let name = format!("{name}-worker-0");
     let pod = Pod { uid: "uid-of-pod".into(), ..testkit::pod(&name, &job.uid, PodPhase::Running) };
     snapshot.pods.extend(running.then(|| Arc::new(pod)));
-    let Asked { answer, outlook } = block_on(plugins.ask(&mut snapshot, |_| Err(NoPorts::NoneFree)));
+    let PassAnswer { answer, outlook } = block_on(plugins.ask(&mut snapshot, |_| Err(NoPorts::NoneFree)));
     let decision = decide(&snapshot, &answer);
     Pass { plugin: "hostile".into(), config: "{}".into(), snapshot, outlook, answer, decision }
 }
@@ -111,7 +111,7 @@ fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
     let facts: Value = serde_json::from_str(&text).unwrap();
     assert!(well, "{text}");
     assert_eq!((&facts["name"], &facts["size"]), (&json!("paddle"), &json!(wasm.len())));
-    assert_eq!(facts["digest"], source::digest(wasm));
+    assert_eq!(facts["digest"], source::digest(wasm).as_str());
     assert_eq!(facts["compressed"], source::compress(wasm, source::Ratio::Small).unwrap().len());
     assert_eq!(facts["fitsConfigMap"], true);
     assert_eq!(facts["contract"], "0.1.0");

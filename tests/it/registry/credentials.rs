@@ -2,7 +2,7 @@
 
 use super::{
     failure, options, pull_with,
-    server::{Asked, Reply, Server},
+    server::{ReceivedRequest, Reply, Server},
     stock::Stock,
     told,
 };
@@ -77,7 +77,7 @@ async fn an_identity_token_is_exchanged_for_one_of_the_registry() {
     let auths = json!({ "auths": { registry.address.to_string(): { "identitytoken": "re fresh" } } });
     let credentials = DockerConfig::parse(auths.to_string().as_bytes()).unwrap();
     assert!(pull_with(&tag(&registry), &PullOptions { credentials, ..options() }).await.is_ok());
-    let Asked { line, body, .. } = &tokens.asked()[0];
+    let ReceivedRequest { line, body, .. } = &tokens.asked()[0];
     assert_eq!(line, "POST /token");
     assert!(body.contains("grant_type=refresh_token") && body.contains("refresh_token=re+fresh"), "{body}");
 }

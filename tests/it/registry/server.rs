@@ -14,13 +14,13 @@ use tokio::{
 /// It listens on this machine, and ends with the value.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     /// Method and path with query.
     pub(super) line: String,
     /// What it says of who asks.
@@ -96,7 +96,7 @@ impl Reply {
 }
 
 impl Server {
-    pub(super) async fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(super) async fn start(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -112,7 +112,7 @@ impl Server {
     }
 
     /// What it was asked so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -134,8 +134,11 @@ impl Drop for Server {
 }
 
 /// One request and its answer. Whoever hangs up is let go.
-pub(super) async fn converse<S>(mut stream: S, answer: &(dyn Fn(&Asked) -> Reply + Sync), seen: &Mutex<Vec<Asked>>)
-where
+pub(super) async fn converse<S>(
+    mut stream: S,
+    answer: &(dyn Fn(&ReceivedRequest) -> Reply + Sync),
+    seen: &Mutex<Vec<ReceivedRequest>>,
+) where
     S: AsyncReadExt + AsyncWriteExt + Unpin,
 {
     let Some(asked) = listen(&mut stream).await else { return };
@@ -149,12 +152,12 @@ where
     }
 }
 
-async fn listen<S: AsyncReadExt + Unpin>(stream: &mut S) -> Option<Asked> {
+async fn listen<S: AsyncReadExt + Unpin>(stream: &mut S) -> Option<ReceivedRequest> {
     const TLS_HELLO: u8 = 0x16;
     let mut text = Vec::new();
     let end = loop {
         if text.first() == Some(&TLS_HELLO) {
-            return Some(Asked { line: "TLS".to_owned(), authorization: None, body: String::new() });
+            return Some(ReceivedRequest { line: "TLS".to_owned(), authorization: None, body: String::new() });
         }
         if let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") {
             break end;
@@ -173,5 +176,5 @@ async fn listen<S: AsyncReadExt + Unpin>(stream: &mut S) -> Option<Asked> {
     }
     let line = head.lines().next()?.trim_end_matches(" HTTP/1.1").to_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
-    Some(Asked { line, authorization: header("authorization"), body })
+    Some(ReceivedRequest { line, authorization: header("authorization"), body })
 }

@@ -1,6 +1,6 @@
 //! What a registry has in stock: an artifact as it should be, to be spoiled in one way.
 
-use super::server::{Asked, Reply};
+use super::server::{ReceivedRequest, Reply};
 use registry::Digest;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ impl Stock {
         format!("blobs/{}", digest(&self.wasm))
     }
 
-    pub(super) fn answer(&self, asked: &Asked) -> Reply {
+    pub(super) fn answer(&self, asked: &ReceivedRequest) -> Reply {
         let path = asked.line.strip_prefix("GET /v2/owner/plugin/").unwrap_or_default();
         if let Some((_, reply)) = self.others.iter().find(|(other, _)| other == path) {
             return reply.clone();

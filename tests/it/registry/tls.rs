@@ -2,7 +2,7 @@
 
 use super::{
     command::{does, refuses},
-    server::{Asked, Reply, converse},
+    server::{ReceivedRequest, Reply, converse},
     stock::Stock,
 };
 use harness::certificate;
@@ -34,7 +34,7 @@ impl Drop for Secure {
     }
 }
 
-async fn serve(name: &str, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Secure {
+async fn serve(name: &str, answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Secure {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry").join(name);
     fs::create_dir_all(&folder).unwrap();
     let (certificate, key) = certificate(&folder).unwrap();

@@ -121,7 +121,15 @@ fn a_shorthand_that_makes_no_sense_is_told_with_its_file_here_or_above() {
 #[test]
 fn a_test_by_nothing_is_no_test() {
     let (well, text) = commands::troupe(&["plugin", "test", "paddle"]);
-    assert!(!well && text.contains("--recording <FILE>") && text.contains("--scenarios <DIR>"), "{text}");
-    let (well, text) = commands::troupe(&["plugin", "test", "paddle", "--recording", "x", "--update"]);
-    assert!(!well && text.contains("required") && text.contains("--scenarios <DIR>"), "{text}");
+    assert!(!well && text.contains("scenarios cannot be read"), "{text}");
+}
+
+#[test]
+fn a_command_that_cannot_be_run_hides_nothing_that_came_before_it() {
+    let text = [WRONG.1, "> pods nobody-* running\n> settle\nsettled\n"].concat();
+    let folder = new_folder("before", &[SHORTHAND, ("both.txt", &text)]);
+    let (well, text) = test(&folder, &["--update"]);
+    assert!(!well && text.contains("\nFAILED both.txt\n@@ "), "{text}");
+    assert!(text.contains("\n-nothing happens\n+create pod/six-worker-0 · create service/six-worker-0\n"), "{text}");
+    assert!(text.contains("\n  line 5: > pods nobody-* running: no pod is called nobody-*\n"), "{text}");
 }

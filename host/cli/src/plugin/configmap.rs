@@ -1,5 +1,6 @@
-//! `troupe plugin configmap`: a component's file as an immutable ConfigMap with the digest in its name.
+//! `troupe plugin configmap`: a component as an immutable ConfigMap with the digest in its name.
 
+use super::recording::replayer;
 use crate::{args::ConfigmapArgs, input};
 use anyhow::{Context, ensure};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -10,15 +11,17 @@ use troupe::out;
 /// The largest component for a ConfigMap: the API server's limit less some room for the rest of the object.
 pub(super) const ROOM: usize = (1 << 20) - 4096;
 
+/// The largest object that `kubectl apply` takes without `--server-side`: it keeps a copy of the object in an
+/// annotation, and the API server allows 256 KiB of annotations.
+const ANNOTATIONS: usize = 256 << 10;
+
 pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display();
     let wasm = input::component(&args.file)?;
-    let digest = source::digest(&wasm);
-    let (key, bytes) = if args.compress || wasm.len() > ROOM {
-        (source::COMPRESSED_KEY, source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?)
-    } else {
-        (source::KEY, wasm)
-    };
+    // No ConfigMap of a component that no host would serve.
+    let plugin = replayer(&args.file, &wasm)?;
+    let digest = plugin.digest();
+    let bytes = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?;
     ensure!(
         bytes.len() <= ROOM,
         "{file} has {} bytes when compressed, and a ConfigMap has room for {ROOM}: build it with opt-level \"s\", LTO and \
@@ -26,19 +29,23 @@ pub(super) fn configmap(args: &ConfigmapArgs) -> anyhow::Result<ExitCode> {
         bytes.len()
     );
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().replace('_', "-")).unwrap_or_default();
-    let name = args.name.clone().unwrap_or_else(|| format!("{stem}-{}", &digest[..12]));
+    let name = args.name.clone().unwrap_or_else(|| format!("{stem}-{}", digest.short()));
     let map = ConfigMap {
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(args.namespace.clone()),
-            annotations: Some(BTreeMap::from([(source::DIGEST_ANNOTATION.to_owned(), digest)])),
+            annotations: Some(BTreeMap::from([(source::DIGEST_ANNOTATION.to_owned(), digest.to_string())])),
             ..ObjectMeta::default()
         },
-        binary_data: Some(BTreeMap::from([(key.to_owned(), ByteString(bytes))])),
+        binary_data: Some(BTreeMap::from([(source::COMPRESSED_KEY.to_owned(), ByteString(bytes))])),
         // A ConfigMap whose name is given stays mutable.
         immutable: args.name.is_none().then_some(true),
         ..ConfigMap::default()
     };
-    out::text(serde_norway::to_string(&map)?);
+    let yaml = serde_norway::to_string(&map)?;
+    if yaml.len() > ANNOTATIONS {
+        out::diagnostic("apply it with `kubectl apply --server-side -f -`: it is too large for a client-side apply");
+    }
+    out::text(yaml);
     Ok(ExitCode::SUCCESS)
 }

@@ -2,17 +2,17 @@
 
 use super::{
     changes::Changes,
-    recording::{candidate, passes},
+    recording::{passes, read},
 };
 use crate::args::DiffArgs;
 use anyhow::{Context, bail};
 use decide::difference::differences;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use troupe::{out, record::replay::Candidate};
+use troupe::{out, record::replay::Replayer};
 
 pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let (mut old, mut new) = (candidate(&args.old)?, candidate(&args.new)?);
+    let (mut old, mut new) = (read(&args.old)?, read(&args.new)?);
     let (recorded, others) = passes(&args.recording, &old)?;
     if let Some(lost) = recorded.iter().find(|pass| !new.serves(pass)) {
         let (file, kind) = (args.new.display(), &lost.snapshot.kind.kind);
@@ -42,12 +42,12 @@ pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(if changes.is_dangerous() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn identity(plugin: &Candidate) -> Value {
+fn identity(plugin: &Replayer) -> Value {
     let said = plugin.descriptor();
     json!({ "name": said.name, "version": said.version, "digest": plugin.digest() })
 }
 
-fn line(plugin: &Candidate) -> String {
+fn line(plugin: &Replayer) -> String {
     let said = plugin.descriptor();
     format!("{} {}, digest {}", said.name, said.version, plugin.digest())
 }

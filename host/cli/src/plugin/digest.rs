@@ -9,8 +9,7 @@ use kube::{
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use troupe::{
-    admin::metrics::Metrics,
-    delivery::short,
+    measure::requests::Requests,
     out,
     plugin_resource::{CandidateState, Plugin, PluginStatus},
 };
@@ -43,10 +42,15 @@ pub(super) fn approve(name: &str) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Returns the first twelve digits.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
 fn change(name: &str, of: impl FnOnce(&PluginStatus) -> anyhow::Result<(Value, String)>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
-        let plugins = Api::<Plugin>::all(serve::client(&Metrics::default(), None).await?);
+        let plugins = Api::<Plugin>::all(serve::client(&Requests::default(), None).await?);
         let plugin = plugins.get(name).await.with_context(|| {
             format!("there is no plugin {name}, or it may not be read; `kubectl get plugins` lists them")
         })?;

@@ -1,24 +1,25 @@
 //! `troupe plugin inspect`: the description of a component, and what the host needs to run it.
 
-use super::{configmap::ROOM, recording::candidate};
+use super::{configmap::ROOM, recording::replayer};
 use crate::{args::InspectArgs, input};
 use anyhow::Context;
 use decide::{
+    Digest,
     grants::Grants,
     plan::{ChildKind, JobKind},
 };
 use sandbox::{source, surface::Surface};
 use serde::Serialize;
 use std::{fmt, process::ExitCode};
-use troupe::{out, record::replay::Candidate};
+use troupe::{out, record::replay::Replayer};
 
 /// The facts about a component that need no cluster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Facts {
+pub(super) struct Facts {
     name: String,
     version: String,
-    digest: String,
+    digest: Digest,
     /// The version of the contract that the component was built against.
     contract: Option<String>,
     /// The size in bytes.
@@ -32,30 +33,37 @@ struct Facts {
     asks_for: Grants,
     /// The names of the plugin's settings.
     settings: Vec<String>,
-    event_source: String,
     imports: Vec<String>,
     fuel_of_describe: u64,
 }
 
 pub(super) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let wasm = input::component(&args.file)?;
-    let surface = Surface::of(&wasm).with_context(|| format!("{} is broken; build it again", args.file.display()))?;
-    let plugin = candidate(&args.file)?;
-    let compressed = source::compress(&wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
-    let facts = facts(&plugin, surface, wasm.len(), compressed);
+    let plugin = replayer(&args.file, &wasm)?;
+    let facts = facts_of(&plugin, &wasm)?;
     if args.json {
         out::line(serde_json::to_string_pretty(&facts).context("the facts as JSON")?);
     } else {
         out::line(&facts);
     }
+    if let Some(crd) = &args.crd {
+        super::crd::check(crd, plugin.descriptor())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn facts(plugin: &Candidate, surface: Surface, size: usize, compressed: usize) -> Facts {
+/// Returns the facts about the plugin in a component.
+pub(super) fn facts_of(plugin: &Replayer, wasm: &[u8]) -> anyhow::Result<Facts> {
+    let surface = Surface::of(wasm).context("the component is broken; build it again")?;
+    let compressed = source::compress(wasm, source::Ratio::Small).context("it cannot be compressed")?.len();
+    Ok(facts(plugin, surface, wasm.len(), compressed))
+}
+
+fn facts(plugin: &Replayer, surface: Surface, size: usize, compressed: usize) -> Facts {
     let said = plugin.descriptor().clone();
     let settings = said.config_schema["properties"].as_object();
     Facts {
-        digest: plugin.digest().to_owned(),
+        digest: plugin.digest().clone(),
         contract: surface.contract().map(str::to_owned),
         size,
         compressed,
@@ -68,7 +76,6 @@ fn facts(plugin: &Candidate, surface: Surface, size: usize, compressed: usize) -
         version: said.version,
         kinds: said.kinds,
         children: said.children,
-        event_source: said.event_source,
     }
 }
 
@@ -76,13 +83,14 @@ impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, text: &str| writeln!(f, "{name:<10} {text}");
         line("plugin", &format!("{} {}", self.name, self.version))?;
-        line("digest", &self.digest)?;
+        line("digest", self.digest.as_str())?;
         line("contract", self.contract.as_deref().unwrap_or("none"))?;
         let fits = if self.fits_config_map { "fits into a ConfigMap" } else { "too large for a ConfigMap" };
         line("size", &format!("{} bytes, {} with zstd: {fits}", self.size, self.compressed))?;
         for kind in &self.kinds {
             line("serves", &serves(kind))?;
             line("roles", &roles(kind))?;
+            line("events as", &kind.event_source)?;
         }
         for child in &self.children {
             line("owns", &owns(child))?;
@@ -93,7 +101,6 @@ impl fmt::Display for Facts {
         };
         line("asks for", &serde_json::to_string(&self.asks_for).unwrap_or_default())?;
         line("settings", &listed(&mut self.settings.iter()))?;
-        line("events as", &self.event_source)?;
         line("imports", &listed(&mut self.imports.iter()))?;
         write!(f, "{:<10} {} units of fuel", "describe", self.fuel_of_describe)
     }

@@ -1,10 +1,15 @@
 //! `troupe plugin`: commands for authors and users of plugins.
 
+#[cfg(feature = "lab")]
+mod bench;
 mod changes;
 mod configmap;
+mod crd;
 mod diff;
 mod digest;
 mod inspect;
+mod new;
+mod project;
 mod pull;
 mod push;
 mod recording;
@@ -16,10 +21,15 @@ mod test;
 use crate::args::PluginCommand;
 use std::process::ExitCode;
 
-pub(super) use recording::candidate;
+pub use new::NewKind;
+pub(super) use recording::read;
 
 pub(super) fn plugin(command: PluginCommand) -> anyhow::Result<ExitCode> {
     match command {
+        PluginCommand::New(args) => new::new(&args),
+        PluginCommand::Build(args) => project::build(&args),
+        #[cfg(feature = "lab")]
+        PluginCommand::Bench(args) => bench::bench(&args),
         PluginCommand::Inspect(args) => inspect::inspect(&args),
         PluginCommand::Configmap(args) => configmap::configmap(&args),
         PluginCommand::Rollback(args) => digest::rollback(&args.name),

@@ -5,14 +5,17 @@ use anyhow::{Context, ensure};
 use std::path::Path;
 use troupe::record::{
     passes::Pass,
-    replay::{self, Candidate},
+    replay::{self, Replayer},
 };
 
-/// Loads the plugin in a file as the host does.
-pub(crate) fn candidate(file: &Path) -> anyhow::Result<Candidate> {
-    let wasm = input::component(file)?;
-    let label = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Candidate::load(&label, &wasm).with_context(|| {
+/// Loads the plugin in a file, or the built-in plugin of this name, as the host does.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Replayer> {
+    replayer(file, &input::component(file)?)
+}
+
+/// Loads a plugin as the host does from the bytes that were read from this file.
+pub(super) fn replayer(file: &Path, wasm: &[u8]) -> anyhow::Result<Replayer> {
+    Replayer::load(&input::label(file), wasm).with_context(|| {
         format!(
             "the host would refuse {}; plugins/README.md says what a plugin may import and must export",
             file.display()
@@ -21,7 +24,7 @@ pub(crate) fn candidate(file: &Path) -> anyhow::Result<Candidate> {
 }
 
 /// Returns the recorded passes of jobs whose kinds the plugin serves, and the number of other passes.
-pub(super) fn passes(file: &Path, plugin: &Candidate) -> anyhow::Result<(Vec<Pass>, usize)> {
+pub(super) fn passes(file: &Path, plugin: &Replayer) -> anyhow::Result<(Vec<Pass>, usize)> {
     let text = input::text(file)?;
     let name = file.display();
     let all = replay::read(&text).with_context(|| {

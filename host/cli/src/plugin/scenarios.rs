@@ -3,10 +3,10 @@
 use anyhow::ensure;
 use lab::scenario::{self, Outcome, Shorthand};
 use std::path::Path;
-use troupe::{out, record::replay::Candidate};
+use troupe::{out, record::replay::Replayer};
 
 /// Prints the outcome of each scenario. Returns whether every scenario has the expected outcome, or was rewritten.
-pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyhow::Result<bool> {
+pub(super) fn scenarios(plugin: &Replayer, folder: &Path, update: bool) -> anyhow::Result<bool> {
     let files = scenario::files(folder)?;
     ensure!(
         !files.is_empty(),
@@ -30,7 +30,7 @@ pub(super) fn scenarios(plugin: &Candidate, folder: &Path, update: bool) -> anyh
                 out::text(format_args!("FAILED {name}\n{difference}"));
                 otherwise += 1;
             }
-            Outcome::Stuck(error) => out::line(format_args!("FAILED {name}\n  {error:#}")),
+            Outcome::Stuck { error, before } => out::text(format_args!("FAILED {name}\n{before}  {error:#}\n")),
         }
     }
     let rewriting = if rewritten > 0 { format!(", {rewritten} rewritten") } else { String::new() };

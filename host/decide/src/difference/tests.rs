@@ -26,6 +26,7 @@ fn worker() -> Role {
         labels: vec![("replica".into(), text(&["INDEX"]))],
         fill: vec![("/spec/containers/0/image".into(), text(&["a"]))],
         success: Success::Final,
+        replace: vec![],
         after: vec![],
     }
 }
@@ -97,7 +98,7 @@ fn running() -> Snapshot {
 
 fn verdict() -> Verdict {
     let status = json!({ "phase": "Running", "conditions": [{ "type": "Running" }] });
-    Verdict { status, headline: "Running".into(), outcome: Outcome::Open, events: vec![] }
+    Verdict::new(status, "Running", Outcome::Open)
 }
 
 fn judged(plan: Plan, verdict: Verdict) -> Answer {

@@ -80,8 +80,8 @@ macro_rules! table {
             }
         }
 
-        /// What is granted to a plugin, or asked for by one. What does not stand here comes from the job's user or not at all. A
-        /// list with `*` in it grants all, but for kinds of object.
+        /// What the plans of a plugin may contain beyond what the job's user asks for. In every list but `kinds` and
+        /// `deletes`, `*` grants everything.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", default)]
         pub struct Grants {
@@ -90,14 +90,14 @@ macro_rules! table {
                 #[serde(rename = $name, skip_serializing_if = "is_nothing")]
                 pub $field: $type,
             )*
-            /// Namespaces whose jobs it may serve; all when it is absent.
+            /// Namespaces whose jobs the plugin may serve; all namespaces if absent.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub namespaces: Option<BTreeSet<String>>,
-            /// The most pods that one job may have; the host's own limit when it is absent.
+            /// Maximum number of pods of one job; the host's own limit if absent.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(range(max = 4_294_967_295_u64))]
             pub max_replicas: Option<u32>,
-            /// The most objects beside its pods that one job may have; the host's own limit when it is absent.
+            /// Maximum number of other objects of one job; the host's own limit if absent.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(range(max = 4_294_967_295_u64))]
             pub max_objects: Option<u32>,
@@ -127,33 +127,33 @@ table! {
     grants {
         /// Objects of a kind: `Job.batch`.
         Kind = "kinds":
-            /// Kinds of object that it may have for its jobs: `Pod`, `Job.batch`, `PodGroup.scheduling.volcano.sh`. `Secret` lets it
-            /// ask for key pairs, which it never sees.
+            /// Kinds of object that plans may contain: `Pod`, `Job.batch`, `PodGroup.scheduling.volcano.sh`. `Secret`
+            /// allows key pairs, which the host generates and the plugin never sees.
             kinds: BTreeSet<String>,
         /// Deletion of objects of a kind before their job is deleted, or of jobs themselves.
         Deletion = "deletes":
-            /// Kinds of object that it may have removed before their job goes; with the kind of a job, jobs by their time to live.
-            /// Pods may be removed anyway.
+            /// Kinds of object that the host may delete before it deletes their job. The kind of a job allows a time to
+            /// live of jobs. Deleting pods needs no grant.
             deletes: BTreeSet<String>,
         /// The network of the node.
         HostNetwork = "hostNetwork":
-            /// `hostNetwork`.
+            /// Pods in the network namespace of their node: `hostNetwork: true`.
             host_network: bool,
         /// The processes of the node.
         HostPid = "hostPID":
-            /// `hostPID`.
+            /// Pods in the process namespace of their node: `hostPID: true`.
             host_pid: bool,
         /// The shared memory of the node.
         HostIpc = "hostIPC":
-            /// `hostIPC`.
+            /// Pods in the IPC namespace of their node: `hostIPC: true`.
             host_ipc: bool,
         /// A port of the node.
         HostPort = "hostPorts":
-            /// Ports of the nodes, set aside by the host or named.
+            /// Host ports, whether the host assigns them or the plan names them.
             host_ports: bool,
         /// A path of the node.
         HostPath = "hostPaths":
-            /// Paths of the nodes, with everything below them.
+            /// Paths of `hostPath` volumes. A path includes everything below it.
             host_paths: BTreeSet<String>,
         /// A privileged container: all rights of root on the node.
         Privileged = "privileged":
@@ -161,11 +161,11 @@ table! {
             privileged: bool,
         /// More rights than the container's first process has.
         PrivilegeEscalation = "allowPrivilegeEscalation":
-            /// `allowPrivilegeEscalation: true`.
+            /// Containers with `allowPrivilegeEscalation: true`.
             allow_privilege_escalation: bool,
         /// User 0, or permission to run as user 0.
         RunAsRoot = "runAsRoot":
-            /// `runAsUser: 0` and `runAsNonRoot: false`.
+            /// Containers that may run as root: `runAsUser: 0` and `runAsNonRoot: false`.
             run_as_root: bool,
         /// A Linux capability.
         Capability = "capabilities":
@@ -173,11 +173,11 @@ table! {
             capabilities: BTreeSet<String>,
         /// A way to mount `/proc`.
         ProcMount = "procMounts":
-            /// `procMount`: `Unmasked`.
+            /// Values of `procMount`: `Unmasked`.
             proc_mounts: BTreeSet<String>,
         /// A kernel parameter.
         Sysctl = "sysctls":
-            /// Kernel parameters by name.
+            /// Kernel parameters (sysctls), by name.
             sysctls: BTreeSet<String>,
         /// A seccomp profile other than the runtime's default.
         SeccompProfile = "seccompProfiles":
@@ -193,7 +193,7 @@ table! {
             service_accounts: BTreeSet<String>,
         /// A token of the pod's ServiceAccount.
         ServiceAccountToken = "serviceAccountToken":
-            /// Tokens of the pod's ServiceAccount.
+            /// Whether pods may mount a token of their ServiceAccount.
             service_account_token: bool,
         /// A PriorityClass.
         PriorityClass = "priorityClasses":
@@ -213,11 +213,11 @@ table! {
             tolerations: BTreeSet<String>,
         /// Nodes with a label, by the label's key.
         NodeSelector = "nodeSelectors":
-            /// Labels of nodes that its pods may be sent to, by key.
+            /// Node labels that select the nodes of its pods, by key.
             node_selectors: BTreeSet<String>,
         /// A node.
         NodeName = "nodeNames":
-            /// Nodes that its pods may be sent to.
+            /// Nodes that `nodeName` of its pods may name.
             node_names: BTreeSet<String>,
         /// A Secret to pull images with.
         PullSecret = "imagePullSecrets":
@@ -225,7 +225,8 @@ table! {
             image_pull_secrets: BTreeSet<String>,
         /// An image.
         Image = "images":
-            /// Images of containers that it adds; without tag and digest, any of the repository.
+            /// Images of the containers that it adds. An image without tag and digest allows every image of its
+            /// repository.
             images: BTreeSet<String>,
         /// A Secret.
         Secret = "secrets":
@@ -241,20 +242,20 @@ table! {
             persistent_volume_claims: BTreeSet<String>,
         /// A kind of volume: `nfs`.
         Volume = "volumes":
-            /// Other kinds of volume: `nfs`, `csi`, `projected.podCertificate`.
+            /// Other types of volume: `nfs`, `csi`, `projected.podCertificate`.
             volumes: BTreeSet<String>,
         /// A type of Service other than ClusterIP.
         ServiceType = "serviceTypes":
-            /// Types of Service but ClusterIP: `NodePort`.
+            /// Types of Service other than ClusterIP: `NodePort`.
             service_types: BTreeSet<String>,
         /// The command of a container, its arguments, and those of probes and hooks. The word is the container's image.
         Command = "commands":
-            /// What containers with an image of the user's run: `command`, `args`, and those of probes and hooks. Containers with an
-            /// image that is granted may run anything.
+            /// Commands of containers with an image of the job's user: `command`, `args`, and those of probes and
+            /// hooks. Containers with a granted image may run any command.
             commands: bool,
         /// How a pod resolves names: DNS servers, host aliases.
         Dns = "dns":
-            /// How pods find names: `dnsConfig`, `hostAliases`, and a `dnsPolicy` without the cluster's own names.
+            /// How pods resolve names: `dnsConfig`, `hostAliases`, and a `dnsPolicy` that leaves out the cluster's DNS.
             dns: bool,
         /// A field that this host does not know to be harmless.
         Field = "otherFields":

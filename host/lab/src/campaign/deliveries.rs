@@ -144,7 +144,7 @@ impl Deliveries {
     /// Digests that jobs may be planned by.
     pub(super) fn digests(&self) -> BTreeSet<String> {
         let offered = MARKS.map(|mark| source::digest(&another(self.framework, mark)));
-        Plugins::built_in_digests().chain(offered).collect()
+        Plugins::built_in_digests().chain(offered).map(|digest| digest.to_string()).collect()
     }
 
     /// Does all of it, each at its time.
@@ -208,12 +208,13 @@ impl Deliveries {
     /// before it, as far as there was time to look at it.
     pub(super) fn unserved(&self, sim: &Sim) -> Option<String> {
         // A Plugin that has accepted nothing yet has nobody serve, or what comes with the host.
-        let built_in = source::digest(Plugins::built_in(self.framework).expect("it comes with the host"));
-        let nothing = BTreeSet::from([None, Some(built_in)]);
+        let digest = |wasm: &[u8]| Some(source::digest(wasm).to_string());
+        let built_in = digest(Plugins::built_in(self.framework).expect("it comes with the host"));
+        let nothing = BTreeSet::from([None, built_in]);
         let mut may_serve = nothing.clone();
         for (_, step) in &self.steps {
             match step {
-                Step::Offer(mark, _) => drop(may_serve.insert(Some(source::digest(&another(self.framework, mark))))),
+                Step::Offer(mark, _) => drop(may_serve.insert(digest(&another(self.framework, mark)))),
                 // A new Plugin does not have what the one before it had accepted.
                 Step::Delete => may_serve = nothing.clone(),
                 Step::Settle | Step::OfferBad(_) => {}
@@ -221,7 +222,7 @@ impl Deliveries {
         }
         let last = self.steps.iter().rev().find(|(_, step)| !matches!(step, Step::Settle));
         if let Some((_, Step::Offer(mark, _))) = last {
-            may_serve = BTreeSet::from([Some(source::digest(&another(self.framework, mark)))]);
+            may_serve = BTreeSet::from([digest(&another(self.framework, mark))]);
         }
         let plugin = sim.get(API, "Plugin", "", self.framework)?;
         let serves = plugin["status"]["digest"].as_str().map(str::to_owned);

@@ -5,7 +5,13 @@ use super::{deliveries::Deliveries, jobs::Config, tally::Tally};
 use jiff::SignedDuration;
 use sandbox::Plugins;
 use sim::{Crash, RequestRecord, Sim};
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
@@ -16,6 +22,9 @@ use troupe::{
     },
     record::passes::Latest,
 };
+
+/// A host that crashed comes back after this.
+const COMES_BACK: Duration = Duration::from_millis(500);
 
 /// Who writes as a host.
 pub(super) const ACTORS: [&str; 2] = [super::HOST, "troupe-2"];
@@ -77,11 +86,14 @@ impl Hosts {
         hosts
     }
 
-    /// One process is no more; nothing but what it wrote is left of it.
-    pub(super) fn crashed(&mut self, crash: &Crash) {
+    /// Ends one process, of which nothing is left but what it wrote, and starts it again after a while. Counts the lives.
+    pub(super) async fn crash(&mut self, crash: &Crash, life: &AtomicU32) {
+        life.fetch_add(1, Ordering::Relaxed);
         let (over, running) = std::mem::take(&mut self.running).into_iter().partition(|host| host.actor == crash.actor);
         self.running = running;
         self.note(over);
+        tokio::time::sleep(COMES_BACK).await;
+        life.fetch_add(self.come_back(), Ordering::Relaxed);
     }
 
     /// Starts those that are not there; returns how many had lost their lease.
@@ -121,7 +133,7 @@ impl Hosts {
     fn note(&mut self, over: Vec<Host>) {
         for host in over {
             let restarts: u64 = host.context.restarts().read().iter().map(|(_, restarts)| restarts).sum();
-            let panics = u64::from(host.context.panics()) + restarts;
+            let panics = host.context.panics() + restarts;
             if panics > 0 {
                 self.found.push(format!("S8: the host panicked {panics} times"));
             }

@@ -15,12 +15,23 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 /// Checks every write, and keeps what it finds.
 pub(super) struct Invariants {
     found: Arc<Mutex<Vec<String>>>,
     lost: Arc<Mutex<Vec<LostSuccess>>>,
+    made_again: Arc<Mutex<Vec<MadeAgain>>>,
+}
+
+/// A launcher's Job that was made again after it had gone by its time to live.
+struct MadeAgain {
+    name: String,
+    first: Timestamp,
+    again: Timestamp,
+    /// The ledger said that it had been made.
+    is_noted: bool,
 }
 
 /// A job that ended as a failure although its launcher's Job was complete.
@@ -34,6 +45,9 @@ struct LostSuccess {
 
 /// No watch is silent for longer before another takes its place.
 const SILENCE: SignedDuration = SignedDuration::from_secs(100);
+
+/// A host waits no longer for an answer.
+const PATIENCE: Duration = troupe::api::DEADLINE;
 
 /// What jobs have for children.
 const CHILDREN: [(&str, &str); 5] =
@@ -59,21 +73,23 @@ impl Invariants {
         let mut succeeded = Succeeded::default();
         let digests = deliveries.map(Deliveries::digests);
         let migrates = deliveries.is_some_and(|deliveries| deliveries.migrates);
-        let mut complete: BTreeMap<String, Life> = BTreeMap::new();
+        let made_again: Arc<Mutex<Vec<MadeAgain>>> = Arc::default();
+        let again_made = made_again.clone();
+        let mut made = BTreeMap::new();
         sim.on_write(move |write, view| {
             let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
             let again = succeeded.is_run_again(write, &shown);
             succeeded.note(write, view);
             let lost = success_is_lost(write, &mut launchers, &shown);
             losses.lock().unwrap_or_else(PoisonError::into_inner).extend(lost);
-            let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut complete);
+            let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut made);
+            again_made.lock().unwrap_or_else(PoisonError::into_inner).extend(rerun);
             let checks = [
                 one_live_pod_an_index(write, view),
                 final_status_stays(write),
                 success_is_true(write, &succeeded.ever),
                 no_foreign_write(write),
                 no_unfounded_deletion(write, view),
-                rerun,
                 again,
                 digests.as_ref().and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
@@ -83,7 +99,7 @@ impl Invariants {
                 found.extend(checks.into_iter().flatten().map(|what| format!("{} {what}", write.at)));
             }
         });
-        Self { found, lost }
+        Self { found, lost, made_again }
     }
 
     /// What did not hold.
@@ -96,6 +112,24 @@ impl Invariants {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = lost.iter().filter(|lost| lost.was_seen(&sim.troubles()));
         seen.map(|lost| format!("S3: the launcher of {} succeeded, and it failed", lost.job)).collect()
+    }
+
+    /// S3: no launcher runs twice, unless no host could know of the first one: the answer to its create was lost, and
+    /// events of its life were too.
+    pub(super) fn made_again(&self, sim: &Sim) -> Vec<String> {
+        let (all, requests, troubles) = (self.made_again.lock(), sim.requests(), sim.troubles());
+        let was_known = |job: &&MadeAgain| {
+            let created = requests.iter().find(|request| {
+                request.verb == "create"
+                    && request.resource == "jobs"
+                    && request.name == job.name
+                    && request.at == job.first
+            });
+            let is_answered = created.is_none_or(|request| !request.reply_lost && request.waited < PATIENCE);
+            job.is_noted || is_answered || !is_blind(&troubles, job.first - SILENCE, job.again)
+        };
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(was_known).map(|job| format!("{} S3: {} is made again", job.again, job.name)).collect()
     }
 
     /// Jobs that failed since no host could know that their launchers had succeeded.
@@ -250,20 +284,27 @@ impl LostSuccess {
         if troubles.contains_key("host frozen") {
             return false;
         }
-        let happened = |since: Timestamp, blinds: fn(&str) -> bool| {
-            let of_kind = troubles.iter().filter(|(what, _)| blinds(what)).flat_map(|(_, when)| when);
-            of_kind.into_iter().any(|at| *at >= since && *at <= self.ended)
-        };
-        let crashes = |what: &str| what.starts_with("crash");
         match self.shown {
-            Some(shown) => !happened(shown, crashes),
-            // A watch that breaks goes on from where it was; one that is silent, or too old, does not.
-            None => {
-                let blinds = |what: &str| what.starts_with("crash") || what.ends_with("410") || what == "watch silent";
-                !happened(self.complete - SILENCE, blinds)
-            }
+            Some(shown) => !happened(troubles, (shown, self.ended), |what| what.starts_with("crash")),
+            None => !is_blind(troubles, self.complete - SILENCE, self.ended),
         }
     }
+}
+
+/// Whether a host may have missed events. A watch that breaks goes on from where it was; one that is silent, or too old,
+/// does not.
+fn is_blind(troubles: &BTreeMap<String, Vec<Timestamp>>, since: Timestamp, until: Timestamp) -> bool {
+    let blinds = |what: &str| what.starts_with("crash") || what.ends_with("410") || what == "watch silent";
+    happened(troubles, (since, until), blinds)
+}
+
+fn happened(
+    troubles: &BTreeMap<String, Vec<Timestamp>>,
+    (since, until): (Timestamp, Timestamp),
+    is_meant: fn(&str) -> bool,
+) -> bool {
+    let when = troubles.iter().filter(|(what, _)| is_meant(what)).flat_map(|(_, when)| when);
+    when.into_iter().any(|at| *at >= since && *at <= until)
 }
 
 fn is_complete(job: &Value) -> bool {
@@ -300,7 +341,12 @@ fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
 
 /// A job whose launcher's Job was made does not get another, also when that one has gone by its time to live: in this
 /// life of the host, and in later ones if the ledger says that it was made. One that somebody deleted is made again.
-fn not_run_again(write: &Write, view: &View<'_>, life: u32, made: &mut BTreeMap<String, Life>) -> Option<String> {
+fn not_run_again(
+    write: &Write,
+    view: &View<'_>,
+    life: u32,
+    made: &mut BTreeMap<String, (Life, Timestamp)>,
+) -> Option<MadeAgain> {
     if write.kind != "Job" {
         return None;
     }
@@ -312,10 +358,11 @@ fn not_run_again(write: &Write, view: &View<'_>, life: u32, made: &mut BTreeMap<
     let job = write.after.as_ref().filter(|_| write.created() && is_host(&write.actor))?;
     let uid = controller(job)?;
     let life = (write.actor.clone(), life);
-    let before = made.insert(uid.to_owned(), life.clone())?;
+    let (before, first) = made.insert(uid.to_owned(), (life.clone(), write.at))?;
     let vanishes = !job["spec"]["ttlSecondsAfterFinished"].is_null();
-    let noted = view.by_uid(uid).is_some_and(|job| job["status"]["troupe"]["made"].to_string().contains("job/"));
-    (vanishes && (before == life || noted)).then(|| format!("S3: {} is made again", write.name))
+    let is_noted = view.by_uid(uid).is_some_and(|job| job["status"]["troupe"]["made"].to_string().contains("job/"));
+    let is_violation = vanishes && (before == life || is_noted);
+    is_violation.then(|| MadeAgain { name: write.name.clone(), first, again: write.at, is_noted })
 }
 
 fn is_live(pod: &Value) -> bool {

@@ -12,11 +12,29 @@ pub(super) struct Job {
     pub(super) lives: Vec<[String; 3]>,
     /// How it ends if nobody interferes, as the exit codes of its pods say.
     pub(super) outcome: &'static str,
+    /// Some of its pods fail, and are created again.
+    pub(super) is_restarted: bool,
 }
+
+/// A kind of training job.
+struct Training {
+    kind: &'static str,
+    field: &'static str,
+    container: &'static str,
+    /// The type of replica that decides how the job stands; "" is all workers.
+    leader: &'static str,
+}
+
+const TRAINING: [Training; 4] = [
+    Training { kind: "TFJob", field: "tfReplicaSpecs", container: "tensorflow", leader: "Chief" },
+    Training { kind: "PyTorchJob", field: "pytorchReplicaSpecs", container: "pytorch", leader: "Master" },
+    Training { kind: "XGBoostJob", field: "xgbReplicaSpecs", container: "xgboost", leader: "Master" },
+    Training { kind: "JAXJob", field: "jaxReplicaSpecs", container: "jax", leader: "" },
+];
 
 /// Where a job belongs and what may become of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct JobParams<'a> {
     pub(super) namespace: &'a str,
     /// Unique in the run; part of the job's name.
     pub(super) number: u32,
@@ -27,7 +45,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The frameworks there are.
-pub(super) const FRAMEWORKS: [fn(&mut Draw, Place<'_>, &Config) -> Job; 3] = [paddle, mpi, rhino];
+pub(super) const FRAMEWORKS: [fn(&mut Draw, JobParams<'_>, &Config) -> Job; 4] = [paddle, mpi, rhino, training];
 
 /// The cluster operator's settings in a run.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +71,7 @@ impl Config {
 }
 
 /// The names of the plugins that come with the host.
-pub(super) const PLUGINS: [&str; 3] = ["paddle", "mpi", "rhino"];
+pub(super) const PLUGINS: [&str; 4] = ["paddle", "mpi", "rhino", "kubeflow"];
 
 /// What users change in a spec.
 #[derive(Debug, Clone, Copy)]
@@ -76,18 +94,23 @@ impl Change {
 impl Job {
     /// The merge patch that makes a change, and the one that takes it back if the job needs that to come to its end.
     pub(super) fn edit(&self, draw: &mut Draw, change: Change) -> Option<(Value, Option<Value>)> {
+        let training = TRAINING.iter().find(|training| training.kind == self.kind());
         let (count, policy) = match self.kind() {
-            "PaddleJob" => ("/worker/replicas", None),
-            "MPIJob" => ("/mpiReplicaSpecs/Worker/replicas", Some("/runPolicy/ttlSecondsAfterFinished")),
-            _ => ("/parallelism", Some("/ttl")),
+            "PaddleJob" => ("/worker/replicas".to_owned(), None),
+            "MPIJob" => ("/mpiReplicaSpecs/Worker/replicas".to_owned(), Some("/runPolicy/ttlSecondsAfterFinished")),
+            "RhinoJob" => ("/parallelism".to_owned(), Some("/ttl")),
+            _ => (format!("/{}/Worker/replicas", training?.field), Some("/runPolicy/ttlSecondsAfterFinished")),
         };
+        let count = count.as_str();
         let now = self.manifest["spec"].pointer(count)?;
         Some(match change {
             Change::Scale => (patch(count, json!(1 + draw.below(4))), None),
-            Change::Invalid if self.kind() == "PaddleJob" => (patch(count, json!(-1)), Some(patch(count, now.clone()))),
+            Change::Invalid if self.kind() == "PaddleJob" || training.is_some() => {
+                (patch(count, json!(-1)), Some(patch(count, now.clone())))
+            }
             Change::Invalid => (patch(count, json!(0)), Some(patch(count, now.clone()))),
             Change::Ttl => (patch(policy?, json!(1 + draw.below(20))), None),
-            Change::Suspend if self.kind() == "MPIJob" => {
+            Change::Suspend if self.kind() == "MPIJob" || training.is_some() => {
                 let suspend = |suspended: bool| patch("/runPolicy/suspend", json!(suspended));
                 (suspend(true), Some(suspend(false)))
             }
@@ -130,20 +153,20 @@ pub(super) fn bare(draw: &mut Draw, namespace: &str, number: u32) -> Value {
         ("openrhino.org/v1alpha2", "RhinoJob"),
     ];
     let (version, kind) = *draw.of(&kinds);
-    manifest(version, kind, Place { namespace, number, sound: true, is_edited: true }, "odd", &json!({}))
+    manifest(version, kind, JobParams { namespace, number, sound: true, is_edited: true }, "odd", &json!({}))
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn manifest(api_version: &str, kind: &str, place: Place<'_>, name: &str, spec: &Value) -> Value {
-    let metadata = json!({ "name": format!("{name}-{}", place.number), "namespace": place.namespace });
+fn manifest(api_version: &str, kind: &str, params: JobParams<'_>, name: &str, spec: &Value) -> Value {
+    let metadata = json!({ "name": format!("{name}-{}", params.number), "namespace": params.namespace });
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-fn paddle(draw: &mut Draw, place: Place<'_>, config: &Config) -> Job {
-    let fails = !place.sound && draw.one_in(5);
+fn paddle(draw: &mut Draw, params: JobParams<'_>, config: &Config) -> Job {
+    let fails = !params.sound && draw.one_in(5);
     let intranet = draw.of(&["", "PodIP", "Service", "Host"]);
     let policy = draw.of(&["", "Always", "Never", "OnCompletion", "OnFailure"]);
     let mut spec = json!({ "intranet": intranet, "cleanPodPolicy": policy, "worker": role(draw, fails) });
@@ -158,13 +181,14 @@ fn paddle(draw: &mut Draw, place: Place<'_>, config: &Config) -> Job {
         spec["heter"] = role(draw, false);
     }
     // Nothing waits for the ConfigMap of an elastic job, which may be over before it is made.
-    if place.is_edited && !fails && draw.one_in(6) {
+    if params.is_edited && !fails && draw.one_in(6) {
         spec["elastic"] = json!(1);
     }
     Job {
-        manifest: manifest("batch.paddlepaddle.org/v1", "PaddleJob", place, "a", &spec),
+        manifest: manifest("batch.paddlepaddle.org/v1", "PaddleJob", params, "a", &spec),
         lives: vec![],
         outcome: outcome(fails),
+        is_restarted: false,
     }
 }
 
@@ -196,13 +220,13 @@ fn template(draw: &mut Draw, exit: &str) -> Value {
     })
 }
 
-fn mpi(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
-    let fails = !place.sound && draw.one_in(5);
+fn mpi(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
+    let fails = !params.sound && draw.one_in(5);
     let workers = 1 + draw.below(3);
     let mut policy = json!({ "cleanPodPolicy": draw.of(&["None", "Running", "All"]), "backoffLimit": 2 });
     match draw.below(4) {
         // A host that is away for so long does not see how such a Job ends.
-        0 if place.is_edited => policy["ttlSecondsAfterFinished"] = json!(draw.below(3)),
+        0 if params.is_edited => policy["ttlSecondsAfterFinished"] = json!(draw.below(3)),
         0 | 1 => policy["ttlSecondsAfterFinished"] = json!(20 + draw.below(20)),
         _ => {}
     }
@@ -220,9 +244,9 @@ fn mpi(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
         "0"
     };
     let mut launcher = json!({ "replicas": 1, "restartPolicy": restart, "template": template(draw, exit) });
-    let enough = if place.is_edited { 1 } else { workers };
+    let enough = if params.is_edited { 1 } else { workers };
     launcher["template"]["metadata"]["annotations"]["troupe.dev/finish-after"] =
-        json!(format!("{enough} b-{}-worker-* Running", place.number));
+        json!(format!("{enough} b-{}-worker-* Running", params.number));
     let worker =
         json!({ "replicas": workers, "template": { "spec": { "containers": [{ "name": "main", "image": "x" }] } } });
     let spec = json!({
@@ -233,20 +257,21 @@ fn mpi(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
         "mpiReplicaSpecs": { "Launcher": launcher, "Worker": worker },
     });
     Job {
-        manifest: manifest("kubeflow.org/v2beta1", "MPIJob", place, "b", &spec),
+        manifest: manifest("kubeflow.org/v2beta1", "MPIJob", params, "b", &spec),
         lives: vec![],
         outcome: outcome(fails),
+        is_restarted: false,
     }
 }
 
 /// mpirun ends after its processes, or fails while they run; or one of them fails.
-fn rhino(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
-    let (launcher_fails, worker_fails) = (!place.sound && draw.one_in(10), !place.sound && draw.one_in(10));
+fn rhino(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
+    let (launcher_fails, worker_fails) = (!params.sound && draw.one_in(10), !params.sound && draw.one_in(10));
     let workers = 1 + draw.below(3);
-    let enough = if place.is_edited { 1 } else { workers };
+    let enough = if params.is_edited { 1 } else { workers };
     let ttl = *draw.of(&[0, 5, 30, 3600]);
     let spec = json!({ "image": "x", "appExec": "/app/run", "parallelism": workers, "ttl": ttl });
-    let job = format!("c-{}", place.number);
+    let job = format!("c-{}", params.number);
     let (launchers, pods) = (format!("{job}-*-launcher-*"), format!("{job}-*-workers-*"));
     let phase = if launcher_fails { "Running" } else { "Succeeded" };
     let life = |pattern: &String, key: &str, value: String| [pattern.clone(), key.into(), value];
@@ -258,6 +283,48 @@ fn rhino(draw: &mut Draw, place: Place<'_>, _: &Config) -> Job {
         life(&pods, "run-for", format!("{}ms", draw.ms(200, 5000).as_millis())),
         life(&pods, "exit-code", exit(worker_fails)),
     ];
-    let manifest = manifest("openrhino.org/v1alpha2", "RhinoJob", place, "c", &spec);
-    Job { manifest, lives, outcome: outcome(launcher_fails || worker_fails) }
+    let manifest = manifest("openrhino.org/v1alpha2", "RhinoJob", params, "c", &spec);
+    Job { manifest, lives, outcome: outcome(launcher_fails || worker_fails), is_restarted: false }
+}
+
+/// Workers that fail with a signal and do better in another pod, which counts towards the limit; or fail for good. What
+/// leads the job ends after its workers, so that the same pods are made whatever happens in between.
+fn training(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
+    let of = draw.of(&TRAINING);
+    let fails = !params.sound && draw.one_in(5);
+    let is_restarted = !params.sound && draw.one_in(2);
+    let restart = if is_restarted { "ExitCode" } else { *draw.of(&["Never", "ExitCode"]) };
+    let exit = match (fails, is_restarted) {
+        (true, true) => "137",
+        (true, false) => "1",
+        (false, true) => *draw.of(&["137,0", "143,255,0"]),
+        (false, false) => "0",
+    };
+    let workers = 1 + draw.below(3);
+    let mut policy = json!({ "cleanPodPolicy": draw.of(&["None", "Running", "All"]), "backoffLimit": 2 * workers + 1 });
+    if draw.one_in(3) {
+        policy["ttlSecondsAfterFinished"] = json!(20 + draw.below(20));
+    }
+    if draw.one_in(4) {
+        policy["activeDeadlineSeconds"] = json!(3600);
+    }
+    let replicas =
+        |count: u32, template: Value| json!({ "replicas": count, "restartPolicy": restart, "template": template });
+    let mut worker = template(draw, exit);
+    worker["spec"]["containers"][0]["name"] = json!(of.container);
+    let mut spec = json!({ "runPolicy": policy, of.field: { "Worker": replicas(workers, worker.clone()) } });
+    if !of.leader.is_empty() {
+        let enough = if params.is_edited { 1 } else { workers };
+        worker["metadata"]["annotations"] = json!({
+            "troupe.dev/finish-after": format!("{enough} d-{}-worker-* Succeeded", params.number),
+            "troupe.dev/exit-code": "0",
+        });
+        spec[of.field][of.leader] = replicas(1, worker);
+    }
+    Job {
+        manifest: manifest("kubeflow.org/v1", of.kind, params, "d", &spec),
+        lives: vec![],
+        outcome: outcome(fails),
+        is_restarted,
+    }
 }

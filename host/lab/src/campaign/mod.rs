@@ -16,6 +16,7 @@ mod tally;
 mod trace;
 mod workload;
 
+use crate::virtual_time;
 pub use crowd::{Seen, crowd};
 use deliveries::Deliveries;
 pub use deliveries::{another, marked};
@@ -58,9 +59,6 @@ const CLEAN_UP: Duration = Duration::from_secs(100);
 
 /// Virtual time in which a host at rest must not write.
 const REST: Duration = Duration::from_secs(120);
-
-/// A host that crashed comes back after this.
-const COMES_BACK: Duration = Duration::from_millis(500);
 
 /// What a seed led to.
 #[derive(Debug)]
@@ -119,26 +117,18 @@ pub fn traced(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
 fn compared(course: Course, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
     let seed = course.seed;
     let alone = Course { workload: course.workload.alone(), ..Course::calm(seed) };
-    let (mut run, ends) = in_virtual_time(course.played(plugins))?;
+    let what = format!("seed {seed}");
+    let (mut run, ends) = virtual_time::run(&what, course.played(plugins))?;
     if !(seed / 10).is_multiple_of(2) {
         return Ok(run);
     }
-    let (reference, calm) = in_virtual_time(alone.played(plugins))?;
+    let (reference, calm) = virtual_time::run(&what, alone.played(plugins))?;
     run.violations.extend(reference.violations.into_iter().map(|violation| format!("alone: {violation}")));
     for (name, end) in &ends {
         let Some((_, calm)) = calm.iter().find(|(job, _)| job == name) else { continue };
         run.violations.extend(end.differs_from(calm).into_iter().map(|how| format!("D1: {name} {how}")));
     }
     Ok(run)
-}
-
-/// Runs it to its end in a runtime whose time passes only when everything waits.
-///
-/// # Errors
-/// When the runtime cannot be made.
-pub(crate) fn in_virtual_time<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(runtime.block_on(future))
 }
 
 /// Every tenth seed runs without faults, and must stay within the write budget.
@@ -251,12 +241,7 @@ impl Course {
         loop {
             tokio::select! {
                 biased;
-                Some(crash) = crashes.recv() => {
-                    life.fetch_add(1, Ordering::Relaxed);
-                    hosts.crashed(&crash);
-                    tokio::time::sleep(COMES_BACK).await;
-                    life.fetch_add(hosts.come_back(), Ordering::Relaxed);
-                }
+                Some(crash) = crashes.recv() => hosts.crash(&crash, &life).await,
                 _ = poll.tick() => {
                     life.fetch_add(hosts.come_back(), Ordering::Relaxed);
                     if let Some((_, step)) = clock.take_if(|(at, _)| sim.elapsed() > *at) {
@@ -275,7 +260,11 @@ impl Course {
             late.map(|job| format!("L1: has not ended in time: {}", history.shown(&sim, job))).collect();
         // What follows the end of the last job: clean-up, folded counts, times to live.
         // The time of a clock that was set back goes a tenth slower.
-        tokio::time::sleep(if clock_is_set { CLEAN_UP * 2 } else { CLEAN_UP }).await;
+        let clean_up = Instant::now() + if clock_is_set { CLEAN_UP * 2 } else { CLEAN_UP };
+        // A request that was slow may crash its host now.
+        while let Ok(Some(crash)) = tokio::time::timeout_at(clean_up, crashes.recv()).await {
+            hosts.crash(&crash, &life).await;
+        }
         let (before, unused) = (hosts::writes(&sim), deliveries::unused(&sim));
         tokio::time::sleep(REST).await;
         let (writes, marked) = (hosts::writes(&sim), deliveries::unused(&sim).saturating_sub(unused));
@@ -286,6 +275,7 @@ impl Course {
         seen.extend(found);
         seen.extend(invariants.found());
         seen.extend(invariants.lost_successes(&sim));
+        seen.extend(invariants.made_again(&sim));
         seen.extend(invariants.at_the_end(&sim));
         seen.extend(deliveries.and_then(|deliveries| deliveries.unserved(&sim)));
         if faulty.is_zero() {

@@ -13,6 +13,7 @@
 //! | `spawn <pod> from job/<name>` | the Job controller makes a pod |
 //! | `child kind/name gone`, `child kind/name <path> json` | another client removes or changes an object |
 //! | `foreign kind/name`, `foreign kind/name gone` | another user makes or removes an object |
+//! | `queues` | the cluster has queues: it serves Kueue's kinds, and a host starts that finds them |
 //! | `refuse <pattern> because <text>`, `admit` | an admission webhook refuses creates such as `pod/*-1`; admits all
 //! again |
 //! | `crd prunes`, `crd keeps` | the job's CRD drops `status.troupe`; keeps it again |
@@ -56,6 +57,7 @@ pub(super) async fn run(
         ["recreate", "job"] => world.recreate()?,
         ["reconcile"] => return Ok(pass::reconcile(world).await?.lines),
         ["settle"] => return pass::settle(world).await,
+        ["queues"] => world.serve_queues(),
         ["host", "stops"] => world.stop_host(),
         ["host", "starts"] => world.start_host(),
         ["pods", pattern, story @ ..] => befall(world, pattern, story)?,
@@ -132,8 +134,10 @@ fn foreign(world: &World, name: &str) -> anyhow::Result<()> {
         "Job" => json!({ "template": { "spec": pod } }),
         _ => json!({}),
     };
-    let metadata = json!({ "name": name, "namespace": world.namespace() });
-    let mut object = json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata });
+    let mut object = json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": { "name": name } });
+    if world.is_namespaced(&kind) {
+        object["metadata"]["namespace"] = json!(world.namespace());
+    }
     if !spec.as_object().is_none_or(serde_json::Map::is_empty) || kind.kind == "Service" {
         object["spec"] = spec;
     }

@@ -28,9 +28,10 @@ mod world;
 
 pub use shorthand::Shorthand;
 
-use crate::campaign;
+use crate::virtual_time;
 use anyhow::Context;
 use sandbox::Plugins;
+use script::{Replayed, Stuck};
 use similar::{Algorithm, udiff::unified_diff};
 use std::{
     fs,
@@ -46,8 +47,13 @@ pub enum Outcome {
     Rewritten,
     /// The output differs: a unified diff from the file (`-`) to what happened (`+`).
     Otherwise(String),
-    /// The scenario cannot be replayed, and the reason.
-    Stuck(anyhow::Error),
+    /// The scenario cannot be replayed to its end.
+    Stuck {
+        /// The reason, with the command.
+        error: anyhow::Error,
+        /// A unified diff of what the commands before printed, empty if that is as in the file.
+        before: String,
+    },
 }
 
 /// Returns the scenarios of a folder in order: `*.txt` in it and in its direct subfolders.
@@ -74,18 +80,22 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// keep it.
 #[must_use]
 pub fn check(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) -> Outcome {
-    outcome(file, plugins, shorthand, update).unwrap_or_else(Outcome::Stuck)
+    outcome(file, plugins, shorthand, update).unwrap_or_else(|error| Outcome::Stuck { error, before: String::new() })
 }
 
 fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) -> anyhow::Result<Outcome> {
     let says = fs::read_to_string(file).context("the file cannot be read")?;
-    let goes = replay(&says, plugins.fork(), shorthand)?;
-    // Ignore differences in line endings.
-    if says.lines().eq(goes.lines()) {
+    let Replayed { text: goes, stuck } = replayed(&says, plugins.fork(), shorthand)?;
+    if let Some(Stuck { lines, error }) = stuck {
+        let says: String = says.lines().take(lines).flat_map(|line| [line, "\n"]).collect();
+        return Ok(Outcome::Stuck { error, before: difference(&says, &goes) });
+    }
+    let difference = difference(&says, &goes);
+    if difference.is_empty() {
         return Ok(Outcome::AsItSays);
     }
     if !update {
-        return Ok(Outcome::Otherwise(unified_diff(Algorithm::Myers, &says, &goes, 3, None)));
+        return Ok(Outcome::Otherwise(difference));
     }
     fs::write(file, goes).context("the file cannot be written")?;
     Ok(Outcome::Rewritten)
@@ -97,6 +107,16 @@ fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) 
 /// # Errors
 /// The command that cannot be run, and the reason.
 pub fn replay(text: &str, plugins: Plugins, shorthand: &Shorthand) -> anyhow::Result<String> {
-    let replayed = async { script::replay(text, world::World::new(plugins).await?, shorthand).await };
-    campaign::in_virtual_time(replayed).context("no runtime")?
+    let Replayed { text, stuck } = replayed(text, plugins, shorthand)?;
+    stuck.map_or(Ok(text), |stuck| Err(stuck.error))
+}
+
+fn replayed(text: &str, plugins: Plugins, shorthand: &Shorthand) -> anyhow::Result<Replayed> {
+    let replayed = async { Ok(script::replay(text, world::World::new(plugins).await?, shorthand).await) };
+    virtual_time::run("a scenario", replayed).context("no runtime")?
+}
+
+/// Returns the unified diff of two texts. Differences in line endings are none.
+fn difference(says: &str, goes: &str) -> String {
+    if says.lines().eq(goes.lines()) { String::new() } else { unified_diff(Algorithm::Myers, says, goes, 3, None) }
 }

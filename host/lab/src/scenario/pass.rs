@@ -40,6 +40,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     let passed = match world.host()?.run_pass(&world.submitted()?.key).await {
         Reconciled::Gone => return Ok(quiet("there is no job")),
         Reconciled::NotYet => return Ok(quiet("not decided before something changes")),
+        Reconciled::Failed(error) => return Ok(quiet(&format!("failed: {error}"))),
         Reconciled::Passed(passed) => passed,
     };
     world.come_to_rest().await?;
@@ -180,7 +181,7 @@ fn headline(report: &Report) -> String {
     match report {
         Report::Unchanged => "unchanged".into(),
         Report::Verdict { headline, .. } => headline.clone(),
-        Report::Trouble(trouble) => format!("{}, {}: {}", trouble.condition, trouble.reason, trouble.message),
+        Report::Condition(condition) => format!("{}, {}: {}", condition.kind, condition.reason, condition.message),
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) enum Fate {
 }
 
 /// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
-/// `waiting <reason>`, `failed [code]`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`,
+/// `waiting <reason>`, `failed [code]`, `exits <container> <code>`, `restarts <count>`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`,
 /// `terminating`, `gone`.
 pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
     let mut story = story.iter().copied().peekable();
@@ -33,6 +33,8 @@ pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp)
                 let code = story.next_if(|word| word.parse::<i32>().is_ok()).and_then(|word| word.parse().ok());
                 ended_or_running(pod, "Failed", &ended(code.unwrap_or(1), "Error", now), false, now);
             }
+            "exits" => exits(pod, next("a container")?, next("an exit code")?.parse()?, now)?,
+            "restarts" => restarts(pod, next("a count")?.parse()?),
             "evicted" => {
                 pod["status"]["phase"] = json!("Failed");
                 pod["status"]["reason"] = json!("Evicted");
@@ -118,6 +120,21 @@ fn ended_or_running(pod: &mut Value, phase: &str, state: &Value, ready: bool, no
         names(pod, "containers").iter().map(|name| container(name, ready, state)).collect();
     pod["status"]["conditions"] = json!([{ "type": "Ready", "status": if ready { "True" } else { "False" } }]);
     pod["status"]["phase"] = json!(phase);
+}
+
+/// Ends one container with this exit code.
+fn exits(pod: &mut Value, container: &str, code: i32, now: Timestamp) -> anyhow::Result<()> {
+    let statuses = pod.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
+    let status = statuses.into_iter().flatten().find(|status| status["name"] == container);
+    status.with_context(|| format!("no container {container} was started"))?["state"] = ended(code, "Error", now);
+    Ok(())
+}
+
+/// Sets the restart counts of all containers.
+fn restarts(pod: &mut Value, count: u32) {
+    for status in pod.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut).into_iter().flatten() {
+        status["restartCount"] = json!(count);
+    }
 }
 
 fn container(name: &str, ready: bool, state: &Value) -> Value {

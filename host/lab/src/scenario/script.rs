@@ -1,10 +1,24 @@
 //! Parses a scenario's text into commands, their manifests and their output.
 
 use super::{Shorthand, command, world::World};
-use anyhow::Context;
+/// A scenario's text with the new output of its commands.
+pub(super) struct Replayed {
+    /// Comments, blank lines and commands are unchanged. Ends with the command that cannot be run, if there is one.
+    pub(super) text: String,
+    /// The command that cannot be run.
+    pub(super) stuck: Option<Stuck>,
+}
 
-/// Returns the text with the new output of the commands. Comments, blank lines and commands are unchanged.
-pub(super) async fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> anyhow::Result<String> {
+/// A command that cannot be run.
+pub(super) struct Stuck {
+    /// The number of lines of the file up to the command, with it and its manifest.
+    pub(super) lines: usize,
+    /// The reason, with the command.
+    pub(super) error: anyhow::Error,
+}
+
+/// Replays the commands of a text, as far as they can be run.
+pub(super) async fn replay(text: &str, mut world: World, shorthand: &Shorthand) -> Replayed {
     let mut replayed = String::new();
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
@@ -21,11 +35,17 @@ pub(super) async fn replay(text: &str, mut world: World, shorthand: &Shorthand) 
         at += manifest.len();
         let manifest = manifest.join("\n");
         let printed = command::run(&mut world, shorthand, command.trim(), &manifest).await;
-        let printed = printed.with_context(|| format!("line {at}: >{command}"))?;
+        let printed = match printed {
+            Ok(printed) => printed,
+            Err(error) => {
+                let error = error.context(format!("line {at}: >{command}"));
+                return Replayed { text: replayed, stuck: Some(Stuck { lines: at, error }) };
+            }
+        };
         printed.iter().for_each(|line| push(&mut replayed, line));
         at += lines.get(at..).unwrap_or_default().iter().take_while(|line| is_printed(line)).count();
     }
-    Ok(replayed)
+    Replayed { text: replayed, stuck: None }
 }
 
 fn push(text: &mut String, line: &str) {

@@ -3,7 +3,11 @@
 use super::{host::Host, sent::Sent, words};
 use crate::campaign;
 use anyhow::{Context, ensure};
-use decide::{plan::JobKind, status::merge_patch};
+use decide::{
+    plan::JobKind,
+    status::merge_patch,
+    workload::{CLASSES, WORKLOADS},
+};
 use sandbox::{PluginLimits, Plugins, Settings};
 use serde_json::{Value, json};
 use sim::{ApiError, Kind, Life, Matching, Refusal, Running, Sim, Uids};
@@ -59,6 +63,17 @@ impl World {
     /// Starts a new process of the host.
     pub(super) fn start_host(&mut self) {
         self.host = Some(Host::start(&self.sim, Arc::clone(&self.plugins)));
+    }
+
+    /// Serves the kinds of queues, and starts a host that finds them.
+    pub(super) fn serve_queues(&mut self) {
+        queues().for_each(|kind| self.sim.serve(kind));
+        self.start_host();
+    }
+
+    /// Returns whether objects of this kind are in a namespace.
+    pub(super) fn is_namespaced(&self, kind: &Resource) -> bool {
+        self.sim.kind(&kind.group, &kind.plural).is_none_or(|kind| kind.namespaced)
     }
 
     /// Ends the host's process; nothing is watched any more.
@@ -158,7 +173,8 @@ impl World {
         let usual = [("v1", "Pod"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("batch/v1", "Job")];
         let usual =
             usual.map(|(api_version, kind)| Resource::new(api_version, kind, &format!("{}s", kind.to_lowercase())));
-        let children = children(&self.plugins);
+        let is_served = |kind: &Kind| self.sim.kind(&kind.group, &kind.plural).is_some();
+        let children: Vec<_> = children(&self.plugins).into_iter().chain(queues().filter(is_served)).collect();
         let children = children.iter().map(|kind| Resource::new(&kind.api_version(), &kind.kind, &kind.plural));
         let mut kinds: Vec<Resource> = usual.into_iter().chain(children).collect();
         kinds.sort();
@@ -237,6 +253,13 @@ fn children(plugins: &Plugins) -> Vec<Kind> {
     let frameworks = plugins.frameworks();
     let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
+}
+
+/// Returns the kinds of queues.
+fn queues() -> impl Iterator<Item = Kind> {
+    let workloads = Kind::new(WORKLOADS.api_version, WORKLOADS.kind, WORKLOADS.plural, true, true);
+    let classes = CLASSES.iter().map(|class| Kind::new(class.api_version, class.kind, class.plural, false, false));
+    std::iter::once(workloads).chain(classes)
 }
 
 /// Returns API version, kind, namespace and name.

@@ -23,7 +23,7 @@ async fn a_shadow_is_shown_a_pass_after_its_writes() {
         }
     });
     stage.sim.create(job("hamlet"));
-    assert_eq!(stage.planner("hamlet").await, source::digest(&one));
+    assert_eq!(stage.planner("hamlet").await, digest_of(&one));
     assert_eq!(shown.load(Ordering::Relaxed), 0, "passes that the shadow was shown before their pods were made");
     stage.until("passes shown", |stage| stage.context.candidate("paddle").filter(|(_, passes)| *passes > 1)).await;
 }

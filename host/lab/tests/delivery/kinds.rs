@@ -40,7 +40,7 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     let stage = Stage::with(vec![map("poodla", &one), plugin("poodla", &grants("paddle"))]);
     stage.serves("poodla", &one).await;
     stage.submit_poodle("hamlet").await;
-    assert_eq!(stage.planner_of_poodle("hamlet").await, source::digest(&one));
+    assert_eq!(stage.planner_of_poodle("hamlet").await, digest_of(&one));
 
     [map("poodlb", &two), plugin("poodlb", &grants("paddle"))].into_iter().for_each(|it| drop(stage.sim.create(it)));
     let told = stage.is("poodlb", "Accepted", "Conflict").await;
@@ -52,8 +52,8 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     stage.serves("poodlb", &two).await;
     assert!(gone.elapsed() < Duration::from_secs(5), "{:?}", gone.elapsed());
     stage.submit_poodle("othello").await;
-    assert_eq!(stage.planner_of_poodle("othello").await, source::digest(&two));
-    assert_eq!(stage.planner_of_poodle("hamlet").await, source::digest(&one), "it stays with its own");
+    assert_eq!(stage.planner_of_poodle("othello").await, digest_of(&two));
+    assert_eq!(stage.planner_of_poodle("hamlet").await, digest_of(&one), "it stays with its own");
 
     // And whoever comes back finds it taken.
     stage.sim.create(plugin("poodla", &grants("paddle")));
@@ -87,5 +87,25 @@ async fn a_kind_whose_plugin_is_gone_is_watched_until_its_last_job_has_ended() {
     stage.sim.create(plugin("poodla", &grants("paddle")));
     stage.serves("poodla", &component).await;
     stage.submit_poodle("othello").await;
-    assert_eq!(stage.planner_of_poodle("othello").await, source::digest(&component));
+    assert_eq!(stage.planner_of_poodle("othello").await, digest_of(&component));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_whose_crd_drops_what_the_host_remembers_says_so_until_the_crd_is_put_right() {
+    let component = of_poodles("poodla");
+    let stage = Stage::with(vec![map("poodla", &component), plugin("poodla", &grants("paddle"))]);
+    let crd = Kind::custom(JOBS.0, POODLE, "poodlejobs");
+    stage.serves("poodla", &component).await;
+    stage.is("poodla", "Degraded", "AsExpected").await;
+
+    stage.sim.serve(crd.clone().pruning("troupe"));
+    stage.submit_poodle("hamlet").await;
+    let told = stage.is("poodla", "Degraded", "StatusPruned").await;
+    let conditions = told["status"]["conditions"].to_string();
+    assert!(conditions.contains("the CRD poodlejobs.batch.paddlepaddle.org drops status.troupe"), "{conditions}");
+
+    stage.sim.serve(crd);
+    stage.submit_poodle("othello").await;
+    stage.planner_of_poodle("othello").await;
+    stage.is("poodla", "Degraded", "AsExpected").await;
 }

@@ -15,7 +15,7 @@ impl Stage {
 
     /// Notes whether a Plugin is ever said to be served by this component from now on.
     fn watch_for(&self, component: &[u8]) -> Arc<AtomicBool> {
-        let (said, digest) = (Arc::new(AtomicBool::new(false)), source::digest(component));
+        let (said, digest) = (Arc::new(AtomicBool::new(false)), digest_of(component));
         let note = said.clone();
         self.sim.on_write(move |write, _| {
             let of_plugin = write.after.as_ref().filter(|_| write.kind == "Plugin");
@@ -67,5 +67,5 @@ async fn one_that_only_a_list_shows_does_not_serve_what_the_first_had_accepted()
     stage.is("paddle", "Compiled", "NotAPlugin").await;
     assert!(!said.load(Ordering::Relaxed), "the new Plugin was said to be served by what the first had accepted");
     stage.sim.create(job("hamlet"));
-    assert_eq!(stage.planner("hamlet").await, source::digest(Plugins::built_in("paddle").unwrap()));
+    assert_eq!(stage.planner("hamlet").await, digest_of(Plugins::built_in("paddle").unwrap()));
 }

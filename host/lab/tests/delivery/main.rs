@@ -6,6 +6,7 @@ mod candidates;
 mod failures;
 mod kinds;
 mod made_again;
+mod pinned;
 mod refused;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -81,6 +82,7 @@ type Meddling = BoxFuture<'static, ()>;
 /// A cluster and a host in it.
 struct Stage {
     sim: Sim,
+    client: Box<dyn Fn(&Sim) -> kube::Client>,
     context: Arc<Context>,
     host: JoinHandle<()>,
     _running: Running,
@@ -92,10 +94,15 @@ impl Drop for Stage {
     }
 }
 
+/// The digest of a component, as statuses have it.
+fn digest_of(wasm: &[u8]) -> String {
+    source::digest(wasm).to_string()
+}
+
 impl Stage {
     /// The cluster has these objects before the host starts.
     fn with(objects: Vec<Value>) -> Self {
-        Self::through(objects, &Identity::new())
+        Self::through(objects, Identity::new())
     }
 
     /// The same; the host's requests pass `before`, which may panic or take its time.
@@ -113,20 +120,19 @@ impl Stage {
                 }
             })
         });
-        Self::through(objects, &meddle)
+        Self::through(objects, meddle)
     }
 
-    fn through<L, B>(objects: Vec<Value>, layer: &L) -> Self
+    fn through<L, B>(objects: Vec<Value>, layer: L) -> Self
     where
-        L: tower::Layer<sim::Server>,
+        L: tower::Layer<sim::Server> + 'static,
         L::Service: tower::Service<Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
         <L::Service as tower::Service<Request<Body>>>::Future: Send,
         <L::Service as tower::Service<Request<Body>>>::Error: Into<tower::BoxError>,
         B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        let plugins = Arc::new(built_in());
-        let mut kinds = campaign::kinds(&plugins);
+        let mut kinds = campaign::kinds(&built_in());
         kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
         kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
         let life = sim::Life::default().rule("held-*", "schedule-after", "forever");
@@ -134,15 +140,16 @@ impl Stage {
         let running = sim.start();
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
         std::iter::once(namespace).chain(objects).for_each(|object| drop(sim.create(object)));
-        let delivery =
-            troupe::delivery::Options { namespace: Some(NAMESPACE.to_owned()), ..troupe::delivery::Options::default() };
-        let options = Options { delivery: Some(delivery), ..Options::alone(Clock::starting_at(sim.now()), [7; 32]) };
-        let mut operator = Operator::new(sim.client_through("troupe", layer), plugins, options);
-        let context = operator.context();
-        let host = tokio::spawn(async move {
-            let _ended = operator.run(std::future::pending()).await;
-        });
-        Self { sim, context, host, _running: running }
+        let client: Box<dyn Fn(&Sim) -> kube::Client> = Box::new(move |sim| sim.client_through("troupe", &layer));
+        let (context, host) = start_host(&sim, client(&sim));
+        Self { sim, client, context, host, _running: running }
+    }
+
+    /// Ends the host as a crash does, and starts another.
+    fn restart(&mut self) {
+        self.host.abort();
+        self.sim.crash("troupe");
+        (self.context, self.host) = start_host(&self.sim, (self.client)(&self.sim));
     }
 
     /// What `seen` finds, once it finds something.
@@ -172,7 +179,7 @@ impl Stage {
     }
 
     async fn serves(&self, plugin: &str, wasm: &[u8]) {
-        let digest = source::digest(wasm);
+        let digest = digest_of(wasm);
         self.until(&format!("{plugin} to be served by {digest}"), |stage| {
             (stage.plugin(plugin)["status"]["digest"] == digest.as_str()).then_some(())
         })
@@ -189,9 +196,22 @@ impl Stage {
         .await
     }
 
+    /// The tasks that were started again.
     fn restarts(&self) -> Vec<(&'static str, u64)> {
-        self.context.restarts().read()
+        self.context.restarts().read().into_iter().filter(|(_, restarts)| *restarts > 0).collect()
     }
+}
+
+fn start_host(sim: &Sim, client: kube::Client) -> (Arc<Context>, JoinHandle<()>) {
+    let delivery =
+        troupe::delivery::Options { namespace: Some(NAMESPACE.to_owned()), ..troupe::delivery::Options::default() };
+    let options = Options { delivery: Some(delivery), ..Options::alone(Clock::starting_at(sim.now()), [7; 32]) };
+    let mut operator = Operator::new(client, Arc::new(built_in()), options);
+    let context = operator.context();
+    let host = tokio::spawn(async move {
+        let _ended = operator.run(std::future::pending()).await;
+    });
+    (context, host)
 }
 
 /// Status and reason.

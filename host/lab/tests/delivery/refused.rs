@@ -15,7 +15,7 @@ async fn leaves_the_built_in(spec: &Value, reason: &str) {
     let stage = Stage::with(refused(spec));
     stage.is("paddle", "Accepted", reason).await;
     stage.sim.create(job("hamlet"));
-    assert_eq!(stage.planner("hamlet").await, source::digest(Plugins::built_in("paddle").unwrap()), "{reason}");
+    assert_eq!(stage.planner("hamlet").await, digest_of(Plugins::built_in("paddle").unwrap()), "{reason}");
     stage.sim.delete(API, "Plugin", "", "paddle").unwrap();
     stage.sim.create(job("othello"));
     stage.planner("othello").await;
@@ -40,7 +40,7 @@ async fn gives_back(source: &Value, spec: &Value) {
         .await;
     stage.sim.delete(API, "Plugin", "", "paddle").unwrap();
     stage.sim.create(job("hamlet"));
-    assert_eq!(stage.planner("hamlet").await, source::digest(Plugins::built_in("paddle").unwrap()));
+    assert_eq!(stage.planner("hamlet").await, digest_of(Plugins::built_in("paddle").unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +99,7 @@ async fn a_plugin_that_cannot_be_read_costs_only_itself() {
     let stage = Stage::with(vec![odd.clone(), map("paddle", &component), plugin("paddle", &grants("paddle"))]);
     stage.serves("paddle", &component).await;
     stage.sim.create(job("hamlet"));
-    assert_eq!(stage.planner("hamlet").await, source::digest(&component));
+    assert_eq!(stage.planner("hamlet").await, digest_of(&component));
     let told = stage.is("odd", "Fetched", "InvalidSpec").await;
     let error = told["status"]["lastError"].as_str().unwrap();
     assert!(error.contains("spec.limits.concurrency") && error.contains("expected u32"), "{error}");
@@ -109,7 +109,7 @@ async fn a_plugin_that_cannot_be_read_costs_only_itself() {
     stage.sim.patch(API, "Plugin", "", "paddle", bad).unwrap();
     stage.is("paddle", "Fetched", "InvalidSpec").await;
     stage.sim.create(job("othello"));
-    assert_eq!(stage.planner("othello").await, source::digest(&component));
+    assert_eq!(stage.planner("othello").await, digest_of(&component));
     stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "limits": null } })).unwrap();
     stage.is("paddle", "Fetched", "Fetched").await;
 }

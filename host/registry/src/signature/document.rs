@@ -1,6 +1,6 @@
 //! Checks signed documents. The signature is verified before the signed payload is read.
 
-use super::{super::digest::Digest, super::error::tame, PublicKey, Worth};
+use super::{super::digest::Digest, super::error::tame, PublicKey, Verification};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 const STATEMENT: &str = "application/vnd.in-toto+json";
 
 /// Returns whether a payload with its base64 signature vouches for the manifest.
-pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, manifest: &Digest) -> Worth {
+pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, manifest: &Digest) -> Verification {
     #[derive(Deserialize)]
     struct Payload {
         critical: Critical,
@@ -31,17 +31,17 @@ pub(super) fn simple_signing(key: &PublicKey, payload: &[u8], signature: &str, m
     }
     let signature = BASE64_STANDARD.decode(signature.trim()).unwrap_or_default();
     if !key.has_signed(payload, &signature) {
-        return Worth::NotByKey;
+        return Verification::NotByKey;
     }
     match serde_json::from_slice(payload) {
         Ok(Payload { critical }) if critical.r#type == COSIGN => names([critical.image.digest], manifest),
-        Ok(Payload { critical }) => Worth::NoVoucher(tame(&critical.r#type)),
-        Err(_) => Worth::NoVoucher("nothing that can be read".to_owned()),
+        Ok(Payload { critical }) => Verification::NoVoucher(tame(&critical.r#type)),
+        Err(_) => Verification::NoVoucher("nothing that can be read".to_owned()),
     }
 }
 
 /// Returns whether a bundle vouches for the manifest.
-pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Worth {
+pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Verification {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Bundle {
@@ -58,22 +58,22 @@ pub(super) fn bundle(key: &PublicKey, bundle: &[u8], manifest: &Digest) -> Worth
     struct Signature {
         sig: String,
     }
-    let Ok(Bundle { dsse_envelope: envelope }) = serde_json::from_slice(bundle) else { return Worth::NotByKey };
-    let Ok(payload) = BASE64_STANDARD.decode(&envelope.payload) else { return Worth::NotByKey };
+    let Ok(Bundle { dsse_envelope: envelope }) = serde_json::from_slice(bundle) else { return Verification::NotByKey };
+    let Ok(payload) = BASE64_STANDARD.decode(&envelope.payload) else { return Verification::NotByKey };
     let message = pre_authentication(&envelope.payload_type, &payload);
     let signatures = envelope.signatures.iter().filter_map(|signature| BASE64_STANDARD.decode(&signature.sig).ok());
     if !signatures.take(super::MOST_SIGNATURES).any(|signature| key.has_signed(&message, &signature)) {
-        return Worth::NotByKey;
+        return Verification::NotByKey;
     }
     if envelope.payload_type == STATEMENT {
         statement(&payload, manifest)
     } else {
-        Worth::NoVoucher(tame(&envelope.payload_type))
+        Verification::NoVoucher(tame(&envelope.payload_type))
     }
 }
 
 /// Returns whether a statement with a valid signature vouches for the manifest.
-fn statement(payload: &[u8], manifest: &Digest) -> Worth {
+fn statement(payload: &[u8], manifest: &Digest) -> Verification {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Statement {
@@ -92,8 +92,8 @@ fn statement(payload: &[u8], manifest: &Digest) -> Worth {
         Ok(Statement { predicate_type, subject }) if predicate_type == SIGNED => {
             names(subject.into_iter().map(|subject| format!("sha256:{}", subject.digest.sha256)), manifest)
         }
-        Ok(Statement { predicate_type, .. }) => Worth::NoVoucher(tame(&predicate_type)),
-        Err(_) => Worth::NoVoucher("nothing that can be read".to_owned()),
+        Ok(Statement { predicate_type, .. }) => Verification::NoVoucher(tame(&predicate_type)),
+        Err(_) => Verification::NoVoucher("nothing that can be read".to_owned()),
     }
 }
 
@@ -104,10 +104,10 @@ fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     [head.as_bytes(), payload].concat()
 }
 
-fn names(digests: impl IntoIterator<Item = String>, manifest: &Digest) -> Worth {
+fn names(digests: impl IntoIterator<Item = String>, manifest: &Digest) -> Verification {
     let manifest = manifest.to_string();
     let digests: Vec<_> = digests.into_iter().collect();
-    if digests.contains(&manifest) { Worth::Vouches } else { Worth::Other(tame(&digests.join(", "))) }
+    if digests.contains(&manifest) { Verification::Vouches } else { Verification::Other(tame(&digests.join(", "))) }
 }
 
 #[cfg(test)]
@@ -146,33 +146,36 @@ mod tests {
     #[test]
     fn a_payload_that_cosign_signed_vouches_for_its_manifest_only() {
         let signature = text(SIGNATURES, "/layers/0/annotations/dev.cosignproject.cosign~1signature");
-        let worth =
+        let verification =
             |payload: &[u8], signature: &str, of: &[u8]| simple_signing(&key(), payload, signature, &Digest::of(of));
-        assert_eq!(worth(PAYLOAD, &signature, MANIFEST), Worth::Vouches);
-        assert_eq!(worth(PAYLOAD, &signature, b"another"), Worth::Other(Digest::of(MANIFEST).to_string()));
+        assert_eq!(verification(PAYLOAD, &signature, MANIFEST), Verification::Vouches);
+        assert_eq!(
+            verification(PAYLOAD, &signature, b"another"),
+            Verification::Other(Digest::of(MANIFEST).to_string())
+        );
         for payload in spoiled(PAYLOAD) {
-            assert_eq!(worth(&payload, &signature, MANIFEST), Worth::NotByKey);
+            assert_eq!(verification(&payload, &signature, MANIFEST), Verification::NotByKey);
         }
         for signature in spoiled_base64(&signature) {
-            assert_eq!(worth(PAYLOAD, &signature, MANIFEST), Worth::NotByKey);
+            assert_eq!(verification(PAYLOAD, &signature, MANIFEST), Verification::NotByKey);
         }
     }
 
     #[test]
     fn a_bundle_that_cosign_signed_vouches_for_its_manifest_only() {
-        let worth = |document: &str, of: &[u8]| bundle(&key(), document.as_bytes(), &Digest::of(of));
-        assert_eq!(worth(BUNDLE, MANIFEST), Worth::Vouches);
-        assert_eq!(worth(BUNDLE, b"another"), Worth::Other(Digest::of(MANIFEST).to_string()));
+        let verification = |document: &str, of: &[u8]| bundle(&key(), document.as_bytes(), &Digest::of(of));
+        assert_eq!(verification(BUNDLE, MANIFEST), Verification::Vouches);
+        assert_eq!(verification(BUNDLE, b"another"), Verification::Other(Digest::of(MANIFEST).to_string()));
         for signed in ["/dsseEnvelope/payload", "/dsseEnvelope/signatures/0/sig"] {
             let signed = text(BUNDLE, signed);
             for other in spoiled_base64(&signed) {
-                assert_eq!(worth(&BUNDLE.replace(&signed, &other), MANIFEST), Worth::NotByKey, "{other}");
+                assert_eq!(verification(&BUNDLE.replace(&signed, &other), MANIFEST), Verification::NotByKey, "{other}");
             }
         }
         // The type is signed too.
-        assert_eq!(worth(&BUNDLE.replace("vnd.in-toto", "vnd.other"), MANIFEST), Worth::NotByKey);
+        assert_eq!(verification(&BUNDLE.replace("vnd.in-toto", "vnd.other"), MANIFEST), Verification::NotByKey);
         for broken in ["", "{}", &BUNDLE.replace("dsseEnvelope", "messageSignature"), &BUNDLE[..200]] {
-            assert_eq!(worth(broken, MANIFEST), Worth::NotByKey, "{broken}");
+            assert_eq!(verification(broken, MANIFEST), Verification::NotByKey, "{broken}");
         }
     }
 }

@@ -7,6 +7,7 @@ use decide::{
 };
 
 struct World {
+    digest: Digest,
     breakers: Breakers,
     now: Timestamp,
 }
@@ -30,15 +31,15 @@ fn out_of(budget: Budget) -> NoPlan {
 
 impl World {
     fn new() -> Self {
-        Self { breakers: Breakers::default(), now: Timestamp::UNIX_EPOCH }
+        Self { digest: testkit::digest("d"), breakers: Breakers::default(), now: Timestamp::UNIX_EPOCH }
     }
 
     fn wait(&mut self, seconds: i64) {
         self.now += SignedDuration::from_secs(seconds);
     }
 
-    fn case<'a>(&self, job: &'a Job) -> Case<'a> {
-        Case { plugin: "p", digest: "d", job, now: self.now, is_heavy: false }
+    fn case<'a>(&'a self, job: &'a Job) -> Case<'a> {
+        Case { plugin: "p", digest: &self.digest, job, now: self.now, is_heavy: false }
     }
 
     /// Returns why calls for this job are paused, if they are.
@@ -72,8 +73,12 @@ impl World {
         self.breakers.answered(&self.case(job));
     }
 
+    fn state(&self) -> BreakerState {
+        self.breakers.state("p", &self.digest, self.now)
+    }
+
     fn position(&self) -> Position {
-        self.breakers.state("p", "d", self.now).position
+        self.state().position
     }
 
     /// Returns a world where one job of each of three namespaces has failed twice.
@@ -93,7 +98,7 @@ fn the_third_fault_in_a_row_opens_the_circuit_of_its_job_only() {
     let (bad, good) = (job("bad", 1), job("good", 1));
     assert_eq!([world.fails(&bad), world.fails(&bad), world.fails(&bad)], ["Trapped", "Trapped", "BreakerOpen"]);
     assert_eq!((world.pause(&bad), world.pause(&good)), (60, 0));
-    assert_eq!(world.breakers.state("p", "d", world.now).jobs, 1);
+    assert_eq!(world.state().jobs, 1);
     for _ in 0..100 {
         world.fails(&bad);
     }
@@ -162,7 +167,7 @@ fn faults_of_several_jobs_open_the_circuit_of_their_namespace_only() {
     }
     assert_eq!((world.pause(&of("noisy", "4")), world.pause(&of("quiet", "1"))), (60, 0));
     assert_eq!(world.position(), Position::Closed);
-    assert_eq!(world.breakers.state("p", "d", world.now).namespaces, 1);
+    assert_eq!(world.state().namespaces, 1);
     let message = world.paused(&of("noisy", "4")).unwrap().to_string();
     assert!(message.contains("jobs in this namespace") && message.contains("it fell"), "{message}");
     for uid in 0..1000 {
@@ -234,7 +239,7 @@ fn a_job_that_exceeds_the_limits_pauses_only_itself_and_gets_its_rejection() {
         }
         assert_eq!(world.pause(&of(namespace, "innocent")), 0);
     }
-    assert_eq!((world.position(), world.breakers.state("p", "d", world.now).jobs), (Position::Closed, 12));
+    assert_eq!((world.position(), world.state().jobs), (Position::Closed, 12));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use decide::{
     template::{Edit, edited},
     weight,
 };
+use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -76,6 +77,11 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
             own_manager: kind.own_manager,
             retired_finalizers: kind.retired_finalizers,
             roles: kind.roles,
+            event_source: kind.event_source,
+            queueing: match kind.queueing {
+                wit::Queueing::Host => plan::Queueing::Host,
+                wit::Queueing::Elsewhere => plan::Queueing::Elsewhere,
+            },
         })
     });
     let children = raw.children.into_iter().map(|child| {
@@ -97,7 +103,6 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
         config_schema: json_object("config-schema", &raw.config_schema, limits.body)?,
         name: raw.name,
         version: raw.version,
-        event_source: raw.event_source,
         event_reasons: raw.event_reasons.into_iter().collect(),
         asks: Grants::asked(&json_object("grants", &raw.grants, limits.body)?).map_err(|error| error.to_string())?,
     })
@@ -158,9 +163,18 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
             wit::Success::Final => plan::Success::Final,
             wit::Success::Momentary => plan::Success::Momentary,
         },
+        replace: raw.replace.into_iter().map(failure).collect(),
         after: gates(&what("gate"), raw.after)?,
         name: raw.name,
     })
+}
+
+fn failure(raw: wit::Failure) -> plan::Failure {
+    match raw {
+        wit::Failure::Any => plan::Failure::Any,
+        wit::Failure::ExitCodes((container, ranges)) => plan::Failure::ExitCodes { container, ranges },
+        wit::Failure::NoExitCode(container) => plan::Failure::NoExitCode { container },
+    }
 }
 
 /// Returns the template, and the pointer to the user's template if it was made from one.
@@ -286,10 +300,15 @@ pub(super) fn bodies(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> 
         }
         let body = json_object(&format!("body of object {key}"), &body, limits.answer)?;
         if bodies.insert(key.clone(), body).is_some() {
-            return Err(format!("body of object {key}: it stands twice").into());
+            return Err(format!("body of object {key}: it appears twice").into());
         }
     }
     Ok(bodies)
+}
+
+fn timestamp(milliseconds: u64) -> Checked<Timestamp> {
+    let at = i64::try_from(milliseconds).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+    at.ok_or_else(|| format!("wake-at: {milliseconds} is no time in milliseconds").into())
 }
 
 pub(super) fn verdict(raw: wit::Verdict, limits: &Limits) -> Checked<plan::Verdict> {
@@ -305,6 +324,8 @@ pub(super) fn verdict(raw: wit::Verdict, limits: &Limits) -> Checked<plan::Verdi
             wit::Outcome::Succeeded => plan::Outcome::Succeeded,
             wit::Outcome::Failed => plan::Outcome::Failed,
         },
+        clean: raw.clean.map(clean_rule),
+        wake_at: raw.wake_at.map(timestamp).transpose()?,
         events: events(raw.events),
     })
 }
@@ -330,7 +351,6 @@ mod tests {
             children: vec![child(kind)],
             config_schema: "{}".into(),
             grants: "{}".into(),
-            event_source: "tales".into(),
             event_reasons: vec![],
         };
         let Err(Stop::Unacceptable(refused)) = descriptor(raw("Secret"), &Limits::default()) else { panic!() };

@@ -1,7 +1,7 @@
 //! Copies of the loaded plugins whose calls do not affect live jobs: for other hosts, replays and candidates.
 
-use super::{Compiled, Compiler, Loaded, Memo, Plugins, REMEMBERED};
-use decide::{Snapshot, plan::Answer, ports::NoPorts};
+use super::{Compiled, Compiler, Loaded, PlanCache, Plugins, REMEMBERED};
+use decide::{Digest, Snapshot, plan::Answer, ports::NoPorts};
 use std::sync::{Arc, Mutex, RwLock};
 
 impl Plugins {
@@ -15,13 +15,13 @@ impl Plugins {
         Self {
             caller: Arc::clone(&self.caller),
             loaded: RwLock::new(loaded),
-            memo: Arc::new(Mutex::new(Memo::new(REMEMBERED))),
+            plan_cache: Arc::new(Mutex::new(PlanCache::new(REMEMBERED))),
             breakers: Arc::default(),
             allowances: Arc::default(),
             aside: Arc::default(),
             compiler: self.compiler.clone(),
             vet: self.vet,
-            seat: self.seat.clone(),
+            runner: self.runner.clone(),
         }
     }
 
@@ -33,26 +33,26 @@ impl Plugins {
 
     /// Returns a fork whose calls take no permits from live jobs. Its cache, breakers and fuel are its own.
     pub fn apart(&self) -> Self {
-        Self { seat: self.seat.beside(), ..self.fork() }
+        Self { runner: self.runner.beside(), ..self.fork() }
     }
 
     /// Returns the same plugins with the same cache and breakers. Calls take neither permits nor fuel from live jobs.
     fn beside(&self) -> Self {
         Self {
-            memo: Arc::clone(&self.memo),
+            plan_cache: Arc::clone(&self.plan_cache),
             breakers: Arc::clone(&self.breakers),
             allowances: Arc::clone(&self.aside),
             aside: Arc::clone(&self.aside),
-            seat: self.seat.beside(),
+            runner: self.runner.beside(),
             ..self.fork()
         }
     }
 
     /// Returns the answer of the plugin with this digest to the snapshot, whichever digest plans the job. Applies the
     /// host's own rules too. Calls take neither permits nor fuel from live jobs.
-    pub async fn answer(&self, snapshot: &Snapshot, digest: &str) -> Answer {
+    pub async fn answer(&self, snapshot: &Snapshot, digest: &Digest) -> Answer {
         let mut snapshot = snapshot.clone();
-        digest.clone_into(&mut snapshot.digest);
+        snapshot.digest = Some(digest.clone());
         self.beside().ask(&mut snapshot, |_| Err(NoPorts::NoneFree)).await.answer
     }
 }

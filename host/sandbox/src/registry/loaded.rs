@@ -3,13 +3,13 @@
 use super::super::{
     allowance::Allowances,
     breaker::Case,
-    call::{Asked, HEAVY, NoPlan},
+    call::{Callee, HEAVY, NoPlan},
     convert::{Exports, JobInput},
     executor::Share,
     limits::Limits,
 };
 use decide::{
-    Snapshot,
+    Digest, Snapshot,
     grants::Grants,
     plan::{Descriptor, Fault, Objection, Rejection},
 };
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A loaded plugin.
 #[derive(Clone)]
 pub(super) struct Loaded {
-    pub(super) digest: Arc<str>,
+    pub(super) digest: Digest,
     pub(super) descriptor: Arc<Descriptor>,
     /// The cluster operator's config for the plugin, as JSON text.
     pub(super) config: String,
@@ -35,8 +35,8 @@ impl Loaded {
         (&self.config, &self.grants, &self.limits) == (&other.config, &other.grants, &other.limits)
     }
 
-    pub(super) fn asked<'a>(&'a self, allowances: &'a Allowances) -> Asked<'a> {
-        Asked { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits, allowances }
+    pub(super) fn callee<'a>(&'a self, allowances: &'a Allowances) -> Callee<'a> {
+        Callee { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits, allowances }
     }
 
     pub(super) fn case<'a>(&'a self, snapshot: &'a Snapshot, shown: &JobInput) -> Case<'a> {

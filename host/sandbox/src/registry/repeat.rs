@@ -5,13 +5,13 @@ use super::{
         call::internal,
         compile::reload,
         determinism::{check_same, on_another_thread},
-        executor::Seat,
+        executor::Runner,
         load_error::LoadError,
     },
-    Loaded, Plugins,
+    Loaded, Plugins, missing,
 };
 use decide::{
-    Snapshot,
+    Digest, Snapshot,
     plan::{Answer, Fault},
 };
 use futures::executor::block_on;
@@ -23,11 +23,11 @@ impl Plugins {
     ///
     /// # Errors
     /// Returns a fault if the plugin is not loaded, or gives another answer.
-    pub async fn repeats(&self, digest: &str, answered: Vec<(Snapshot, Answer)>) -> Result<(), Fault> {
-        let plugin = self.by_digest(digest)?;
+    pub async fn repeats(&self, digest: &Digest, answered: Vec<(Snapshot, Answer)>) -> Result<(), Fault> {
+        let plugin = self.by_digest(digest).ok_or_else(|| missing(Some(digest)))?;
         let twin = self.alone(&plugin);
         let twin = twin.map_err(|error| internal(&plugin.descriptor.name, "describe", &error.to_string()))?;
-        let (name, digest) = (plugin.descriptor.name.clone(), digest.to_owned());
+        let (name, digest) = (plugin.descriptor.name.clone(), digest.clone());
         let ask_again = move |(snapshot, first): &(Snapshot, Answer)| {
             let second = block_on(twin.answer(snapshot, &digest));
             match (first, &second) {
@@ -37,13 +37,13 @@ impl Plugins {
             }
         };
         let work = move || on_another_thread(|| answered.iter().try_for_each(ask_again));
-        self.seat.beside().run(&plugin.share, "", work).await
+        self.runner.beside().run(&plugin.share, "", work).await
     }
 
     /// Returns a set of plugins that contains only this one, loaded again.
     fn alone(&self, plugin: &Loaded) -> Result<Self, LoadError> {
         let exports = reload(self.caller.engine(), &plugin.exports)?;
         let anew = Arc::new(Loaded { exports, ..plugin.clone() });
-        Ok(Self { seat: Seat::Inline, ..self.fork_with(vec![anew]) })
+        Ok(Self { runner: Runner::Inline, ..self.fork_with(vec![anew]) })
     }
 }

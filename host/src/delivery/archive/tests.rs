@@ -153,7 +153,7 @@ async fn other_bytes_than_those_that_were_accepted_do_not_come_back_and_it_is_sa
     let stage = Stage::new().await;
     stage.repository.push(&component(1));
     let fetched = stage.keep().await;
-    let why = async |digest: &str| chain(&stage.archive().load(digest).await.unwrap_err());
+    let why = async |digest: &decide::Digest| chain(&stage.archive().load(digest).await.unwrap_err());
 
     stage.repository.put(&format!("blobs/sha256:{}", fetched.digest), &component(2));
     let changed = why(&fetched.digest).await;
@@ -224,14 +224,15 @@ fn map(annotations: &[(&str, &str)]) -> PartialObjectMeta<ConfigMap> {
 #[test]
 fn what_is_kept_is_released_when_nothing_has_needed_it_for_a_day() {
     let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
-    let (used, unused) = (BTreeSet::from(["d".to_owned()]), BTreeSet::new());
-    let fresh = map(&[(DIGEST_ANNOTATION, "d")]);
+    let digest = decide::testkit::digest("d");
+    let (used, unused) = (BTreeSet::from([digest.clone()]), BTreeSet::new());
+    let fresh = map(&[(DIGEST_ANNOTATION, digest.as_str())]);
     assert_eq!(fate(&fresh, &used, now), Fate::Stays);
     assert_eq!(fate(&fresh, &unused, now), Fate::Mark(Some(now.to_string())));
-    let marked = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:01Z")]);
+    let marked = map(&[(DIGEST_ANNOTATION, digest.as_str()), (UNUSED_ANNOTATION, "2026-01-01T00:00:01Z")]);
     assert_eq!(fate(&marked, &unused, now), Fate::Stays);
     assert_eq!(fate(&marked, &used, now), Fate::Mark(None));
-    let old = map(&[(DIGEST_ANNOTATION, "d"), (UNUSED_ANNOTATION, "2026-01-01T00:00:00Z")]);
+    let old = map(&[(DIGEST_ANNOTATION, digest.as_str()), (UNUSED_ANNOTATION, "2026-01-01T00:00:00Z")]);
     assert_eq!(fate(&old, &unused, now), Fate::Goes);
     assert_eq!(fate(&map(&[]), &unused, now), Fate::Stays);
 }

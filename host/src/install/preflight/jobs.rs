@@ -71,10 +71,10 @@ impl JobFacts {
         let (standing, told) = match &decision.report {
             _ if snapshot.managed_by_another() => (Standing::Another, vec![]),
             _ if snapshot.job.deleting => (Standing::Leaving, vec![]),
-            Report::Trouble(trouble) if snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) => {
-                (Standing::RefusedRunning, vec![trouble.message.clone()])
+            Report::Condition(condition) if snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) => {
+                (Standing::RefusedRunning, vec![condition.message.clone()])
             }
-            Report::Trouble(trouble) => (Standing::Refused, vec![trouble.message.clone()]),
+            Report::Condition(condition) => (Standing::Refused, vec![condition.message.clone()]),
             _ if outcome != Outcome::Open || snapshot.ledger.finished.is_some() => (Standing::Finished, writes),
             _ if snapshot.suspended() => (Standing::Suspended, writes),
             _ if is_untouched(snapshot) => (Standing::New, vec![]),

@@ -1,6 +1,6 @@
 //! Reads the cluster for `troupe preflight`. It changes nothing: an access review is a query in the form of a create.
 
-use super::{Answered, Definition, Facts, JobFacts, Read, ReadError, Right, rights};
+use super::{Answered, Definition, Facts, JobFacts, Originals, Read, ReadError, Right, rights};
 use crate::{
     api::resource::Resource,
     clock::Clock,
@@ -43,32 +43,43 @@ pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> 
     let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     let optional = children.filter(|child| child.optional).map(Resource::from);
     let optional = optional.map(|resource| (resource.group, resource.plural)).collect();
-    let originals = builtin::originals();
-    let lease = Resource::new("coordination.k8s.io/v1", "Lease", "leases");
-    let mut leases = Ok(vec![]);
-    for name in originals.iter().flat_map(|original| original.leases) {
-        let named = list(client, &lease, Some(format!("metadata.name={name}"))).await;
-        leases = leases.and_then(|leases| Ok([leases, named?].concat()));
-    }
-    let deployments = list(client, &Resource::new("apps/v1", "Deployment", "deployments"), None).await;
     let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
     let kinds: Vec<_> = kinds.map(|kind| (format!("{}.{}", kind.plural, kind.group), kind.version.clone())).collect();
     let (jobs, unlisted) = jobs(client, plugins, options).await;
     Facts {
         now: Clock::system().now(),
-        originals,
-        leases,
-        deployments,
+        originals: originals(client).await,
         definitions: definitions(client, &kinds).await,
         jobs,
         unlisted,
         who: who(options),
-        rights: stream::iter(rights::needed(&optional))
-            .map(|right| review(client, options, right))
-            .buffered(REVIEWS)
-            .collect()
-            .await,
+        rights: reviewed(client, options, &optional).await,
     }
+}
+
+/// Returns what there is of operators that Troupe replaces.
+pub(in crate::install) async fn originals(client: &Client) -> Originals {
+    let known = builtin::originals();
+    let lease = Resource::new("coordination.k8s.io/v1", "Lease", "leases");
+    let webhook = "ValidatingWebhookConfiguration";
+    let webhook = Resource::new("admissionregistration.k8s.io/v1", webhook, &format!("{}s", webhook.to_lowercase()));
+    Originals {
+        leases: named(client, &lease, known.iter().flat_map(|original| original.leases)).await,
+        webhooks: named(client, &webhook, known.iter().flat_map(|original| original.webhooks)).await,
+        deployments: list(client, &Resource::new("apps/v1", "Deployment", "deployments"), None).await,
+        known,
+    }
+}
+
+/// Returns which of the rights that the host needs are given. `optional` holds groups and plurals of kinds that jobs can do
+/// without.
+pub(in crate::install) async fn reviewed(
+    client: &Client,
+    options: &Options,
+    optional: &BTreeSet<(String, String)>,
+) -> Vec<Answered> {
+    let reviews = stream::iter(rights::needed(optional)).map(|right| review(client, options, right));
+    reviews.buffered(REVIEWS).collect().await
 }
 
 fn who(options: &Options) -> String {
@@ -78,7 +89,24 @@ fn who(options: &Options) -> String {
     }
 }
 
-async fn list(client: &Client, resource: &Resource, field_selector: Option<String>) -> Read<Vec<Value>> {
+/// Returns the objects with these names, in any namespace.
+pub(in crate::install) async fn named(
+    client: &Client,
+    resource: &Resource,
+    names: impl Iterator<Item = &&'static str>,
+) -> Read<Vec<Value>> {
+    let mut all = vec![];
+    for name in names {
+        all.extend(list(client, resource, Some(format!("metadata.name={name}"))).await?);
+    }
+    Ok(all)
+}
+
+pub(in crate::install) async fn list(
+    client: &Client,
+    resource: &Resource,
+    field_selector: Option<String>,
+) -> Read<Vec<Value>> {
     let mut params = ListParams { limit: Some(PAGE), field_selector, ..ListParams::default() };
     let mut objects = vec![];
     loop {
@@ -95,7 +123,7 @@ async fn list(client: &Client, resource: &Resource, field_selector: Option<Strin
 }
 
 /// Returns the definitions of these kinds, given by name and version.
-async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definition> {
+pub(in crate::install) async fn definitions(client: &Client, kinds: &[(String, String)]) -> Vec<Definition> {
     let resource = Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
     let mut definitions = vec![];
     for crd in crds::all() {

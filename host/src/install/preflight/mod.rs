@@ -3,11 +3,11 @@
 //! `look` reads the cluster. All else is pure: each file turns one part of the facts into findings.
 
 mod jobs;
-mod look;
-mod operators;
+pub(super) mod look;
+pub(super) mod operators;
 mod report;
-mod rights;
-mod schema;
+pub(super) mod rights;
+pub mod schema;
 
 pub use jobs::{JobFacts, Standing};
 pub use look::{Options, look};
@@ -30,9 +30,22 @@ pub struct ReadError(String);
 
 impl ReadError {
     /// Returns the error of the client, with its causes.
-    fn new(error: &dyn std::error::Error) -> Self {
+    pub(super) fn new(error: &(dyn std::error::Error + 'static)) -> Self {
         Self(chain(error))
     }
+}
+
+/// What there is of operators that Troupe replaces.
+#[derive(Debug)]
+pub struct Originals {
+    /// How to recognise them.
+    pub known: Vec<Original>,
+    /// The Leases whose names are those of original operators.
+    pub leases: Read<Vec<Value>>,
+    /// All Deployments.
+    pub deployments: Read<Vec<Value>>,
+    /// The ValidatingWebhookConfigurations whose names are those of original operators.
+    pub webhooks: Read<Vec<Value>>,
 }
 
 /// All input of the findings.
@@ -40,12 +53,8 @@ impl ReadError {
 pub struct Facts {
     /// The current time.
     pub now: Timestamp,
-    /// How to recognise the operators that Troupe replaces.
-    pub originals: Vec<Original>,
-    /// The Leases whose names are those of original operators.
-    pub leases: Read<Vec<Value>>,
-    /// All Deployments.
-    pub deployments: Read<Vec<Value>>,
+    /// What there is of operators that Troupe replaces.
+    pub originals: Originals,
     /// The definitions of the kinds of job.
     pub definitions: Vec<Definition>,
     /// The jobs, by kind, namespace and name.
@@ -61,10 +70,10 @@ pub struct Facts {
 /// Returns the findings about the facts.
 #[must_use]
 pub fn report(facts: &Facts) -> Report {
-    let Facts { now, originals, leases, deployments, definitions, jobs, unlisted, who, rights } = facts;
+    let Facts { now, originals, definitions, jobs, unlisted, who, rights } = facts;
     Report {
         sections: vec![
-            Section::new("original operators", operators::findings(*now, originals, leases, deployments)),
+            Section::new("original operators", operators::findings(*now, originals)),
             Section::new("definitions", definitions.iter().map(schema::finding).collect()),
             Section::new("jobs", jobs::findings(jobs, unlisted)),
             Section::new("rights", rights::findings(who, rights)),

@@ -1,6 +1,6 @@
 //! Whether an operator that Troupe replaces still runs: two operators over the same jobs undo each other's work.
 
-use super::{Finding, Read, ReadError};
+use super::{Finding, Originals, ReadError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use troupe_plugin::original::Original;
@@ -8,12 +8,8 @@ use troupe_plugin::original::Original;
 /// The duration of a Lease that sets none, as of Kubernetes' own Leases.
 const USUAL_SECONDS: i64 = 15;
 
-pub(super) fn findings(
-    now: Timestamp,
-    originals: &[Original],
-    leases: &Read<Vec<Value>>,
-    deployments: &Read<Vec<Value>>,
-) -> Vec<Finding> {
+pub(in crate::install) fn findings(now: Timestamp, originals: &Originals) -> Vec<Finding> {
+    let Originals { known: originals, leases, deployments, webhooks } = originals;
     let mut findings = Vec::new();
     match deployments {
         Ok(all) => findings.extend(all.iter().filter_map(|deployment| of_deployment(originals, deployment))),
@@ -23,9 +19,13 @@ pub(super) fn findings(
         Ok(all) => findings.extend(all.iter().filter_map(|lease| of_lease(now, originals, lease))),
         Err(why) => findings.push(unread("leases.coordination.k8s.io", why)),
     }
+    match webhooks {
+        Ok(all) => findings.extend(all.iter().filter_map(|webhook| of_webhook(originals, webhook))),
+        Err(why) => findings.push(unread("validatingwebhookconfigurations.admissionregistration.k8s.io", why)),
+    }
     if findings.is_empty() {
         let names: Vec<_> = originals.iter().map(|original| original.name).collect();
-        findings.push(Finding::fine(format!("none is there: no Deployment or Lease of {}", names.join(", "))));
+        findings.push(Finding::fine(format!("none is there: no Deployment, Lease or webhook of {}", names.join(", "))));
     }
     findings
 }
@@ -69,6 +69,18 @@ fn of_lease(now: Timestamp, originals: &[Original], lease: &Value) -> Option<Fin
             format!("stop the process that holds it, wait {} s, and look again", 2 * seconds),
         )
     })
+}
+
+fn of_webhook(originals: &[Original], webhook: &Value) -> Option<Finding> {
+    let (_, name) = place(webhook);
+    let original = originals.iter().find(|original| original.webhooks.contains(&name))?;
+    Some(Finding::in_the_way(
+        format!(
+            "{}: validatingwebhookconfiguration {name} refuses jobs while that operator does not answer",
+            original.name
+        ),
+        format!("kubectl delete validatingwebhookconfiguration {name}"),
+    ))
 }
 
 /// Returns what identifies the Deployment as the original's: its name, its image or its flags.
@@ -121,6 +133,7 @@ mod tests {
         leases: &["lock.echo.dev"],
         deployments: &["echo-manager"],
         images: &["echo/controller"],
+        webhooks: &["check.echo.dev"],
         flags: &["echoImage"],
     };
 
@@ -134,7 +147,8 @@ mod tests {
 
     fn found(leases: &[Value], deployments: &[Value]) -> Vec<Finding> {
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        findings(now, &[ECHO], &Ok(leases.to_vec()), &Ok(deployments.to_vec()))
+        let (leases, deployments) = (Ok(leases.to_vec()), Ok(deployments.to_vec()));
+        findings(now, &Originals { known: vec![ECHO], leases, deployments, webhooks: Ok(vec![]) })
     }
 
     #[test]
@@ -190,14 +204,28 @@ mod tests {
             lease("other", "pod-1", "2026-01-01T00:00:59Z"),
         ] {
             let found = found(&[gone], &[]);
-            assert_eq!(found, [Finding::fine("none is there: no Deployment or Lease of echo-operator")]);
+            assert_eq!(found, [Finding::fine("none is there: no Deployment, Lease or webhook of echo-operator")]);
         }
+    }
+
+    #[test]
+    fn a_webhook_that_an_original_left_behind_is_in_the_way() {
+        let webhooks = ["check.echo.dev", "check.other.dev"].map(|name| json!({ "metadata": { "name": name } }));
+        let webhooks = Ok(webhooks.to_vec());
+        let there = Originals { known: vec![ECHO], leases: Ok(vec![]), deployments: Ok(vec![]), webhooks };
+        let found = findings(Timestamp::UNIX_EPOCH, &there);
+        let what = "echo-operator: validatingwebhookconfiguration check.echo.dev refuses jobs while that operator does not \
+                    answer";
+        let to_do = "kubectl delete validatingwebhookconfiguration check.echo.dev";
+        assert_eq!(found, [Finding::in_the_way(what, to_do)]);
     }
 
     #[test]
     fn what_cannot_be_read_is_in_the_way() {
         let refused = || Err(ReadError("Forbidden".to_owned()));
-        let found = findings(Timestamp::UNIX_EPOCH, &[ECHO], &refused(), &refused());
-        assert!(found.len() == 2 && found.iter().all(|finding| finding.weight == Weight::InTheWay), "{found:?}");
+        let known = vec![ECHO];
+        let there = Originals { known, leases: refused(), deployments: refused(), webhooks: refused() };
+        let found = findings(Timestamp::UNIX_EPOCH, &there);
+        assert!(found.len() == 3 && found.iter().all(|finding| finding.weight == Weight::InTheWay), "{found:?}");
     }
 }

@@ -45,25 +45,25 @@ pub struct Report {
 }
 
 impl Finding {
-    pub(super) fn fine(what: impl Into<String>) -> Self {
+    pub(in crate::install) fn fine(what: impl Into<String>) -> Self {
         Self { weight: Weight::Fine, what: what.into(), to_do: None }
     }
 
-    pub(super) fn note(what: impl Into<String>) -> Self {
+    pub(in crate::install) fn note(what: impl Into<String>) -> Self {
         Self { weight: Weight::Note, what: what.into(), to_do: None }
     }
 
-    pub(super) fn in_the_way(what: impl Into<String>, to_do: impl Into<String>) -> Self {
+    pub(in crate::install) fn in_the_way(what: impl Into<String>, to_do: impl Into<String>) -> Self {
         Self { weight: Weight::InTheWay, what: what.into(), to_do: Some(to_do.into()) }
     }
 
-    pub(super) fn but(self, to_do: impl Into<String>) -> Self {
+    pub(in crate::install) fn but(self, to_do: impl Into<String>) -> Self {
         Self { to_do: Some(to_do.into()), ..self }
     }
 }
 
 impl Section {
-    pub(super) fn new(about: &'static str, findings: Vec<Finding>) -> Self {
+    pub(in crate::install) fn new(about: &'static str, findings: Vec<Finding>) -> Self {
         Self { about, findings }
     }
 }

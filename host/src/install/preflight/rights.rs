@@ -1,6 +1,7 @@
 //! Whether the host has the rights that it needs.
 
 use super::{Finding, Read, Weight};
+use decide::workload::{CLASSES, Class, WORKLOADS};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,9 @@ const DEFINITIONS: &str = "apiextensions.k8s.io";
 
 /// The API group of Plugin resources, which are cluster-scoped as well.
 const PLUGINS: &str = "troupe.dev";
+
+/// The API group of the policies around the host, which it only reads.
+const POLICIES: &str = "admissionregistration.k8s.io";
 
 /// The API group of Leases, which only `--leader-elect` needs.
 const LEASES: &str = "coordination.k8s.io";
@@ -50,7 +54,8 @@ impl Right {
     /// Whether the kind is cluster-scoped.
     #[must_use]
     pub fn is_of_cluster(&self) -> bool {
-        [DEFINITIONS, PLUGINS].contains(&self.group.as_str())
+        let is_it = |class: &Class| class.group() == self.group && class.plural == self.resource;
+        [DEFINITIONS, PLUGINS, POLICIES].contains(&self.group.as_str()) || CLASSES.iter().any(is_it)
     }
 
     /// The resource in the form `pods`, `deployments.apps` or `jobs.batch/status`.
@@ -75,6 +80,8 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
             let is_optional = namespace.is_some()
                 || group == DEFINITIONS
+                || group == POLICIES
+                || is_of_queues(group, resource)
                 || optional.contains(&(group.to_owned(), resource.to_owned()));
             let right = Right {
                 group: group.into(),
@@ -93,6 +100,12 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
     rights
 }
 
+/// Returns whether only jobs in queues need the kind.
+fn is_of_queues(group: &str, resource: &str) -> bool {
+    let is_workload = WORKLOADS.plural == resource && WORKLOADS.api_version.starts_with(group);
+    is_workload || CLASSES.iter().any(|class| class.group() == group && class.plural == resource)
+}
+
 /// Returns every combination of group, resource and verb in a rule.
 fn combinations(rule: &Value) -> Vec<(&str, &str, &str)> {
     let texts = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -100,7 +113,7 @@ fn combinations(rule: &Value) -> Vec<(&str, &str, &str)> {
     pairs.flat_map(|(group, resource)| texts("verbs").map(move |verb| (group, resource, verb))).collect()
 }
 
-pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
+pub(in crate::install) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
     let mut lacking: BTreeMap<String, Vec<&Right>> = BTreeMap::new();
     let mut findings = Vec::new();
     for Answered { right, given } in answered {
@@ -118,7 +131,10 @@ pub(super) fn findings(who: &str, answered: &[Answered]) -> Vec<Finding> {
         let verbs: Vec<_> = rights.iter().map(|right| right.verb.as_str()).collect();
         let may_not = format!("{who} may not {} {of}", verbs.join(", "));
         match rights.iter().all(|right| right.optional) {
-            true if rights.iter().all(|right| right.is_of_cluster()) => {
+            true if rights.iter().all(|right| right.group == POLICIES) => {
+                Finding::note(format!("{may_not}; without it the host cannot tell that it runs without its policies"))
+            }
+            true if rights.iter().all(|right| right.group == DEFINITIONS) => {
                 Finding::note(format!("{may_not}; only --install-crds does"))
             }
             true if rights.iter().all(|right| right.namespace.is_some()) => {
@@ -169,6 +185,9 @@ mod tests {
         assert!(of("list", "secrets").is_none());
         let plugins = of("list", "plugins.troupe.dev").unwrap();
         assert!(plugins.is_of_cluster() && !plugins.optional);
+        assert!(of("patch", "workloads.kueue.x-k8s.io/status").unwrap().optional);
+        let flavors = of("watch", "resourceflavors.kueue.x-k8s.io").unwrap();
+        assert!(flavors.optional && flavors.is_of_cluster());
         assert_eq!(needed.iter().filter(|right| right.verb == "create" && right.of() == "pods").count(), 1);
     }
 

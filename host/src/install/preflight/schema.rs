@@ -2,7 +2,7 @@
 //! the schema does not know without an error.
 
 use super::{Finding, Read};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How to apply Troupe's CRDs.
 const APPLY: &str = "troupe crds | kubectl apply -f -";
@@ -18,7 +18,7 @@ pub struct Definition {
     pub there: Read<Option<Value>>,
 }
 
-pub(super) fn finding(definition: &Definition) -> Finding {
+pub(in crate::install) fn finding(definition: &Definition) -> Finding {
     let Definition { wanted, version, there } = definition;
     let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let there = match there {
@@ -38,21 +38,63 @@ pub(super) fn finding(definition: &Definition) -> Finding {
         );
         return Finding::in_the_way(format!("{name} may hold objects as {foreign}, which Troupe does not know"), to_do);
     }
-    let (Some(ours), Some(theirs)) = (served(wanted, version), served(there, version)) else {
-        return Finding::in_the_way(format!("{name} does not serve {version}"), APPLY);
+    let lack = match served(wanted, version) {
+        Some(ours) => kept(schema(ours), there, version),
+        None => Err(Lack::Version),
     };
+    let what = match lack {
+        Ok(()) => return Finding::fine(format!("{name} {version} keeps all fields")),
+        Err(Lack::Version) => format!("{name} does not serve {version}"),
+        Err(Lack::Status) => format!("{name} {version} has no subresource status"),
+        Err(Lack::Fields(dropped)) => format!("{name} {version} is too old, it drops {}", dropped.join(", ")),
+    };
+    Finding::in_the_way(what, APPLY)
+}
+
+/// Checks that a definition keeps what the host writes to a job's status, whatever framework it is of.
+///
+/// # Errors
+/// What is missing, and what to do.
+pub fn keeps_what_the_host_writes(definition: &Value, version: &str) -> Result<(), String> {
+    let texts = ["type", "status", "reason", "message", "lastTransitionTime"];
+    let texts: serde_json::Map<_, _> = texts.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+    let status = json!({ "properties": {
+        "conditions": { "items": { "properties": texts } },
+        "troupe": { "x-kubernetes-preserve-unknown-fields": true },
+    } });
+    kept(&json!({ "properties": { "status": status } }), definition, version).map_err(|lack| match lack {
+        Lack::Version => format!("it does not serve {version}; add that version, with served: true"),
+        Lack::Status => format!("{version} has no subresource status; add subresources: {{ status: {{}} }}"),
+        Lack::Fields(dropped) => format!(
+            "{version} drops {}, so that the host could clean up no job; in its schema status.conditions has to be a list of \
+             conditions, and status.troupe an object with x-kubernetes-preserve-unknown-fields: true",
+            dropped.join(", ")
+        ),
+    })
+}
+
+/// What a definition lacks.
+enum Lack {
+    /// It does not serve the version.
+    Version,
+    /// The version has no subresource status.
+    Status,
+    /// These fields are dropped.
+    Fields(Vec<String>),
+}
+
+/// Checks that a version of a definition keeps the fields of this schema.
+fn kept(ours: &Value, there: &Value, version: &str) -> Result<(), Lack> {
+    let theirs = served(there, version).ok_or(Lack::Version)?;
     if theirs.pointer("/subresources/status").is_none() {
-        return Finding::in_the_way(format!("{name} {version} has no subresource status"), APPLY);
+        return Err(Lack::Status);
     }
     let keeps_all = there.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true));
     let mut dropped = Vec::new();
     if !keeps_all {
-        compare(schema(ours), schema(theirs), "", &mut dropped);
+        compare(ours, schema(theirs), "", &mut dropped);
     }
-    if dropped.is_empty() {
-        return Finding::fine(format!("{name} {version} keeps all fields"));
-    }
-    Finding::in_the_way(format!("{name} {version} is too old, it drops {}", dropped.join(", ")), APPLY)
+    if dropped.is_empty() { Ok(()) } else { Err(Lack::Fields(dropped)) }
 }
 
 /// Returns the stored versions that Troupe's definition lacks: the API server would refuse to apply it.
@@ -202,6 +244,27 @@ mod tests {
         assert_eq!(spelt.weight, Weight::Fine);
         let closed = changed(|there| *there.pointer_mut(&place).unwrap() = json!({ "type": "object" }));
         assert_eq!(closed.what, "echoes.echo.dev v1 is too old, it drops spec.roles.*.template");
+    }
+
+    #[test]
+    fn a_definition_of_any_framework_has_to_keep_what_the_host_writes() {
+        let conditions = json!({ "type": "array", "items": opaque() });
+        let status = |fields: Value| defined(&json!({ "spec": opaque(), "status": object(&fields) }));
+        let keeps = |crd: &Value, version: &str| keeps_what_the_host_writes(crd, version);
+        assert_eq!(keeps(&status(json!({ "conditions": conditions, "troupe": opaque() })), "v1"), Ok(()));
+        assert_eq!(keeps(&defined(&json!({ "status": opaque() })), "v1"), Ok(()));
+        let lacks = keeps(&status(json!({ "phase": {}, "troupe": { "type": "object" } })), "v1").unwrap_err();
+        assert!(lacks.starts_with("v1 drops status.conditions, status.troupe, so that"), "{lacks}");
+        let names = json!({ "type": "array", "items": object(&json!({ "type": {}, "status": {}, "reason": {} })) });
+        let lacks = keeps(&status(json!({ "conditions": names, "troupe": opaque() })), "v1").unwrap_err();
+        assert!(
+            lacks.contains("drops status.conditions[].lastTransitionTime, status.conditions[].message, "),
+            "{lacks}"
+        );
+        assert!(keeps(&status(json!({})), "v2").unwrap_err().starts_with("it does not serve v2"));
+        let mut statusless = status(json!({}));
+        statusless["spec"]["versions"][0]["subresources"] = Value::Null;
+        assert!(keeps(&statusless, "v1").unwrap_err().starts_with("v1 has no subresource status"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The parameters of the admission policy in `deploy/fence.yaml`, which denies what no plugin is granted.
 
-use super::{NAMESPACE, Plugin};
+use super::{Host, Plugin};
 use crate::install::crds;
 use decide::{
     grants::{Grants, Need},
@@ -24,8 +24,10 @@ const FENCED: [Need; 11] = [
     Need::AppArmorProfile,
 ];
 
-/// Returns the ConfigMap that the policy reads. Lists have one word per line.
-pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
+/// Returns the ConfigMap that the policy `fence` reads. Lists have one word per line. `users` are the grants for pods of
+/// users' jobs beyond those of plugins.
+#[must_use]
+pub fn parameters(host: &Host, plugins: &[Plugin], users: &Grants) -> Value {
     let all = plugins.iter().fold(users.clone(), |all, plugin| all.with(&plugin.grants));
     let kinds = || plugins.iter().flat_map(|plugin| &plugin.descriptor.kinds);
     let job_kinds: BTreeSet<_> = kinds().map(JobKind::id).collect();
@@ -39,7 +41,7 @@ pub(super) fn parameters(plugins: &[Plugin], users: &Grants) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": { "name": "troupe-fence", "namespace": NAMESPACE },
+        "metadata": { "name": "troupe-fence", "namespace": host.namespace },
         "data": data,
     })
 }

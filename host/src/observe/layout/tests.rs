@@ -1,6 +1,12 @@
 //! Tests of which digest plans a job, and of which watches there are.
 
 use super::*;
+use decide::{
+    ledger::Finished,
+    plan::{Clean, Outcome, Queueing},
+    testkit::digest,
+};
+use jiff::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -15,6 +21,8 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         own_manager: None,
         retired_finalizers: vec![],
         roles: vec![],
+        event_source: "plays".into(),
+        queueing: Queueing::Elsewhere,
     };
     let child = ChildKind {
         api_version: "v1".into(),
@@ -30,7 +38,6 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         kinds: vec![kind],
         children: vec![child],
         config_schema: json!({}),
-        event_source: "plays".into(),
         event_reasons: BTreeMap::new(),
         asks: decide::grants::Grants::default(),
     })
@@ -47,23 +54,31 @@ fn a_kind_moves_to_another_framework_once_nobody_serves_it_and_its_plugin_is_gon
     let (operas, both) = (named("operas"), BTreeSet::from(["plays".to_owned(), "operas".to_owned()]));
     let alone = BTreeSet::from(["operas".to_owned()]);
     assert!(layout.conflict(&operas, &both).unwrap().contains("served by plugin plays"));
-    layout.add(&operas, "two");
-    layout.route("operas", &Route::to("two"));
+    layout.add(&operas, &two());
+    layout.route("operas", &Route::to(&two()));
     assert_eq!(layout.kinds()[&play()].framework.name, "plays", "it is not taken from who serves it");
 
     layout.route("plays", &Route::default());
     assert!(layout.conflict(&operas, &both).is_some(), "its Plugin is there, and may serve again");
     assert_eq!(layout.conflict(&operas, &alone), None);
-    layout.route("operas", &Route::to("two"));
+    layout.route("operas", &Route::to(&two()));
     assert_eq!(layout.kinds()[&play()].framework.name, "operas");
     assert!(layout.conflict(&descriptor("1.0.0", "/a"), &both).unwrap().contains("served by plugin operas"));
+}
+
+fn one() -> Digest {
+    digest("one")
+}
+
+fn two() -> Digest {
+    digest("two")
 }
 
 fn layout() -> Layout {
     let mut layout = Layout::default();
     layout.keep_bytes();
-    layout.add(&descriptor("1.0.0", "/a"), "one");
-    layout.route("plays", &Route::to("one"));
+    layout.add(&descriptor("1.0.0", "/a"), &one());
+    layout.route("plays", &Route::to(&one()));
     layout
 }
 
@@ -76,38 +91,37 @@ fn job(uid: &str, labels: &[(&str, &str)]) -> Job {
     Job { labels, ..decide::testkit::job("hamlet", uid) }
 }
 
-fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<&str>) -> Planner {
-    layout.planner(&play(), &job("u", &[]), ledger, || of_children.map(str::to_owned))
+fn planner(layout: &Layout, ledger: &Ledger, of_children: Option<Digest>) -> Planner {
+    layout.planner(&play(), &job("u", &[]), ledger, || of_children)
 }
 
 #[test]
 fn a_job_stays_with_the_digest_in_its_ledger() {
     let mut layout = layout();
-    layout.add(&descriptor("2.0.0", "/a"), "two");
-    layout.route("plays", &Route::to("two"));
-    let pinned = Ledger { digest: "one".into(), ..Ledger::default() };
-    assert_eq!(planner(&layout, &pinned, None), Planner::Digest("one".into()));
-    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("two".into()));
+    layout.add(&descriptor("2.0.0", "/a"), &two());
+    layout.route("plays", &Route::to(&two()));
+    assert_eq!(planner(&layout, &pinned(&one()), None), Planner::Digest(one()));
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest(two()));
     // Its status has not been written yet, but its children exist.
-    assert_eq!(planner(&layout, &Ledger::default(), Some("one")), Planner::Digest("one".into()));
+    assert_eq!(planner(&layout, &Ledger::default(), Some(one())), Planner::Digest(one()));
     // The job was released: its status was written and names no digest.
     let released = Ledger { headline: "Suspended".into(), ..Ledger::default() };
-    assert_eq!(planner(&layout, &released, Some("one")), Planner::Digest("two".into()));
+    assert_eq!(planner(&layout, &released, Some(one())), Planner::Digest(two()));
 }
 
 /// Returns a digest that is not loaded.
-fn gone() -> String {
-    "0f".repeat(32)
+fn gone() -> Digest {
+    digest("gone")
 }
 
-fn pinned(digest: &str) -> Ledger {
-    Ledger { digest: digest.into(), ..Ledger::default() }
+fn pinned(digest: &Digest) -> Ledger {
+    Ledger { digest: RecordedDigest::Digest(digest.clone()), ..Ledger::default() }
 }
 
 /// Makes this digest the only one in the archive, accepted for this kind.
-fn keep(layout: &mut Layout, digest: &str, kind: &str) {
+fn keep(layout: &mut Layout, digest: &Digest, kind: &str) {
     let kinds = BTreeSet::from([kind.to_owned()]);
-    layout.accepted().unwrap().keep(BTreeMap::from([(digest.to_owned(), kinds)]));
+    layout.accepted().unwrap().keep(BTreeMap::from([(digest.clone(), kinds)]));
 }
 
 #[test]
@@ -116,25 +130,25 @@ fn a_digest_that_is_not_loaded_is_loaded_where_bytes_are_kept() {
     assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Loading(gone()), "nobody knows yet");
     keep(&mut layout, &gone(), "Play.example.com");
     assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Loading(gone()));
-    layout.lose(&gone(), "nobody has it");
-    let fault = Fault::Missing { digest: gone(), why: "nobody has it".into() };
-    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Held(gone(), fault));
+    layout.record_lost(&gone(), "nobody has it");
+    let fault = Fault::Missing { digest: Some(gone()), why: "nobody has it".into() };
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Held(Some(gone()), fault));
     layout.accepted = None;
-    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest("one".into()));
+    assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest(one()));
 }
 
 #[test]
 fn a_digest_that_was_never_accepted_for_the_kind_holds_the_job_that_names_it() {
     let mut layout = layout();
     keep(&mut layout, &gone(), "Opera.example.com");
-    let held = Planner::Held(gone(), Fault::NotAccepted { digest: gone() });
+    let held = Planner::Held(Some(gone()), Fault::NotAccepted { digest: gone() });
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
     assert!(!layout.may_have_planned(&play(), &gone()));
     // Loading a digest as a candidate does not accept it.
-    layout.try_out(&descriptor("2.0.0", "/a"), &gone());
+    layout.add_candidate(&descriptor("2.0.0", "/a"), &gone());
     assert_eq!(planner(&layout, &pinned(&gone()), None), held);
     layout.add(&descriptor("2.0.0", "/a"), &gone());
-    layout.try_out(&descriptor("2.0.0", "/a"), &gone());
+    layout.add_candidate(&descriptor("2.0.0", "/a"), &gone());
     assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest(gone()));
 }
 
@@ -145,42 +159,63 @@ fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
     opera.name = "operas".into();
     opera.kinds[0].kind = "Opera".into();
     layout.add(&Arc::new(opera), &gone());
-    for digest in [gone().as_str(), "nonsense"] {
-        assert_eq!(planner(&layout, &pinned(digest), None), Planner::Digest("one".into()), "{digest}");
-        assert!(!layout.may_have_planned(&play(), digest));
+    let nonsense = Ledger { digest: RecordedDigest::Invalid("nonsense".into()), ..Ledger::default() };
+    for ledger in [pinned(&gone()), nonsense] {
+        assert_eq!(planner(&layout, &ledger, None), Planner::Digest(one()), "{ledger:?}");
     }
+    assert!(!layout.may_have_planned(&play(), &gone()));
+}
+
+#[test]
+fn a_job_that_has_ended_stays_with_what_its_ledger_names_whatever_that_is() {
+    let ended = |ledger| Ledger {
+        finished: Some(Finished {
+            at: Timestamp::UNIX_EPOCH,
+            generation: None,
+            outcome: Outcome::Succeeded,
+            clean: Clean::Keep,
+            clean_is_final: false,
+            counting: false,
+            clean_kinds: BTreeSet::new(),
+            delete_at: None,
+        }),
+        ..ledger
+    };
+    let nonsense = Ledger { digest: RecordedDigest::Invalid("nonsense".into()), ..Ledger::default() };
+    assert_eq!(planner(&layout(), &ended(pinned(&gone())), None), Planner::Digest(gone()));
+    assert_eq!(planner(&layout(), &ended(nonsense), None), Planner::Nobody);
 }
 
 #[test]
 fn new_jobs_wait_until_the_bytes_are_kept_and_jobs_that_run_do_not() {
     let mut layout = layout();
-    layout.withhold("one", None);
-    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Loading("one".into()));
-    assert_eq!(planner(&layout, &pinned("one"), None), Planner::Digest("one".into()));
-    layout.withhold("one", Some("no namespace"));
+    layout.hold_new_jobs(&one(), None);
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Loading(one()));
+    assert_eq!(planner(&layout, &pinned(&one()), None), Planner::Digest(one()));
+    layout.hold_new_jobs(&one(), Some("no namespace"));
     let fault = Fault::NotKept { plugin: "plays".into(), why: "no namespace".into() };
-    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Held("one".into(), fault));
-    layout.release("one");
-    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest("one".into()));
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Held(Some(one()), fault));
+    layout.admit_new_jobs(&one());
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest(one()));
 }
 
 #[test]
 fn a_framework_that_nobody_serves_has_no_planner_for_new_jobs() {
     let mut layout = layout();
     layout.route("plays", &Route::default());
-    assert_eq!(planner(&layout, &pinned("one"), None), Planner::Digest("one".into()));
-    let nobody = Planner::Held(String::new(), Fault::Missing { digest: String::new(), why: String::new() });
+    assert_eq!(planner(&layout, &pinned(&one()), None), Planner::Digest(one()));
+    let nobody = Planner::Held(None, Fault::Missing { digest: None, why: String::new() });
     assert_eq!(planner(&layout, &Ledger::default(), None), nobody);
 }
 
 #[test]
 fn a_digest_that_keeps_other_fields_has_watches_of_its_own() {
     let mut layout = layout();
-    let before = layout.tables_of(&play(), "one");
-    layout.add(&descriptor("2.0.0", "/b"), "two");
-    assert_eq!(layout.tables_of(&play(), "one"), before);
+    let before = layout.tables_of(&play(), Some(&one()));
+    layout.add(&descriptor("2.0.0", "/b"), &two());
+    assert_eq!(layout.tables_of(&play(), Some(&one())), before);
     assert_eq!(
-        (before, layout.tables_of(&play(), "two")),
+        (before, layout.tables_of(&play(), Some(&two()))),
         (vec![WatchId(0), WatchId(1)], vec![WatchId(0), WatchId(2)])
     );
     assert_eq!(layout.kinds().len(), 1);
@@ -189,10 +224,10 @@ fn a_digest_that_keeps_other_fields_has_watches_of_its_own() {
 #[test]
 fn a_canary_serves_its_share_of_the_jobs_that_it_selects() {
     let canary = Canary { percent: 30, match_labels: BTreeMap::from([("team".into(), "a".into())]) };
-    let route = Route { canary: Some(("two".into(), canary)), ..Route::to("one") };
+    let route = Route { canary: Some((two(), canary)), ..Route::to(&one()) };
     let uids: Vec<String> = (0..1000).map(|number| format!("uid-{number}")).collect();
     let by_two =
-        |labels: &[(&str, &str)]| uids.iter().filter(|uid| route.of(&job(uid, labels)).unwrap() == "two").count();
+        |labels: &[(&str, &str)]| uids.iter().filter(|uid| route.of(&job(uid, labels)).unwrap() == &two()).count();
     assert_eq!(by_two(&[("team", "b")]), 0);
     assert!((250..350).contains(&by_two(&[("team", "a")])), "{}", by_two(&[("team", "a")]));
 }
@@ -200,20 +235,20 @@ fn a_canary_serves_its_share_of_the_jobs_that_it_selects() {
 #[test]
 fn a_kind_without_a_plugin_or_an_open_job_is_watched_no_longer() {
     let mut layout = layout();
-    layout.add(&descriptor("2.0.0", "/b"), "two");
-    layout.route("plays", &Route::to("two"));
-    layout.remove("one");
+    layout.add(&descriptor("2.0.0", "/b"), &two());
+    layout.route("plays", &Route::to(&two()));
+    layout.remove(&one());
     layout.prune(&BTreeSet::new());
-    assert_eq!(layout.tables_of(&play(), "two"), [WatchId(0), WatchId(2)], "nobody keeps /a any more");
+    assert_eq!(layout.tables_of(&play(), Some(&two())), [WatchId(0), WatchId(2)], "nobody keeps /a any more");
     assert_eq!(layout.watches().len(), 2);
 
     layout.route("plays", &Route::default());
-    layout.remove("two");
+    layout.remove(&two());
     layout.prune(&BTreeSet::from([play()]));
     assert_eq!(layout.watches().len(), 2, "a job of the kind has not ended");
     layout.prune(&BTreeSet::new());
     assert!(layout.kinds().is_empty() && layout.watches().is_empty());
 
-    layout.add(&descriptor("2.0.0", "/b"), "two");
-    assert_eq!(layout.tables_of(&play(), "two"), [WatchId(3), WatchId(4)], "it is listed again");
+    layout.add(&descriptor("2.0.0", "/b"), &two());
+    assert_eq!(layout.tables_of(&play(), Some(&two())), [WatchId(3), WatchId(4)], "it is listed again");
 }

@@ -9,7 +9,9 @@ use decide::{
 };
 use serde_json::{Value, json};
 
-const DIGEST: &str = "digest";
+fn digest() -> Digest {
+    testkit::digest("digest")
+}
 
 /// Stores for tests; objects are fed by the name of their kind.
 struct Shown(Stores);
@@ -38,7 +40,7 @@ impl Shown {
 
     fn expects(&self, kind: &str, expected: Expected) {
         let api_version = self.0.layout().watches()[&self.watch(kind)].resource.api_version();
-        self.0.expect(&key("hamlet"), DIGEST, (&api_version, kind), expected);
+        self.0.expect(&key("hamlet"), Some(&digest()), (&api_version, kind), expected);
     }
 
     fn watch(&self, kind: &str) -> WatchId {
@@ -86,13 +88,12 @@ fn layout() -> Layout {
             child("batch/v1", "Job", &["/status"]),
         ],
         config_schema: json!({}),
-        event_source: "tales".into(),
         event_reasons: BTreeMap::new(),
         asks: decide::grants::Grants::default(),
     });
     let mut layout = Layout::default();
-    layout.add(&framework, DIGEST);
-    layout.route("tales", &Route::to(DIGEST));
+    layout.add(&framework, &digest());
+    layout.route("tales", &Route::to(&digest()));
     layout
 }
 
@@ -148,7 +149,7 @@ fn a_job_with_its_pods_and_other_children_makes_a_snapshot() {
     shown.has("Service", &with(of_job("hamlet", 5, "u"), "spec", json!({ "clusterIP": "None" })));
 
     let snapshot = shown.snapshot();
-    assert_eq!((snapshot.digest.as_str(), &snapshot.job.spec["acts"]), (DIGEST, &json!(5)));
+    assert_eq!((&snapshot.digest, &snapshot.job.spec["acts"]), (&Some(digest()), &json!(5)));
     assert_eq!(pods(&snapshot), ["hamlet-0", "hamlet-1"]);
     let pod = &snapshot.pods[1];
     assert_eq!(
@@ -206,6 +207,24 @@ fn a_deletion_is_shown_by_the_pod_on_its_way_or_gone_and_not_by_versions() {
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     shown.has("Pod", &going);
     assert!(shown.snapshot().pods[0].terminating);
+}
+
+#[test]
+fn a_lost_create_is_settled_by_a_version_and_its_object_is_found_even_if_it_is_gone_again() {
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    shown.expects("Job", Expected::InDoubt { name: "hamlet-job".into() });
+    shown.0.bookmark(shown.watch("Job"), 5);
+    let Observed::InDoubt(doubt) = shown.seen("hamlet") else { panic!("no version that a watch shows is enough") };
+    assert_eq!((doubt.resource.plural.as_str(), doubt.name.as_str()), ("jobs", "hamlet-job"));
+    shown.0.settle(&key("hamlet"), &doubt, 8);
+    assert!(shown.is_stale(), "the watch has not reached the version");
+    let made = of_job("hamlet-job", 6, "u");
+    shown.has("Job", &made);
+    shown.lacks("Job", &made);
+    assert!(shown.is_stale());
+    assert_eq!(shown.0.bookmark(shown.watch("Job"), 8), keys(&["hamlet"]));
+    assert!(shown.snapshot().children.iter().any(|child| child.name == "hamlet-job"), "its tombstone");
 }
 
 #[test]
@@ -285,7 +304,7 @@ fn a_kind_that_nobody_serves_is_watched_until_its_last_job_has_ended() {
     let ended = json!({ "troupe": { "uid": "u", "finished": { "at": "2026-01-01T00:00:00Z", "outcome": "succeeded", "clean": "keep" } } });
     shown.0.change(|layout| {
         layout.route("tales", &Route::default());
-        layout.remove(DIGEST);
+        layout.remove(&digest());
     });
     let watch = shown.watch("Tale");
     assert_eq!((shown.0.prune(), shown.0.progress().len()), (keys(&[]), 4));

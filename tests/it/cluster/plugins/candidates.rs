@@ -1,6 +1,6 @@
 //! A digest that is tried before it serves all: approved by hand, as a shadow, as a canary that goes well or has to stop.
 
-use super::{Stage, condition, grants, marked, troupe, version};
+use super::{Stage, condition, digest_of, grants, marked, troupe, version};
 use crate::{
     cluster::{
         jobs::paddle,
@@ -17,7 +17,7 @@ use troupe::plugin_resource::{CandidateState, PluginStatus};
 impl Stage {
     /// Why the component was stopped, which was a canary when these jobs were submitted.
     async fn stopped(&self, component: Vec<u8>, jobs: &[Value]) -> String {
-        let digest = source::digest(&component);
+        let digest = digest_of(&component);
         let is = |status: &PluginStatus, state| {
             status.candidate.as_ref().is_some_and(|candidate| candidate.digest == digest && candidate.state == state)
         };
@@ -69,7 +69,7 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     let status = stage.is("a shadow", shadow).await;
     assert_eq!(status.candidate.unwrap().preflight.passes, 1);
     stage.submit("second").await;
-    assert_eq!(stage.planner_of("second").await, source::digest(&one));
+    assert_eq!(stage.planner_of("second").await, digest_of(&one));
     let compared = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.live.passes > 0);
     let live = stage.is("compared", compared).await.candidate.unwrap().live;
     assert_eq!((live.different, live.failed), (0, 0));
@@ -86,9 +86,9 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     let canary = |status: &PluginStatus| status.candidate.as_ref().is_some_and(|it| it.state == CandidateState::Canary);
     stage.is("a canary", canary).await;
     stage.world.create(&PADDLE_JOBS, &of_team("of-team", &[])).await;
-    assert_eq!(stage.planner_of("of-team").await, source::digest(&two));
+    assert_eq!(stage.planner_of("of-team").await, digest_of(&two));
     stage.submit("of-others").await;
-    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
+    assert_eq!(stage.planner_of("of-others").await, digest_of(&one));
     stage.patch(json!({ "spec": { "upgrade": { "canary": null } } })).await;
     stage.serves(&two).await;
 
@@ -97,7 +97,7 @@ async fn a_digest_serves_by_hand_as_a_shadow_or_to_some_as_the_plugin_says() {
     let compressed = source::compress(&three, source::Ratio::Small).unwrap();
     stage.apply_as(source::COMPRESSED_KEY, compressed).await;
     stage.serves(&three).await;
-    let moved = |job: &Value| text(job, "/status/troupe/digest") == source::digest(&three);
+    let moved = |job: &Value| text(job, "/status/troupe/digest") == digest_of(&three);
     stage.world.is(&PADDLE_JOBS, "first", "moved", moved).await;
     stage.end().await;
 }
@@ -119,27 +119,27 @@ async fn a_canary_that_fails_stops_by_itself_and_its_jobs_are_planned_by_what_se
 
     let why = stage.stopped(marked(&poses, "traps"), &[of_team("traps", &[("plan", "trap")])]).await;
     assert!(why.contains("/traps: plugin paddle trapped in plan: ") && why.contains("as I was told"), "{why}");
-    assert_eq!(stage.planner_of("traps").await, source::digest(&one));
+    assert_eq!(stage.planner_of("traps").await, digest_of(&one));
     stage.running(1).await;
     // It stays stopped for whoever comes later, until a person says otherwise.
     stage.world.create(&PADDLE_JOBS, &of_team("later", &[])).await;
-    assert_eq!(stage.planner_of("later").await, source::digest(&one));
+    assert_eq!(stage.planner_of("later").await, digest_of(&one));
     stage.clear().await;
 
     let why = stage.stopped(marked(&poses, "loops"), &[of_team("loops", &[("plan", "loop")])]).await;
     assert!(why.ends_with("/loops: plugin paddle ran out of fuel in plan"), "{why}");
-    assert_eq!(stage.planner_of("loops").await, source::digest(&one));
+    assert_eq!(stage.planner_of("loops").await, digest_of(&one));
     stage.clear().await;
 
     let failing: Vec<_> = (0..5).map(|number| of_team(&format!("fails-{number}"), &[("judge", "fail")])).collect();
     let why = stage.stopped(marked(&poses, "fails"), &failing).await;
-    assert_eq!(why, "5 of its 5 jobs failed, and 0 of a hundred of the active digest's");
+    assert_eq!(why, "5 of its 5 jobs failed, but only 0 % of the active digest's");
     stage.clear().await;
 
     // A job of another team, which the canary is shown once its pod is there.
     let why = stage.stopped(marked(&poses, "touches"), &[paddle("of-others").worker(1).manifest]).await;
-    assert!(why.contains("/of-others: a live pod would be touched: role worker "), "{why}");
-    assert_eq!(stage.planner_of("of-others").await, source::digest(&one));
+    assert!(why.contains("/of-others: a live pod would be changed: role worker "), "{why}");
+    assert_eq!(stage.planner_of("of-others").await, digest_of(&one));
     stage.running(1).await;
     stage.end().await;
 }

@@ -1,10 +1,9 @@
 //! Plugins that come from a registry: by a tag, signed or not, and large ones, which stay there.
 
-use super::{Stage, condition, version};
+use super::{Stage, condition, digest_of, version};
 use crate::cluster::objects::{PADDLE_JOBS, at, text};
 use harness::{Guests, Registry};
 use kube::api::ListParams;
-use sandbox::source;
 use serde_json::{Value, json};
 use troupe::plugin_resource::PluginStatus;
 
@@ -57,7 +56,7 @@ async fn a_plugin_comes_from_a_registry_by_tag_and_must_be_signed_where_a_key_is
     stage.patch(json!({ "spec": { "publicKey": KEY } })).await;
     let unsigned = |status: &PluginStatus| condition(status, "Fetched") == ("False".into(), "SignatureInvalid".into());
     let status = stage.is("refused", unsigned).await;
-    assert_eq!(status.digest, Some(source::digest(&one)), "what served goes on");
+    assert_eq!(status.digest, Some(digest_of(&one)), "what served goes on");
     stage.end().await;
 }
 
@@ -68,7 +67,7 @@ async fn a_large_plugin_stays_with_its_registry_and_comes_back_from_there_as_it_
     let mut stage = Stage::of("large").await;
     let registry = Registry::start(Guests::All).await.unwrap();
     let (large, two) = (large(), version("two"));
-    let digest = source::digest(&large);
+    let digest = digest_of(&large);
     stage.create(json!({})).await;
     let pushed = stage.push(&registry, &large).await;
     stage.serves(&large).await;

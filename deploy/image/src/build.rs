@@ -1,0 +1,58 @@
+//! Builds the program: for release, linked with musl so that it needs nothing else, without paths of this machine.
+
+use crate::run::output;
+use anyhow::{Context, Result, bail, ensure};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Builds `troupe` without the simulator for this machine's architecture, and returns the file.
+///
+/// # Errors
+/// What is not installed, and how to install it; or that cargo did not succeed.
+pub fn program() -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
+    have(&target)?;
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .current_dir(&root)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(&root)?)
+        .args(["build", "--release", "--locked", "--package", "troupe-cli", "--no-default-features"])
+        .args(["--target", &target, "--target-dir"])
+        .arg(root.join("target"))
+        .status()
+        .context("cargo does not start")?;
+    ensure!(status.success(), "cargo did not build troupe for {target}: {status}");
+    Ok(root.join("target").join(target).join("release/troupe"))
+}
+
+/// Makes sure that Rust and C can be compiled for this target.
+fn have(target: &str) -> Result<()> {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        bail!("there is no C compiler for musl: install musl-tools (Debian, Ubuntu)");
+    }
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    if Path::new(sysroot.trim()).join("lib/rustlib").join(target).is_dir() {
+        return Ok(());
+    }
+    let added = output(Command::new("rustup").args(["target", "add", target]));
+    added.map(drop).with_context(|| format!("Rust's standard library for {target} is not installed"))
+}
+
+/// Returns the compiler flags, separated as `CARGO_ENCODED_RUSTFLAGS` requires.
+fn flags(root: &Path) -> Result<String> {
+    let cargo_home = match env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => env::home_dir().context("this user has no home directory")?.join(".cargo"),
+    };
+    let mut remapped = vec![(cargo_home.clone(), "/cargo"), (root.to_owned(), "/troupe")];
+    // The directory of an index is named by a hash of the index's address, which differs with a mirror.
+    if let Ok(indexes) = fs::read_dir(cargo_home.join("registry/src")) {
+        remapped.extend(indexes.flatten().map(|index| (index.path(), "/crates")));
+    }
+    let flags = remapped.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    Ok(flags.collect::<Vec<_>>().join("\u{1f}"))
+}

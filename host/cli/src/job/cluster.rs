@@ -1,0 +1,186 @@
+//! The jobs of a cluster and their objects, as far as the user may see them.
+
+use crate::args::job::JobName;
+use anyhow::{Context, bail};
+use futures::future::{join_all, try_join_all};
+use k8s_openapi::{
+    api::{
+        batch::v1::Job as BatchJob,
+        core::v1::{Event, Pod},
+    },
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DynamicObject, ListParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use std::collections::BTreeSet;
+use troupe::install::crds;
+
+/// A cluster, by a user's kubeconfig or a service account.
+pub(super) struct Cluster {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+}
+
+/// A job with its kind.
+pub(super) struct Found {
+    pub(super) resource: ApiResource,
+    pub(super) job: DynamicObject,
+}
+
+impl Found {
+    /// Returns kind and name: `echojob/hamlet`.
+    pub(super) fn title(&self) -> String {
+        format!("{}/{}", self.resource.kind.to_lowercase(), self.name())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.job.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.job.metadata.uid.as_deref().unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    pub(super) async fn of_user(context: Option<String>, namespace: Option<String>) -> anyhow::Result<Self> {
+        let config = match context {
+            Some(context) => {
+                let options = KubeConfigOptions { context: Some(context), ..KubeConfigOptions::default() };
+                let file = Kubeconfig::read().context("the kubeconfig cannot be read")?;
+                Config::from_custom_kubeconfig(file, &options).await.context("the kubeconfig cannot be used")?
+            }
+            None => Config::infer().await.context("no cluster: neither a kubeconfig nor a service account is there")?,
+        };
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self { client: Client::try_from(config).context("the kubeconfig cannot be used")?, namespace })
+    }
+
+    /// Returns the kinds of job that the cluster has: those of the category `troupe`, and those of the built-in plugins,
+    /// whose definitions an original operator may have brought.
+    pub(super) async fn kinds(&self) -> anyhow::Result<Vec<ApiResource>> {
+        let built_in: BTreeSet<_> =
+            crds::all().into_iter().map(|crd| (crd.spec.group, crd.spec.names.plural)).collect();
+        let groups = self.client.list_api_groups().await.context("the API server does not tell its groups")?.groups;
+        let versions = groups.into_iter().flat_map(|group| {
+            let preferred = group.preferred_version.map(|it| it.version);
+            let of_group = group.versions.into_iter().map(move |it| {
+                let is_preferred = Some(&it.version) == preferred.as_ref();
+                (it, is_preferred)
+            });
+            of_group.filter(|(_, is_preferred)| *is_preferred).map(|(it, _)| it.group_version)
+        });
+        let versions: Vec<_> = versions.collect();
+        // A group whose server does not answer hides its own kinds only.
+        let lists = join_all(versions.iter().map(|it| self.client.list_api_group_resources(it))).await;
+        let mut kinds = vec![];
+        for list in lists.into_iter().flatten() {
+            let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
+            for resource in list.resources.iter().filter(|it| it.namespaced && !it.name.contains('/')) {
+                let is_job = resource.categories.iter().flatten().any(|it| it == "troupe")
+                    || built_in.contains(&(group.to_owned(), resource.name.clone()));
+                if is_job {
+                    kinds.push(ApiResource {
+                        group: group.to_owned(),
+                        version: version.to_owned(),
+                        api_version: list.group_version.clone(),
+                        kind: resource.kind.clone(),
+                        plural: resource.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Returns the jobs of all kinds in the namespace, or in all.
+    pub(super) async fn jobs(&self, all_namespaces: bool) -> anyhow::Result<Vec<Found>> {
+        let kinds = self.kinds().await?;
+        let lists = try_join_all(kinds.iter().map(async |kind| {
+            let api: Api<DynamicObject> = match all_namespaces {
+                true => Api::all_with(self.client.clone(), kind),
+                false => Api::namespaced_with(self.client.clone(), &self.namespace, kind),
+            };
+            let listed = api.list(&ListParams::default()).await;
+            let listed = listed.with_context(|| format!("{} cannot be listed", kind.plural))?;
+            let found = listed.items.into_iter().map(|job| Found { resource: kind.clone(), job });
+            anyhow::Ok(found.collect::<Vec<_>>())
+        }));
+        let mut jobs: Vec<_> = lists.await?.into_iter().flatten().collect();
+        let place = |it: &Found| (it.job.metadata.namespace.clone(), it.resource.plural.clone(), it.name().to_owned());
+        jobs.sort_by_key(place);
+        Ok(jobs)
+    }
+
+    /// Returns the job of this name, of the kind that the name says, if it says one.
+    pub(super) async fn job(&self, name: &JobName) -> anyhow::Result<Found> {
+        let mut kinds = self.kinds().await?;
+        if let Some(kind) = &name.kind {
+            kinds.retain(|it| name.is_of(it));
+            if kinds.is_empty() {
+                bail!("the cluster has no kind of job called {kind}");
+            }
+        }
+        let seen = try_join_all(kinds.iter().map(async |kind| {
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, kind);
+            let got = api.get_opt(&name.name).await.with_context(|| format!("{} cannot be read", kind.plural))?;
+            anyhow::Ok(got.map(|job| Found { resource: kind.clone(), job }))
+        }));
+        let mut found: Vec<_> = seen.await?.into_iter().flatten().collect();
+        match (found.len(), found.pop()) {
+            (1, Some(one)) => Ok(one),
+            (0, _) => bail!("there is no job {name} in namespace {}", self.namespace),
+            (_, last) => {
+                let titles: Vec<_> = found.iter().chain(&last).map(Found::title).collect();
+                bail!("there are several jobs of that name: {}; say which", titles.join(", "))
+            }
+        }
+    }
+
+    /// Returns the pods of the job, those of its batch/v1 Jobs among them, by name.
+    pub(super) async fn pods(&self, found: &Found) -> anyhow::Result<Vec<Pod>> {
+        let all = ListParams::default();
+        let namespace = found.job.metadata.namespace.as_deref().unwrap_or(&self.namespace);
+        let batch: Api<BatchJob> = Api::namespaced(self.client.clone(), namespace);
+        let mut owners = BTreeSet::from([found.uid().to_owned()]);
+        let batch = batch.list(&all).await.context("batch/v1 Jobs cannot be listed")?;
+        owners.extend(
+            batch
+                .items
+                .into_iter()
+                .filter(|it| is_of(&it.metadata, &owners))
+                .filter_map(|it| it.metadata.uid)
+                .collect::<Vec<_>>(),
+        );
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let mut pods = pods.list(&all).await.context("pods cannot be listed")?.items;
+        pods.retain(|pod| is_of(&pod.metadata, &owners));
+        pods.sort_by_key(|pod| pod.metadata.name.clone());
+        Ok(pods)
+    }
+
+    /// Returns the latest events about objects of these uids, the oldest first.
+    pub(super) async fn events(&self, found: &Found, uids: &BTreeSet<String>) -> anyhow::Result<Vec<Event>> {
+        let namespace = found.job.metadata.namespace.as_deref().unwrap_or(&self.namespace);
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let mut events = events.list(&ListParams::default()).await.context("events cannot be listed")?.items;
+        events.retain(|event| event.involved_object.uid.as_ref().is_some_and(|uid| uids.contains(uid)));
+        events.sort_by_key(at);
+        Ok(events)
+    }
+}
+
+/// Returns when the event happened last.
+pub(super) fn at(event: &Event) -> Option<jiff::Timestamp> {
+    let last = event.last_timestamp.as_ref().map(|it| it.0);
+    last.or(event.event_time.as_ref().map(|it| it.0)).or(event.metadata.creation_timestamp.as_ref().map(|it| it.0))
+}
+
+fn is_of(metadata: &ObjectMeta, owners: &BTreeSet<String>) -> bool {
+    let is_controller = |owner: &&OwnerReference| owner.controller == Some(true);
+    let mut controllers = metadata.owner_references.iter().flatten().filter(is_controller);
+    controllers.any(|owner| owners.contains(&owner.uid))
+}

@@ -1,0 +1,132 @@
+//! `troupe job explain`: why a job is where it is.
+
+use super::{
+    cluster::{Cluster, Found, at},
+    list::{age, state, table, why},
+};
+use crate::args::job::JobName;
+use anyhow::Context;
+use decide::waiting::Waiting;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use std::{collections::BTreeSet, fmt::Write, process::ExitCode};
+use troupe::{clock::Clock, observe, out};
+
+/// Maximum number of events that are printed.
+const EVENTS: usize = 10;
+
+pub(super) async fn explain(cluster: &Cluster, name: &JobName) -> anyhow::Result<ExitCode> {
+    let found = cluster.job(name).await?;
+    let pods = cluster.pods(&found).await?;
+    let mut uids: BTreeSet<_> = pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
+    uids.insert(found.uid().to_owned());
+    // Whoever may see a job need not be allowed to list events.
+    let events = cluster.events(&found, &uids).await;
+    out::text(explained(&found, &pods, events.as_deref().unwrap_or_default(), Clock::system().now())?);
+    if let Err(error) = events {
+        out::diagnostic(format_args!("{error:#}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explained(found: &Found, pods: &[Pod], events: &[Event], now: Timestamp) -> anyhow::Result<String> {
+    let status = &found.job.data["status"];
+    let created = found.job.metadata.creation_timestamp.as_ref().map(|it| it.0);
+    let mut text = format!("{}: {}, {} old\n", found.title(), state(status), age(now, created));
+    if let Some(why) = why(status) {
+        writeln!(text, "{why}")?;
+    }
+    let conditions = status["conditions"].as_array().into_iter().flatten().map(|condition| {
+        let field = |name: &str| condition[name].as_str().unwrap_or_default().to_owned();
+        let since = field("lastTransitionTime").parse().ok();
+        vec![field("type"), field("status"), field("reason"), age(now, since), field("message")]
+    });
+    section(&mut text, &["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], conditions.collect());
+    let rows: anyhow::Result<Vec<_>> = pods.iter().map(pod).collect();
+    section(&mut text, &["POD", "PHASE", "RESTARTS", "NODE", "WHY"], rows?);
+    let last = events.iter().skip(events.len().saturating_sub(EVENTS)).map(|event| {
+        let object = &event.involved_object;
+        let kind = object.kind.clone().unwrap_or_default().to_lowercase();
+        let about = format!("{kind}/{}", object.name.clone().unwrap_or_default());
+        let reason = event.reason.clone().unwrap_or_default();
+        vec![age(now, at(event)), about, reason, event.message.clone().unwrap_or_default()]
+    });
+    section(&mut text, &["EVENT", "OBJECT", "REASON", "MESSAGE"], last.collect());
+    Ok(text)
+}
+
+fn pod(pod: &Pod) -> anyhow::Result<Vec<String>> {
+    let seen = observe::read_pod(&serde_json::to_string(pod).context("a pod as JSON")?)?;
+    let restarts = seen.containers.iter().map(|it| it.restarts).sum::<u32>();
+    let waiting = decide::blocker::of(&seen).map(|by| Waiting::Blocked { pod: seen.name.clone(), by, others: 0 });
+    let phase = if seen.terminating { "Terminating".to_owned() } else { format!("{:?}", seen.phase) };
+    let waits = waiting.map(|it| format!("waits for {it}")).unwrap_or_default();
+    Ok(vec![seen.name, phase, restarts.to_string(), seen.node, waits])
+}
+
+/// Appends a table under an empty line, unless it has no rows.
+fn section(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
+    if !rows.is_empty() {
+        let head = head.iter().map(|it| (*it).to_owned()).collect();
+        text.push('\n');
+        text.push_str(&table(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::api::{ApiResource, DynamicObject};
+    use serde_json::{Value, json};
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_job_is_explained_by_its_conditions_its_pods_and_its_events() {
+        let resource = ApiResource {
+            group: "example.org".into(),
+            version: "v1".into(),
+            api_version: "example.org/v1".into(),
+            kind: "EchoJob".into(),
+            plural: "echojobs".into(),
+        };
+        let at = "2026-01-01T00:00:00Z";
+        let waiting = json!({
+            "type": "Waiting", "status": "True", "reason": "ImagePull", "message": "an image", "lastTransitionTime": at,
+        });
+        let job: DynamicObject = read(json!({
+            "apiVersion": "example.org/v1", "kind": "EchoJob",
+            "metadata": { "name": "hamlet", "uid": "1", "creationTimestamp": at },
+            "status": { "phase": "Starting", "conditions": [waiting] },
+        }));
+        let state = json!({ "waiting": { "reason": "ErrImagePull", "message": "not found" } });
+        let main = json!({
+            "name": "main", "state": state, "ready": false, "restartCount": 0, "image": "", "imageID": "",
+        });
+        let pod: Pod = read(json!({
+            "metadata": { "name": "hamlet-0" }, "spec": { "nodeName": "node-1", "containers": [] },
+            "status": { "phase": "Pending", "containerStatuses": [main] },
+        }));
+        let event: Event = read(json!({
+            "metadata": {}, "involvedObject": { "kind": "Pod", "name": "hamlet-0" }, "lastTimestamp": at,
+            "reason": "Failed", "message": "Failed to pull",
+        }));
+        let now = "2026-01-01T00:01:05Z".parse().unwrap();
+        let text = explained(&Found { resource, job }, &[pod], &[event], now).unwrap();
+        let expected = "echojob/hamlet: Starting, 1m5s old
+waits for an image
+
+CONDITION  STATUS  REASON     SINCE  MESSAGE
+Waiting    True    ImagePull  1m5s   an image
+
+POD       PHASE    RESTARTS  NODE    WHY
+hamlet-0  Pending  0         node-1  waits for container main of pod/hamlet-0 to start: ErrImagePull: not found
+
+EVENT  OBJECT        REASON  MESSAGE
+1m5s   pod/hamlet-0  Failed  Failed to pull
+";
+        assert_eq!(text, expected);
+    }
+}

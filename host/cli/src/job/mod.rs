@@ -1,0 +1,26 @@
+//! Commands for users of jobs, with the user's own rights: `troupe job ...`, or `kubectl troupe ...` if the binary, or a
+//! link to it, is called `kubectl-troupe`.
+
+mod cluster;
+mod explain;
+mod list;
+mod logs;
+mod wait;
+
+use crate::args::job::{JobArgs, JobCommand};
+use anyhow::Context;
+use cluster::Cluster;
+use std::process::ExitCode;
+
+pub(super) fn job(args: JobArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(async {
+        let cluster = Cluster::of_user(args.context, args.namespace).await?;
+        match args.command {
+            JobCommand::List { all_namespaces } => list::list(&cluster, all_namespaces).await,
+            JobCommand::Explain { job } => explain::explain(&cluster, &job).await,
+            JobCommand::Logs { job, follow, tail } => logs::logs(&cluster, &job, follow, tail).await,
+            JobCommand::Wait { job, end, timeout } => wait::wait(&cluster, &job, end, timeout).await,
+        }
+    })
+}

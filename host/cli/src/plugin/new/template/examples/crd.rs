@@ -1,0 +1,5 @@
+//! Prints the CRD of the types: `cargo run --quiet --example crd > crd.yaml`.
+
+fn main() {
+    print!("{}", @LIB@::crd());
+}

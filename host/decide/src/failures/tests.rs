@@ -1,0 +1,236 @@
+use super::*;
+use crate::{
+    back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
+    decide,
+    decision::{Decision, Report, Write},
+    plan::{Answer, Clean, Outcome, Verdict},
+    snapshot::ContainerStatus,
+    testkit,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+/// A job of three workers whose failed pods with an exit code from 128 on, or without one, are replaced.
+struct World {
+    snapshot: Snapshot,
+    plan: Plan,
+    verdict: Verdict,
+}
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+impl World {
+    fn new() -> Self {
+        let name = testkit::text(&["JOB", "-w-", "INDEX"]);
+        let mut role = testkit::role("w", 3, name, json!({ "spec": { "containers": [{ "name": "main" }] } }));
+        let main = || "main".to_owned();
+        role.replace = vec![
+            Failure::ExitCodes { container: main(), ranges: vec![(128, 255)] },
+            Failure::NoExitCode { container: main() },
+        ];
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        snapshot.pods = (0..3).map(|index| Arc::new(pod(index, PodPhase::Running))).collect();
+        Self { snapshot, plan: testkit::plan(vec![role]), verdict: Verdict::new(json!({}), "x", Outcome::Open) }
+    }
+
+    /// Sets the state of the pod with this index.
+    fn set(&mut self, index: u32, change: impl FnOnce(&mut Pod)) {
+        let name = format!("hamlet-w-{index}");
+        let place = self.snapshot.pods.iter().position(|pod| pod.name == name).unwrap();
+        change(Arc::make_mut(&mut self.snapshot.pods[place]));
+    }
+
+    fn fails(&mut self, index: u32, exit_code: i32) {
+        self.set(index, |pod| *pod = failed(index, exit_code));
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.snapshot.pods.retain(|pod| pod.name != format!("hamlet-w-{index}"));
+    }
+
+    /// Decides, and keeps the ledger as if the status had been written.
+    fn pass(&mut self) -> Decision {
+        let answer =
+            Answer::Judged { plan: self.plan.clone().into(), bodies: BTreeMap::new(), verdict: self.verdict.clone() };
+        let decision = decide(&self.snapshot, &answer);
+        if let Report::Verdict { ledger, .. } = &decision.report {
+            self.snapshot.ledger = Ledger::clone(ledger);
+        }
+        decision
+    }
+
+    fn later(&mut self, by: SignedDuration) {
+        self.snapshot.now += by;
+    }
+
+    fn replacement(&self, index: u32) -> Replacement {
+        let pod = self.snapshot.pods.iter().find(|pod| pod.name == format!("hamlet-w-{index}")).unwrap();
+        Due::of(&self.snapshot, &self.plan).replacement(&self.plan.roles[0], index, pod)
+    }
+
+    fn count(&self) -> u32 {
+        self.snapshot.ledger.failures.get("w").map_or(0, |failures| failures.count)
+    }
+}
+
+fn pod(index: u32, phase: PodPhase) -> Pod {
+    testkit::pod(&format!("hamlet-w-{index}"), "u", phase)
+}
+
+fn failed(index: u32, exit_code: i32) -> Pod {
+    let at = Timestamp::UNIX_EPOCH;
+    let state = ContainerState::Terminated { exit_code, reason: String::new(), message: String::new(), at };
+    let main = ContainerStatus { name: "main".into(), init: false, ready: false, restarts: 0, state };
+    Pod { containers: vec![main], uid: format!("uid-{index}-{exit_code}"), ..pod(index, PodPhase::Failed) }
+}
+
+/// The names of pods that the decision deletes and creates.
+fn writes(decision: &Decision) -> Vec<String> {
+    let is_pod = |action: &&Action| matches!(action.write(), Write::Create(_) | Write::Delete { .. });
+    decision.actions.iter().filter(is_pod).map(ToString::to_string).collect()
+}
+
+// AC-10: a retryable failure is counted, then its pod is deleted, and another one is created when that is gone.
+#[test]
+fn a_failed_pod_is_counted_before_it_is_deleted_and_created_again_after_a_delay() {
+    let mut world = World::new();
+    world.fails(1, 137);
+    assert_eq!((world.replacement(1), world.replacement(0)), (Replacement::Due, Replacement::None));
+    assert_eq!(writes(&world.pass()), [""; 0], "the ledger does not hold it yet");
+    assert_eq!((world.replacement(1), world.count()), (Replacement::UnderWay, 1));
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-1"]);
+    world.remove(1);
+    let decision = world.pass();
+    let again = world.snapshot.now + LEAST_BACK_OFF;
+    assert_eq!((writes(&decision), decision.wake), (vec![], Wake::At(again)));
+    assert_eq!(decision.waiting[0].to_string(), "the end of a back-off: pods of role w have failed, 1 so far");
+    world.later(LEAST_BACK_OFF);
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-1"]);
+    world.snapshot.pods.insert(1, Arc::new(Pod { uid: "new".into(), ..pod(1, PodPhase::Running) }));
+    assert_eq!((writes(&world.pass()), world.count()), (vec![], 1));
+    assert!(world.snapshot.ledger.failures["w"].pods.is_empty(), "its uid is not kept for ever");
+}
+
+// AC-11: an exit code that no rule is about; AC-10: no exit code at all.
+#[test]
+fn a_failed_pod_that_no_rule_is_about_stays() {
+    let mut world = World::new();
+    world.fails(0, 1);
+    world.set(2, |pod| pod.phase = PodPhase::Failed);
+    assert_eq!((world.replacement(0), world.replacement(2)), (Replacement::None, Replacement::Due));
+    world.pass();
+    assert_eq!((writes(&world.pass()), world.count()), (vec!["delete pod/hamlet-w-2".to_owned()], 1));
+}
+
+// AC-13 (b), Better: each uid counts once, wherever the host crashes; the delay doubles with each failure in a row.
+#[test]
+fn every_failed_pod_counts_once_and_the_back_off_doubles() {
+    let mut world = World::new();
+    let mut delays = vec![];
+    for failure in 1..=8 {
+        world.fails(1, 128 + failure);
+        world.pass();
+        let ledger = world.snapshot.ledger.clone();
+        // A host that was started again sees the same pod, and the ledger that was written.
+        world.pass();
+        assert_eq!((world.snapshot.ledger == ledger, world.count()), (true, failure.unsigned_abs()));
+        let delay = ledger.failures["w"].ends_at(world.snapshot.now).unwrap().duration_since(world.snapshot.now);
+        delays.push(delay.as_secs());
+        world.later(delay);
+    }
+    assert_eq!(delays, [10, 20, 40, 80, 160, 320, 600, 600]);
+    world.later(MOST_BACK_OFF);
+    world.fails(1, 255);
+    world.pass();
+    assert_eq!((world.snapshot.ledger.failures["w"].in_a_row, world.count()), (1, 9), "it begins anew");
+}
+
+#[test]
+fn failures_during_a_back_off_do_not_double_it() {
+    let mut world = World::new();
+    world.fails(0, 137);
+    world.pass();
+    world.later(SECOND);
+    world.fails(2, 137);
+    world.pass();
+    let failures = &world.snapshot.ledger.failures["w"];
+    assert_eq!((failures.count, failures.in_a_row, failures.pods.len()), (2, 1, 2));
+}
+
+// A clock that is set back, or a tenant who writes a time to come into his status, delays nothing.
+#[test]
+fn a_failure_that_is_later_than_now_backs_nothing_off() {
+    let mut world = World::new();
+    world.fails(1, 137);
+    world.pass();
+    world.remove(1);
+    world.snapshot.ledger.failures.get_mut("w").unwrap().last = world.snapshot.now + SignedDuration::from_hours(1);
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-1"]);
+}
+
+#[test]
+fn pods_that_somebody_else_ends_are_not_counted() {
+    let mut world = World::new();
+    world.fails(0, 143);
+    world.set(0, |pod| pod.terminating = true);
+    world.fails(1, 137);
+    let mut spec = world.snapshot.job.as_ref().clone();
+    spec.spec = json!({ "suspend": true });
+    world.snapshot.job = Arc::new(spec);
+    world.pass();
+    assert_eq!((world.count(), world.replacement(0)), (0, Replacement::UnderWay), "nor fails the job");
+    // Indices beyond the replicas.
+    let mut world = World::new();
+    world.plan.roles[0].replicas = 1;
+    world.fails(1, 137);
+    assert_eq!(world.replacement(1), Replacement::None);
+    world.pass();
+    assert_eq!(world.count(), 0);
+}
+
+#[test]
+fn a_ledger_that_is_not_kept_is_told_and_nothing_is_deleted() {
+    let mut world = World::new();
+    world.fails(1, 137);
+    world.snapshot.pruned = true;
+    let decision = world.pass();
+    assert_eq!(writes(&decision), [""; 0]);
+    assert!(decision.waiting[0].to_string().contains("tales.example.com to keep status.troupe"), "{decision:?}");
+}
+
+// What a tenant writes into his own status deletes no pod but one that has failed.
+#[test]
+fn a_ledger_that_names_a_running_pod_deletes_nothing() {
+    let mut world = World::new();
+    let running = Failures { pods: BTreeMap::from([(0, "uid-of-hamlet-w-0".to_owned())]), ..Failures::default() };
+    world.snapshot.ledger.failures.insert("w".into(), running);
+    assert_eq!(writes(&world.pass()), [""; 0]);
+}
+
+// AC-14: the end of a deadline is seen without any event.
+#[test]
+fn a_plugin_is_asked_again_at_the_time_that_it_names() {
+    let mut world = World::new();
+    let at = world.snapshot.now + SignedDuration::from_secs(30);
+    world.verdict.wake_at = Some(at);
+    assert_eq!(world.pass().wake, Wake::At(at));
+    world.later(SignedDuration::from_secs(60));
+    assert_eq!(world.pass().wake, Wake::At(world.snapshot.now + SECOND), "a time that has come is put off");
+    world.verdict.outcome = Outcome::Failed;
+    assert_eq!(world.pass().wake, Wake::OnChange);
+}
+
+// 1.12, Better: when a limit ends the job, its active pods go whatever its clean-pod policy.
+#[test]
+fn a_verdict_can_end_a_job_with_a_clean_up_of_its_own_that_no_edit_changes() {
+    let mut world = World::new();
+    world.verdict.outcome = Outcome::Failed;
+    world.verdict.clean = Some(Clean::Active);
+    world.pass();
+    let mut edited = world.snapshot.job.as_ref().clone();
+    edited.generation = 2;
+    world.snapshot.job = Arc::new(edited);
+    world.pass();
+    assert_eq!(world.snapshot.ledger.finished.as_ref().unwrap().clean, Clean::Active);
+    assert_eq!(writes(&world.pass()).len(), 3);
+}

@@ -1,0 +1,146 @@
+//! What a queue says of a job, and whether it holds the job back.
+
+use super::{Child, Snapshot};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The label of a job with the name of its queue, a LocalQueue of its namespace.
+pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+
+/// What the watches have shown of a queue for one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// The Workload that the host made for the job.
+    pub workload: Option<Arc<Child>>,
+    /// The cluster's flavors and priority classes.
+    pub classes: Vec<Arc<Child>>,
+}
+
+/// Why a queue holds a job back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hold {
+    /// The queue has said nothing of the Workload yet, or there is none.
+    Unseen,
+    /// The Workload is not admitted.
+    NotAdmitted {
+        /// The queue's words.
+        why: String,
+    },
+    /// The Workload was admitted, and is not any more.
+    Evicted {
+        /// The queue's word for it: `Preempted`.
+        reason: String,
+        /// The queue's words.
+        why: String,
+    },
+    /// What the Workload or the job refers to is not there, or the host may not read it.
+    ClassMissing {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Snapshot {
+    /// Returns the name of the job's queue.
+    #[must_use]
+    pub fn queue_name(&self) -> Option<&str> {
+        self.job.labels.get(QUEUE_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Returns why the queue of the job holds it back; `None` for a job that may run, or that is in no queue.
+    #[must_use]
+    pub fn hold(&self) -> Option<Hold> {
+        let queue = self.queue.as_ref()?;
+        self.queue_name()?;
+        queue.hold()
+    }
+}
+
+impl Queue {
+    /// Returns the Workload, unless it is being deleted.
+    #[must_use]
+    pub fn workload(&self) -> Option<&Child> {
+        self.workload.as_deref().filter(|workload| !workload.terminating)
+    }
+
+    /// Returns the class of this kind and name, if it is known.
+    #[must_use]
+    pub fn class(&self, kind: &str, name: &str) -> Option<&Child> {
+        self.classes.iter().map(AsRef::as_ref).find(|class| class.kind == kind && class.name == name)
+    }
+
+    /// Returns the conditions of the Workload.
+    #[must_use]
+    pub fn conditions(&self) -> &[Value] {
+        self.list("/status/conditions")
+    }
+
+    /// Returns the condition of this type.
+    #[must_use]
+    pub fn condition(&self, kind: &str) -> Option<&Value> {
+        self.conditions().iter().find(|condition| condition["type"] == kind)
+    }
+
+    /// Returns the condition of this type if its status is True.
+    #[must_use]
+    pub fn has(&self, kind: &str) -> Option<&Value> {
+        self.condition(kind).filter(|condition| condition["status"] == "True")
+    }
+
+    /// Returns what is assigned to the pods of each role.
+    pub fn assignments(&self) -> impl Iterator<Item = &Value> {
+        self.field("/status/admission").and_then(|it| it["podSetAssignments"].as_array()).into_iter().flatten()
+    }
+
+    /// Returns what admission checks add to pods.
+    pub fn updates(&self) -> impl Iterator<Item = &Value> {
+        let checks = self.list("/status/admissionChecks").iter();
+        checks.filter_map(|check| check["podSetUpdates"].as_array()).flatten()
+    }
+
+    fn field(&self, at: &str) -> Option<&Value> {
+        self.workload.as_ref()?.fields.get(at)
+    }
+
+    fn list(&self, at: &str) -> &[Value] {
+        self.field(at).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        if self.workload().is_none() {
+            return Some(Hold::Unseen);
+        }
+        let is_inactive = self.field("/spec/active") == Some(&Value::Bool(false));
+        let evicted = self.has("Evicted");
+        if let Some(evicted) = evicted.filter(|_| is_inactive || self.has("QuotaReserved").is_some()) {
+            return Some(Hold::Evicted { reason: word(evicted, "reason"), why: word(evicted, "message") });
+        }
+        if is_inactive {
+            return Some(Hold::NotAdmitted { why: "it is not active".to_owned() });
+        }
+        if self.has("Admitted").is_some() && evicted.is_none() {
+            let missing = self.flavors().into_iter().find(|name| self.class("ResourceFlavor", name).is_none());
+            return missing.map(|name| Hold::ClassMissing { kind: "ResourceFlavor".to_owned(), name });
+        }
+        let said = ["QuotaReserved", "Admitted"].into_iter().filter_map(|kind| self.condition(kind));
+        let refusal = said.into_iter().find(|condition| condition["status"] != "True");
+        Some(refusal.map_or(Hold::Unseen, |refusal| Hold::NotAdmitted { why: word(refusal, "message") }))
+    }
+
+    fn flavors(&self) -> BTreeSet<String> {
+        self.assignments().flat_map(flavors).collect()
+    }
+}
+
+/// Returns the names of the flavors of an assignment.
+pub(crate) fn flavors(assignment: &Value) -> impl Iterator<Item = String> {
+    let flavors = assignment["flavors"].as_object().into_iter().flatten();
+    flavors.filter_map(|(_, name)| Some(name.as_str()?.to_owned()))
+}
+
+fn word(condition: &Value, field: &str) -> String {
+    condition[field].as_str().unwrap_or_default().to_owned()
+}

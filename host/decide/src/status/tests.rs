@@ -1,0 +1,86 @@
+use super::*;
+use crate::{plan::Reached, testkit};
+use serde_json::json;
+
+#[test]
+fn a_merge_patch_turns_one_value_into_the_other() {
+    let from = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "gone": true });
+    let to = json!({ "a": 1, "b": { "c": 4, "d": 3 }, "new": [1] });
+    assert_eq!(merge_patch(&from, &to), json!({ "b": { "c": 4 }, "gone": null, "new": [1] }));
+}
+
+#[test]
+fn the_frameworks_status_excludes_the_hosts_additions() {
+    let status = json!({ "phase": "Running", "troupe": {}, "conditions": [{ "type": "Waiting" }] });
+    assert_eq!(of_framework(&status), json!({ "phase": "Running" }));
+}
+
+/// A job whose status is written as the host decides.
+struct World {
+    snapshot: Snapshot,
+    before: Option<Published>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { snapshot: testkit::snapshot(testkit::job("hamlet", "uid")), before: None }
+    }
+
+    /// Decides what to write for a job that waits so, so many seconds later, and writes it.
+    fn pass(&mut self, seconds: i64, waiting: Vec<Waiting>) -> Publication {
+        self.snapshot.now += SignedDuration::from_secs(seconds);
+        let status = of_framework(&self.snapshot.job.status);
+        let ledger = Ledger { headline: "Starting".into(), ..self.snapshot.ledger.clone() };
+        let report =
+            Report::Verdict { status, headline: ledger.headline.clone(), ledger: Box::new(ledger), events: vec![] };
+        let decision = Decision { actions: vec![], report, waiting, wake: Wake::OnChange };
+        let made = publication(&self.snapshot, &decision, &Applied::default(), self.before.as_ref(), &BTreeMap::new());
+        if let Publication::Now { wanted, overwritten, .. } = &made {
+            let mut job = (*self.snapshot.job).clone();
+            job.status = wanted.clone();
+            self.snapshot.job = job.into();
+            self.snapshot.ledger.headline = "Starting".into();
+            let (wanted, overwritten) = (wanted.clone(), *overwritten);
+            self.before = Some(Published { at: self.snapshot.now, stored: wanted.clone(), wanted, overwritten });
+        }
+        made
+    }
+
+    /// Status, reason and message of Waiting.
+    fn waits(&self) -> [&str; 3] {
+        let waiting = current(&self.snapshot.job.status, Condition::Waiting).unwrap();
+        ["status", "reason", "message"].map(|field| waiting[field].as_str().unwrap())
+    }
+}
+
+fn addresses(have: u32) -> Vec<Waiting> {
+    vec![Waiting::Pods { reached: Reached::Ip, have, want: 4 }]
+}
+
+#[test]
+fn a_job_that_waits_for_nothing_has_no_such_condition() {
+    let mut world = World::new();
+    world.pass(0, addresses(0));
+    assert_eq!(world.waits(), ["True", "PodAddresses", "pod addresses (0 of 4)"]);
+    world.pass(10, vec![]);
+    assert_eq!(current(&world.snapshot.job.status, Condition::Waiting), None);
+    assert_eq!(world.pass(10, vec![]), Publication::Nothing(Wake::OnChange));
+}
+
+#[test]
+fn numbers_of_what_is_waited_for_are_written_at_a_slower_pace() {
+    let mut world = World::new();
+    world.pass(0, addresses(0));
+    let at = world.snapshot.now + REWORDED;
+    assert_eq!(world.pass(2, addresses(3)), Publication::Later(at));
+    assert!(matches!(world.pass(3, addresses(3)), Publication::Now { .. }));
+    assert_eq!(world.waits()[2], "pod addresses (3 of 4)");
+}
+
+#[test]
+fn another_message_of_the_api_server_alone_is_not_written() {
+    let mut world = World::new();
+    let refused = |why: &str| vec![Waiting::Refused { attempt: "create pod/x".into(), why: why.into() }];
+    world.pass(0, refused("quota: used 3"));
+    assert_eq!(world.pass(60, refused("quota: used 4")), Publication::Nothing(Wake::OnChange));
+}

@@ -1,0 +1,352 @@
+//! The CRDs of the five kinds, from what differs between them. They accept what the originals accept.
+
+use crate::kind::{Framework, KINDS, Kind};
+use crate::spec::OWN_MANAGER;
+use crate::{GROUP, VERSION};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use troupe_plugin::crd as shared;
+
+/// Returns the CRDs to install.
+///
+/// # Panics
+/// If what is generated is no CRD, which a test excludes.
+#[must_use]
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    KINDS.iter().map(|kind| serde_json::from_value(crd(kind)).expect("it is a CRD")).collect()
+}
+
+fn crd(kind: &Kind) -> Value {
+    let schema = json!({
+        "description": format!("{} is a distributed training job.", kind.name),
+        "type": "object",
+        "properties": { "spec": spec(kind), "status": status() },
+        "x-kubernetes-validations": [rule(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "metadata.name must be a DNS-1035 label: the names of pods and Services begin with it",
+        )],
+    });
+    let mut subresources = json!({ "status": {} });
+    if kind.scales {
+        subresources["scale"] = json!({
+            "specReplicasPath": format!(".spec.{}.Worker.replicas", kind.field),
+            "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+            "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
+        });
+    }
+    let singular = kind.name.to_lowercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{GROUP}", kind.plural) },
+        "spec": {
+            "group": GROUP,
+            "names": { "kind": kind.name, "plural": kind.plural, "singular": singular },
+            "scope": "Namespaced",
+            "versions": [{
+                "name": VERSION,
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+                "subresources": subresources,
+                "additionalPrinterColumns": [
+                    { "name": "State", "type": "string", "jsonPath": ".status.troupe.step" },
+                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+                ],
+            }],
+        },
+    })
+}
+
+fn spec(kind: &Kind) -> Value {
+    let mut fields = Map::new();
+    fields.insert(kind.field.into(), replica_specs(kind));
+    fields.insert("runPolicy".into(), run_policy());
+    fields.extend(own_fields(kind).into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+    let manager =
+        |of: &str| format!("has({of}.runPolicy) && has({of}.runPolicy.managedBy) ? {of}.runPolicy.managedBy : ''");
+    let same_manager = format!("({}) == ({})", manager("self"), manager("oldSelf"));
+    let mut rules = vec![rule(&same_manager, "spec.runPolicy.managedBy is immutable")];
+    rules.extend(own_rules(kind).into_iter().map(|(expression, message)| rule(&expression, message)));
+    let mut schema = object("What the job is.", fields);
+    schema["required"] = json!([kind.field]);
+    schema["x-kubernetes-validations"] = rules.into();
+    schema
+}
+
+/// Returns the fields that only this kind has.
+fn own_fields(kind: &Kind) -> Vec<(&'static str, Value)> {
+    match kind.framework {
+        Framework::Tf => vec![
+            ("successPolicy", text("`AllWorkers`: all have to succeed; else worker 0 is enough where none leads.")),
+            ("enableDynamicWorker", boolean("Workers may come, go and fail.")),
+        ],
+        Framework::PyTorch => vec![
+            ("elasticPolicy", elastic_policy(kind.framework)),
+            ("nprocPerNode", text("Processes in each pod: auto, cpu, gpu or a number. Defaults to auto.")),
+        ],
+        Framework::Paddle => vec![("elasticPolicy", elastic_policy(kind.framework))],
+        Framework::XgBoost | Framework::Jax => vec![],
+    }
+}
+
+/// Returns the rules that only this kind has.
+fn own_rules(kind: &Kind) -> Vec<(String, &'static str)> {
+    let field = format!("self.{}", kind.field);
+    let one = |entry: &str| format!("has({field}.{entry}.replicas) && {field}.{entry}.replicas == 1");
+    match kind.framework {
+        Framework::Tf => {
+            vec![(format!("!('Chief' in {field} && 'Master' in {field})"), "must not have both Chief and Master")]
+        }
+        Framework::PyTorch => vec![
+            (format!("!('Master' in {field}) || ({})", one("Master")), "Master must have exactly 1 replica, said so"),
+            (
+                format!("!has(self.elasticPolicy) || {field}.exists(key, key.lowerAscii() == 'worker')"),
+                "elasticPolicy requires Worker",
+            ),
+            (
+                "!(has(self.nprocPerNode) && has(self.elasticPolicy) && has(self.elasticPolicy.nProcPerNode))".into(),
+                "elasticPolicy.nProcPerNode must not be set together with nprocPerNode",
+            ),
+        ],
+        Framework::XgBoost => vec![
+            (format!("{field}.exists(key, key.lowerAscii() == 'master')"), "Master is required"),
+            (format!("!('Master' in {field}) || ({})", one("Master")), "Master must have exactly 1 replica, said so"),
+        ],
+        Framework::Jax | Framework::Paddle => vec![],
+    }
+}
+
+fn replica_specs(kind: &Kind) -> Value {
+    let names: Vec<_> = kind.types.iter().map(|of| format!("'{}'", of.name.to_lowercase())).collect();
+    let known = format!("self.all(key, key.lowerAscii() in [{}])", names.join(", "));
+    let replicas = properties([
+        ("replicas", integer("How many pods. Defaults to 1.", "int32")),
+        ("restartPolicy", text("Always, OnFailure, Never or ExitCode; replaces the one of the template.")),
+        ("template", of_sdk(shared::pod_template)),
+    ]);
+    let mut schema = json!({
+        "description": format!("The replicas by type; their program runs in the container `{}`.", kind.container),
+        "type": "object",
+        "maxProperties": kind.types.len(),
+        "additionalProperties": object("The replicas of one type.", replicas),
+    });
+    let supported: Vec<_> = kind.types.iter().map(|of| of.name).collect();
+    let message = format!("the types of replicas are {}", supported.join(", "));
+    schema["x-kubernetes-validations"] = json!([rule(&known, &message)]);
+    schema
+}
+
+fn run_policy() -> Value {
+    let managers = format!("self in ['{OWN_MANAGER}', 'kueue.x-k8s.io/multikueue']");
+    let mut manager = text("Who runs the job: kubeflow.org/training-operator (the default) or Kueue's MultiKueue.");
+    manager["maxLength"] = json!(253);
+    manager["x-kubernetes-validations"] = json!([rule(&managers, "is no manager of these jobs")]);
+    let mut suspend = boolean("Keeps the job without pods.");
+    (suspend["default"], suspend["nullable"]) = (json!(false), json!(false));
+    let fields = properties([
+        ("cleanPodPolicy", text("Which pods are removed once the job is finished: None, Running or All.")),
+        ("ttlSecondsAfterFinished", integer("How long after its end the job is deleted.", "int32")),
+        ("activeDeadlineSeconds", integer("How long the job may be active.", "int64")),
+        ("backoffLimit", integer("How often pods are restarted before the job fails.", "int32")),
+        ("schedulingPolicy", scheduling_policy()),
+        ("suspend", suspend),
+        ("managedBy", manager),
+    ]);
+    object("What happens when the job is finished, suspended or takes too long.", fields)
+}
+
+fn scheduling_policy() -> Value {
+    let mut queue = text("The queue.");
+    queue["x-kubernetes-validations"] =
+        json!([rule("self == oldSelf", "spec.runPolicy.schedulingPolicy.queue is immutable")]);
+    let fields = properties([
+        ("minAvailable", integer("The least number of pods to start with. Defaults to all of them.", "int32")),
+        ("queue", queue),
+        ("minResources", of_sdk(shared::quantities)),
+        ("priorityClass", text("The priority class of the group.")),
+        ("scheduleTimeoutSeconds", integer("How long the group may wait to be scheduled.", "int32")),
+    ]);
+    object("How a gang scheduler sees the job; without one it has no effect.", fields)
+}
+
+/// Returns the schema of the policy of an elastic job; PyTorch's workers have a rendezvous, Paddle's do not.
+fn elastic_policy(framework: Framework) -> Value {
+    let metric = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut fields = properties([
+        ("minReplicas", integer("The least workers.", "int32")),
+        ("maxReplicas", integer("The most workers.", "int32")),
+        ("maxRestarts", integer("How often workers are restarted.", "int32")),
+        ("metrics", list("The metrics of a HorizontalPodAutoscaler of the workers.", &metric)),
+    ]);
+    if framework == Framework::PyTorch {
+        let pair = object("A setting.", properties([("key", text("Its name.")), ("value", text("Its value."))]));
+        fields.extend(properties([
+            ("rdzvBackend", text("c10d, etcd or etcd-v2. Defaults to c10d.")),
+            ("rdzvPort", integer("The port of the rendezvous. Defaults to that of the workers.", "int32")),
+            ("rdzvHost", text("The host of the rendezvous. Defaults to worker 0.")),
+            ("rdzvId", text("The name of the rendezvous.")),
+            ("rdzvConf", list("More settings of the rendezvous.", &pair)),
+            ("standalone", boolean("Each worker is a rendezvous of its own.")),
+            ("nProcPerNode", integer("Deprecated: use nprocPerNode.", "int32")),
+        ]));
+    }
+    object("How many workers there may be, and how they find each other.", fields)
+}
+
+fn status() -> Value {
+    let count = || integer("So many pods.", "int32");
+    let counts = properties([
+        ("active", count()),
+        ("succeeded", count()),
+        ("failed", count()),
+        ("selector", text("The labels of the pods.")),
+        ("labelSelector", of_sdk(shared::opaque)),
+    ]);
+    let mut replicas = object("Pods by phase, for each type of replica.", Map::new());
+    replicas["additionalProperties"] = object("The pods of one type.", counts);
+    let fields = properties([
+        ("conditions", of_sdk(shared::conditions)),
+        ("replicaStatuses", replicas),
+        ("startTime", time("When the job was first seen, or resumed.")),
+        ("completionTime", time("When the job was finished.")),
+        ("lastReconcileTime", time("Never written.")),
+        ("troupe", of_sdk(shared::opaque)),
+    ]);
+    object("What is known of the job.", fields)
+}
+
+fn rule(expression: &str, message: &str) -> Value {
+    json!({ "rule": expression, "message": message })
+}
+
+fn properties<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+fn object(description: &str, properties: Map<String, Value>) -> Value {
+    let mut schema = described(description, "object");
+    if !properties.is_empty() {
+        schema["properties"] = properties.into();
+    }
+    schema
+}
+
+fn described(description: &str, kind: &str) -> Value {
+    json!({ "description": description, "type": kind, "nullable": true })
+}
+
+fn text(description: &str) -> Value {
+    described(description, "string")
+}
+
+fn boolean(description: &str) -> Value {
+    described(description, "boolean")
+}
+
+fn integer(description: &str, format: &str) -> Value {
+    let mut schema = described(description, "integer");
+    schema["format"] = json!(format);
+    schema
+}
+
+fn time(description: &str) -> Value {
+    let mut schema = text(description);
+    schema["format"] = json!("date-time");
+    schema
+}
+
+fn list(description: &str, item: &Value) -> Value {
+    let mut schema = described(description, "array");
+    schema["items"] = item.clone();
+    schema
+}
+
+fn of_sdk(schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+    schema(&mut SchemaGenerator::default()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(kind: &str) -> Value {
+        let all = crds().into_iter().map(|crd| serde_json::to_value(crd).unwrap());
+        let mut of_kind = all.filter(|crd| crd["spec"]["names"]["kind"] == kind);
+        of_kind.next().unwrap()["spec"]["versions"][0].clone()
+    }
+
+    /// Returns the expressions of all rules below a schema.
+    fn rules(schema: &Value) -> Vec<String> {
+        let own = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+        let own = own.map(|rule| rule["rule"].as_str().unwrap().to_owned());
+        let below: Vec<&Value> = match schema {
+            Value::Object(fields) => fields.values().collect(),
+            Value::Array(items) => items.iter().collect(),
+            _ => vec![],
+        };
+        own.chain(below.into_iter().flat_map(rules)).collect()
+    }
+
+    #[test]
+    fn the_names_are_the_originals() {
+        let crds = crds();
+        let names: Vec<_> = crds.iter().map(|crd| crd.metadata.name.as_deref().unwrap()).collect();
+        let expected = [
+            "tfjobs.kubeflow.org",
+            "pytorchjobs.kubeflow.org",
+            "xgboostjobs.kubeflow.org",
+            "jaxjobs.kubeflow.org",
+            "paddlejobs.kubeflow.org",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(version("TFJob")["name"], "v1");
+    }
+
+    // Section 1.1: workers of three kinds can be scaled.
+    #[test]
+    fn the_kinds_whose_workers_can_be_scaled_have_a_scale_subresource() {
+        for kind in ["TFJob", "XGBoostJob"] {
+            assert_eq!(version(kind)["subresources"], json!({ "status": {} }));
+        }
+        for (kind, field) in
+            [("PyTorchJob", "pytorchReplicaSpecs"), ("JAXJob", "jaxReplicaSpecs"), ("PaddleJob", "paddleReplicaSpecs")]
+        {
+            let path = format!(".spec.{field}.Worker.replicas");
+            assert_eq!(version(kind)["subresources"]["scale"]["specReplicasPath"], path);
+        }
+    }
+
+    // AC-19
+    #[test]
+    fn what_cel_can_say_is_refused_at_apply() {
+        let xgboost = rules(&version("XGBoostJob"));
+        for expression in [
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "self == oldSelf",
+            "self in ['kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue']",
+            "self.all(key, key.lowerAscii() in ['master', 'worker'])",
+            "self.xgbReplicaSpecs.exists(key, key.lowerAscii() == 'master')",
+        ] {
+            assert!(xgboost.iter().any(|rule| rule == expression), "{expression} in {xgboost:#?}");
+        }
+        assert_eq!(rules(&version("TFJob")).len(), 6);
+        assert_eq!(rules(&version("PyTorchJob")).len(), 8);
+    }
+
+    #[test]
+    fn a_pod_template_of_any_kubernetes_version_is_accepted_and_the_status_keeps_the_ledger() {
+        for kind in &KINDS {
+            let schema = version(kind.name)["schema"]["openAPIV3Schema"].clone();
+            let template = schema["properties"]["spec"]["properties"][kind.field]["additionalProperties"]["properties"]
+                ["template"]
+                .clone();
+            assert_eq!(template.pointer("/properties/spec/x-kubernetes-preserve-unknown-fields"), Some(&json!(true)));
+            let ledger = &schema["properties"]["status"]["properties"]["troupe"];
+            assert_eq!(ledger["x-kubernetes-preserve-unknown-fields"], json!(true));
+            assert!(schema.get("required").is_none());
+            assert_eq!(schema["properties"]["spec"]["required"], json!([kind.field]));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What becomes of a failed pod: a pure function of its restart policy and its exit code.
+
+use crate::family::{Family, Replicas};
+use crate::rules;
+use troupe_plugin::types::{ContainerState, Failure, PodRow};
+
+/// The restart policy of a type of replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RestartPolicy {
+    Always,
+    OnFailure,
+    Never,
+    /// The exit code of the framework's container decides.
+    ExitCode,
+}
+
+/// What becomes of a failed pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Another takes its place.
+    Restart,
+    /// It stays, and the job goes on without it.
+    Keep,
+    /// Its failure is the job's.
+    Fail,
+    /// Its exit code says that another would fail too.
+    FailForGood,
+}
+
+/// The least exit code after which a pod is tried again: a signal ended it, or something outside of it did.
+const RETRYABLE: i32 = 128;
+
+impl RestartPolicy {
+    /// Returns the policy of this name.
+    pub(crate) fn read(name: &str) -> Option<Self> {
+        match name {
+            "Always" => Some(Self::Always),
+            "OnFailure" => Some(Self::OnFailure),
+            "Never" => Some(Self::Never),
+            "ExitCode" => Some(Self::ExitCode),
+            _ => None,
+        }
+    }
+
+    /// Returns the restart policy of the pod: a kubelet does not look at exit codes.
+    pub(crate) fn of_pod(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::OnFailure => "OnFailure",
+            Self::Never | Self::ExitCode => "Never",
+        }
+    }
+
+    /// Returns what becomes of a failed pod whose container of the framework ended with this exit code. None: it has no
+    /// code, since it was evicted, its node was lost or its image never ran.
+    pub(crate) fn fate(self, exit_code: Option<i32>) -> Fate {
+        match (self, exit_code) {
+            (Self::Never, _) => Fate::Fail,
+            (Self::ExitCode, Some(code)) if code < RETRYABLE => Fate::FailForGood,
+            (Self::Always | Self::OnFailure | Self::ExitCode, _) => Fate::Restart,
+        }
+    }
+}
+
+/// Returns the rules that name the pods of these replicas whose fate is another pod.
+pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<Failure> {
+    let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
+    let is_replaced = |code| rules::fate(family, replicas.of, policy, code) == Fate::Restart;
+    let container = || family.kind.container.to_owned();
+    if is_replaced(Some(1)) {
+        vec![Failure::Any]
+    } else if is_replaced(Some(RETRYABLE)) {
+        vec![Failure::ExitCodes((container(), vec![(RETRYABLE, i32::MAX)])), Failure::NoExitCode(container())]
+    } else {
+        vec![]
+    }
+}
+
+/// Returns the exit code of the container of this name, if it has ended.
+pub(crate) fn exit_code(pod: &PodRow, container: &str) -> Option<i32> {
+    let container = pod.containers.iter().find(|row| !row.init && row.name == container)?;
+    match &container.state {
+        ContainerState::Terminated(ended) => Some(ended.exit_code),
+        ContainerState::Unknown | ContainerState::Waiting(_) | ContainerState::Running(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use troupe_plugin::testkit::{self, PodFixture};
+
+    // AC-10, AC-11: 128 and above may be tried again, and so may a pod without an exit code.
+    #[test]
+    fn an_exit_code_is_retryable_from_128() {
+        for code in [128, 130, 137, 143, 255] {
+            assert_eq!(RestartPolicy::ExitCode.fate(Some(code)), Fate::Restart, "{code}");
+        }
+        for code in [0, 1, 2, 127] {
+            assert_eq!(RestartPolicy::ExitCode.fate(Some(code)), Fate::FailForGood, "{code}");
+        }
+        assert_eq!(RestartPolicy::ExitCode.fate(None), Fate::Restart);
+    }
+
+    #[test]
+    fn other_policies_do_not_look_at_the_exit_code() {
+        for code in [None, Some(1), Some(137)] {
+            assert_eq!(RestartPolicy::Never.fate(code), Fate::Fail);
+            assert_eq!(RestartPolicy::OnFailure.fate(code), Fate::Restart);
+            assert_eq!(RestartPolicy::Always.fate(code), Fate::Restart);
+        }
+    }
+
+    // AC-11: a sidecar's exit code is not the job's.
+    #[test]
+    fn only_the_frameworks_container_has_an_exit_code() {
+        let mut pod = testkit::pod("worker", 0, "p-worker-0").failed(1);
+        pod.containers[0].name = "pytorch".into();
+        let mut side = testkit::pod("worker", 0, "p-worker-0").failed(137);
+        pod.containers.append(&mut side.containers);
+        assert_eq!(exit_code(&pod, "pytorch"), Some(1));
+        assert_eq!(exit_code(&pod, "tensorflow"), None);
+        assert_eq!(exit_code(&pod.running(), "main"), None);
+    }
+}

@@ -1,0 +1,261 @@
+//! TFJob, PyTorchJob, XGBoostJob, JAXJob and PaddleJob of `kubeflow.org/v1`: types of replicas, each with a template, a
+//! Service for each pod, and the environment in which the framework's processes find each other.
+//!
+//! # What is supported
+//!
+//! The plugin accepts manifests of Kubeflow's training-operator v1.9 without changes. Names, labels, Services,
+//! environment, conditions, events, `replicaStatuses` and defaults are the original's:
+//!
+//! - all types of replicas, with their rules of success: a chief or master, worker 0, all workers (`successPolicy`),
+//!   any elastic worker;
+//! - TFJobs with `enableDynamicWorker`; elastic PyTorchJobs with their HorizontalPodAutoscaler; `scale` of PyTorchJob,
+//!   JAXJob and PaddleJob;
+//! - of `runPolicy`: clean-pod policy, time to live, suspend, managedBy, backoffLimit, activeDeadlineSeconds,
+//!   schedulingPolicy (Volcano and the scheduler-plugins);
+//! - restart policies: a failed pod is replaced with `Always` and `OnFailure`, and with `ExitCode` if its exit code is 128
+//!   or above or it has none.
+//!
+//! Not supported: the events `ExitedWithCode` and `SuccessfulDeletePodGroup`, and the original's metrics of jobs; MPIJob of `kubeflow.org/v1`, whose CRD has the name of that of v2beta1, which the plugin `mpi`
+//! serves; the file `initContainer.yaml` of the original; annotations of a job on its PodGroup.
+//!
+//! # What differs from the original, and why
+//!
+//! Life of a job:
+//!
+//! - A success comes before a failure that is seen in the same pass, and before a limit.
+//! - Each failed pod is counted once, in the job's status, before it is deleted; the next one is created after 10 s, twice
+//!   as long each time in a row and 10 minutes at most. The original creates it at once and forgets it.
+//! - Pods that were replaced count towards `backoffLimit` like containers that were started again in place. A pod that
+//!   somebody else deletes does not count.
+//! - While a failed pod is replaced the job is Restarting, also if the master runs: in the original it is chance.
+//! - The end of `activeDeadlineSeconds` needs no event to be noticed.
+//! - A limit deletes the pods that have not ended whatever the clean-pod policy, and keeps the others' logs.
+//! - The event Restarting is emitted once for each failed pod.
+//! - A pod that is being deleted decides nothing: many programs exit with 0 when they are told to end. A pod that
+//!   somebody deletes is made again and fails no job, also with `Never`.
+//! - A failed job always has a completion time, so that its time to live counts.
+//! - The counts of a suspended job remain until its pods are gone, so that Kueue does not release their quota too
+//!   early.
+//! - A job of 0 workers has not succeeded.
+//! - The selector of `scale` is always in the status, and the column State is the last condition that is True.
+//! - The HorizontalPodAutoscaler is deleted when the job is finished.
+//! - With the clean-pod policy Running all Services are deleted, also those of pods that have ended.
+//! - A type that is removed from the spec loses its pods and Services.
+//! - `standalone: false` does not set `PET_STANDALONE`, which means yes whatever its value.
+//!
+//! Gangs:
+//!
+//! - A gang that is smaller than the job requests the resources of the replicas that lead, then of the others: a plugin
+//!   does not see the values of PriorityClasses.
+//!
+//! Errors:
+//!
+//! - What CEL can say is refused by the CRD; the condition `Rejected` lists all else that the webhooks of the original
+//!   refuse. Immutability holds for every kind.
+//! - Names longer than 63 characters, two ports of one name, and unknown restart and clean-pod policies are refused.
+//! - A name that another object has is told by the condition `Waiting`; the other objects are created.
+//! - Events are emitted once per step, not once per pass.
+//!
+//! # Settings
+//!
+//! `troupe operator --plugin-config kubeflow=FILE`, a YAML file with any of these keys:
+//!
+//! | key | default | |
+//! |---|---|---|
+//! | `cluster-domain` | `""` | domain of the cluster, which ends the addresses in `TF_CONFIG` |
+//! | `gang-scheduler-name` | `""` | `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `pytorch-init-container-image` | `alpine:3.10` | what PyTorch workers wait in for their master; `""` for none |
+//! | `pytorch-init-container-max-tries` | `100` | how often they look its name up, 2 seconds apart |
+//!
+//! The original's flags:
+//!
+//! | flag | here |
+//! |---|---|
+//! | `--gang-scheduler-name` | setting `gang-scheduler-name` |
+//! | `--pytorch-init-container-image` | setting `pytorch-init-container-image` |
+//! | `--pytorch-init-container-max-tries` | setting `pytorch-init-container-max-tries` |
+//! | the variable `CUSTOM_CLUSTER_DOMAIN` | setting `cluster-domain` |
+//! | `--namespace`, the variable `KUBEFLOW_NAMESPACE` | `troupe operator --namespace` |
+//! | `--leader-elect` | `troupe operator --leader-elect` |
+//! | `--metrics-bind-address`, `--health-probe-bind-address` | `troupe operator --admin-address` |
+//! | `--controller-threads`, `--kube-api-qps`, `--kube-api-burst` | nothing: healthy jobs are not rate limited |
+//! | `--enable-scheme`, `--webhook-*` | nothing: all kinds are served, and there are no webhooks |
+//! | `--pytorch-init-container-template-file` | not supported |
+//!
+//! # Migration
+//!
+//! Run `troupe preflight --plugin-config kubeflow=FILE` first: it reports obstacles and the jobs that Troupe would take
+//! over.
+//!
+//! 1. Scale the original to zero: `kubectl -n kubeflow scale deployment training-operator --replicas 0`, and delete its
+//!    `validator.training-operator.kubeflow.org` ValidatingWebhookConfiguration. Running jobs continue without it.
+//! 2. Apply the CRDs of Troupe: `troupe crds | kubectl apply -f -`. Jobs also run with the original's CRDs, but the API
+//!    server then prunes `status.troupe`: nothing is cleaned up.
+//! 3. Install Troupe: `kubectl apply -f deploy/rbac.yaml`, and run `troupe operator` as its service account.
+
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod crd;
+mod env;
+mod family;
+mod fate;
+#[cfg(test)]
+mod fixtures;
+mod gang;
+mod hpa;
+mod jax;
+mod judge;
+mod kind;
+mod limits;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod original;
+mod outcome;
+mod paddle;
+mod plan;
+mod pods;
+mod pytorch;
+mod rules;
+mod service;
+mod spec;
+mod tally;
+mod tf;
+mod valid;
+mod xgboost;
+
+pub use spec::{Config, ElasticPolicy, RdzvConf, ReplicaSpec, ReplicaSpecs, RunPolicy, SchedulingPolicy, Spec};
+
+use troupe_plugin::types::{
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+};
+use troupe_plugin::{Framework, Job};
+
+const GROUP: &str = "kubeflow.org";
+const VERSION: &str = "v1";
+const API_VERSION: &str = "kubeflow.org/v1";
+
+/// The JSON schema of the cluster operator's settings.
+const CONFIG_SCHEMA: &str = include_str!("config.json");
+
+/// What a plan has and the job's user does not ask for: the deletion of objects and of jobs after their time to live,
+/// and the image of the init container. Another image, and the scheduler, are granted by their settings.
+const GRANTS: &str = include_str!("grants.json");
+
+/// A job of any of the kinds with its spec and config parsed.
+pub(crate) type TrainingJob = Job<Spec, Config>;
+
+/// The Kubeflow plugin: the framework of training jobs.
+#[derive(Debug)]
+pub struct Kubeflow;
+
+troupe_plugin::export!(Kubeflow);
+
+impl Framework for Kubeflow {
+    type Spec = Spec;
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor {
+            name: "kubeflow".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            kinds: kind::KINDS.iter().map(kind_info).collect(),
+            children: [child("Pod", "pods"), child("Service", "services"), hpa::child()]
+                .into_iter()
+                .chain(gang::children())
+                .collect(),
+            config_schema: CONFIG_SCHEMA.into(),
+            event_reasons: [("Created", "SuccessfulCreatePod"), ("Refused", "FailedCreatePod")]
+                .map(|(host, own)| (host.into(), own.into()))
+                .into(),
+            grants: GRANTS.into(),
+        }
+    }
+
+    fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
+        plan::plan(job)
+    }
+
+    fn bind(_: &TrainingJob, _: &Observation, _: &[String]) -> Result<Bindings, Refusal> {
+        Ok(Bindings { bodies: vec![] })
+    }
+
+    fn judge(job: &TrainingJob, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
+        judge::judge(job, seen, outlook)
+    }
+}
+
+fn kind_info(kind: &kind::Kind) -> KindInfo {
+    KindInfo {
+        group: GROUP.into(),
+        version: VERSION.into(),
+        kind: kind.name.into(),
+        plural: kind.plural.into(),
+        switches: Switches {
+            suspend: Some("/runPolicy/suspend".into()),
+            managed_by: Some("/runPolicy/managedBy".into()),
+        },
+        own_manager: Some(spec::OWN_MANAGER.into()),
+        retired_finalizers: vec![],
+        roles: kind.roles().map(String::from).collect(),
+        event_source: kind.operator.into(),
+        queueing: Queueing::Elsewhere,
+    }
+}
+
+fn child(kind: &str, plural: &str) -> ChildKind {
+    ChildKind {
+        api_version: "v1".into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        selector: Some(pods::JOB_NAME.into()),
+        keep: vec![],
+        optional: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_settings_default_to_what_their_schema_says() {
+        let schema: Value = serde_json::from_str(CONFIG_SCHEMA).unwrap();
+        let config = Config::default();
+        let defaults = [
+            ("cluster-domain", json!(config.cluster_domain)),
+            ("gang-scheduler-name", json!(config.gang_scheduler_name)),
+            ("pytorch-init-container-image", json!(config.pytorch_init_container_image)),
+            ("pytorch-init-container-max-tries", json!(config.pytorch_init_container_max_tries)),
+        ];
+        assert_eq!(schema["properties"].as_object().unwrap().len(), defaults.len());
+        for (name, default) in defaults {
+            assert_eq!(schema["properties"][name]["default"], default, "{name}");
+        }
+    }
+
+    // AC-17: a plan with a time to live is refused unless every kind of job may be deleted.
+    #[test]
+    fn the_grants_name_every_kind_of_job_and_the_image_that_is_the_default() {
+        let grants: Value = serde_json::from_str(GRANTS).unwrap();
+        let deletes = grants["deletes"].as_array().unwrap();
+        for kind in &kind::KINDS {
+            assert!(deletes.contains(&json!(format!("{}.{GROUP}", kind.name))), "{}", kind.name);
+        }
+        assert_eq!(grants["images"], json!([spec::INIT_IMAGE]));
+    }
+
+    // AC-15, AC-19: the host reads the switches itself.
+    #[test]
+    fn every_kind_has_its_switches_and_roles() {
+        let kinds = Kubeflow::describe().kinds;
+        let names: Vec<_> = kinds.iter().map(|kind| kind.kind.as_str()).collect();
+        assert_eq!(names, ["TFJob", "PyTorchJob", "XGBoostJob", "JAXJob", "PaddleJob"]);
+        for kind in &kinds {
+            assert_eq!(kind.switches.suspend.as_deref(), Some("/runPolicy/suspend"));
+            assert_eq!(kind.switches.managed_by.as_deref(), Some("/runPolicy/managedBy"));
+            assert_eq!(kind.own_manager.as_deref(), Some("kubeflow.org/training-operator"));
+        }
+        assert_eq!(kinds[0].roles, ["chief", "master", "ps", "worker-0", "worker", "evaluator"]);
+        assert_eq!(kinds[2].roles, ["master", "worker"]);
+        assert_eq!(kinds[4].roles, ["master-0", "master", "worker-0", "worker"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! The limits of a job's run policy: how often its pods are restarted, and how long it is active.
+
+use crate::family::{Family, Replicas};
+use crate::fate::RestartPolicy;
+use troupe_plugin::types::{Observation, PodPhase, PodRow};
+
+/// Returns why the job has reached a limit, as its message has it.
+pub(crate) fn reached(family: &Family<'_>, seen: &Observation, started: u64) -> Option<&'static str> {
+    if deadline(family, started).is_some_and(|end| seen.now >= end) {
+        return Some("it was active longer than specified deadline");
+    }
+    is_past_backoff(family, seen).then_some("it has reached the specified backoff limit")
+}
+
+/// Returns when the job has been active for too long, in Unix milliseconds. The time before it was resumed does not count:
+/// its start is that of the resumption.
+pub(crate) fn deadline(family: &Family<'_>, started: u64) -> Option<u64> {
+    let seconds = family.job.spec.run_policy.as_ref()?.active_deadline_seconds?;
+    Some(started.saturating_add(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000)))
+}
+
+/// Returns whether the job was restarted as often as it may be. Better than the original: pods that were replaced count,
+/// not only the containers that were started again in place.
+fn is_past_backoff(family: &Family<'_>, seen: &Observation) -> bool {
+    let Some(limit) = family.job.spec.run_policy.as_ref().and_then(|policy| policy.backoff_limit) else { return false };
+    let replaced: u64 = seen.roles.iter().map(|facts| u64::from(facts.failures)).sum();
+    let in_place: u64 = seen.pods.iter().filter(|pod| counts(family, pod)).map(restarts).sum();
+    let restarts = i64::try_from(replaced + in_place).unwrap_or(i64::MAX);
+    if limit == 0 { restarts > 0 } else { restarts >= limit }
+}
+
+/// Returns whether the restarts of a pod's containers count: it runs, and its type restarts what fails.
+fn counts(family: &Family<'_>, pod: &PodRow) -> bool {
+    let of = |replicas: &&Replicas<'_>| pod.role == replicas.of.lower || replicas.of.first == Some(pod.role.as_str());
+    let policy = family.replicas.iter().find(of).and_then(|replicas| replicas.restart_policy);
+    pod.phase == PodPhase::Running && policy.is_some_and(|policy| policy != RestartPolicy::Never)
+}
+
+fn restarts(pod: &PodRow) -> u64 {
+    pod.containers.iter().map(|container| u64::from(container.restarts)).sum()
+}

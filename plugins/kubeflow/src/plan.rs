@@ -1,0 +1,97 @@
+//! The plan of a job: a role for each group of replicas, their Services, the PodGroup and the HorizontalPodAutoscaler.
+
+use crate::family::{Family, Group};
+use crate::valid::{Valid, validate};
+use crate::{TrainingJob, env, fate, gang, hpa, pods, rules, service};
+use troupe_plugin::types::{Backing, Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Success, Template, Ttl};
+use troupe_plugin::{job_name, text};
+
+/// Returns the plan, or a refusal with all errors of the job.
+pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
+    let family = Family::of(job)?;
+    let valid = validate(&family, rules::errors(&family))?;
+    let groups = family.groups();
+    let mut objects: Vec<_> = groups.iter().map(|group| service::of(&valid, group)).collect();
+    objects.extend(gang::pod_group(&valid));
+    objects.extend(hpa::of(&family));
+    Ok(JobPlan {
+        roles: groups.iter().map(|group| role(&valid, group)).collect::<Result<_, _>>()?,
+        objects,
+        secrets: vec![],
+        host_ports: 0,
+        policy: policy(&valid),
+        warnings: warnings(&valid),
+    })
+}
+
+/// Returns the role of a group. A type that the job does not have now has 0 replicas, so that its pods go.
+fn role(valid: &Valid<'_>, group: &Group<'_>) -> Result<Role, Refusal> {
+    let planned = group.replicas.map(|replicas| {
+        let variables = rules::variables(valid, group);
+        let template = pods::template(valid, group, replicas, &variables)?;
+        Ok((template, env::per_replica(valid.family.kind, variables)))
+    });
+    let (template, env) = planned.transpose()?.unwrap_or_else(|| (Template::Whole("{}".into()), vec![]));
+    let index = env::piece(group, 0);
+    Ok(Role {
+        name: group.role.into(),
+        replicas: group.count,
+        backing: Backing::Pods,
+        pod_name: name(group, index.clone()),
+        hostname: None,
+        subdomain: None,
+        template,
+        env,
+        labels: vec![(pods::REPLICA_INDEX.into(), vec![index])],
+        fill: vec![],
+        // As in the original, a resumed job begins anew, with all its replicas.
+        success: Success::Momentary,
+        replace: group.replicas.map_or_else(Vec::new, |replicas| fate::replaced(valid.family, replicas)),
+        after: gang::admitted(valid.family.job).into_iter().collect(),
+    })
+}
+
+/// Returns the name of a group's pods. That of a first replica has no index: another index is another group's.
+fn name(group: &Group<'_>, index: Piece) -> Vec<Piece> {
+    let index = if group.is_first() { text("0") } else { index };
+    vec![job_name(), text(format!("-{}-", group.of.lower)), index]
+}
+
+fn policy(valid: &Valid<'_>) -> Policy {
+    let policy = valid.family.job.spec.run_policy.as_ref();
+    // A finished job that its user suspends is kept.
+    let ttl = policy.filter(|policy| policy.suspend != Some(true)).and_then(|it| it.ttl_seconds_after_finished);
+    Policy {
+        clean_on_success: valid.clean_pods,
+        clean_on_failure: valid.clean_pods,
+        clean_on_suspend: Clean::All,
+        ttl: ttl.and_then(|seconds| u32::try_from(seconds).ok()).map(Ttl::AfterFinished),
+    }
+}
+
+/// Returns what the user wrote and does not get.
+fn warnings(valid: &Valid<'_>) -> Vec<Event> {
+    let warning = |reason: &str, message: &str| Event { warning: true, reason: reason.into(), message: message.into() };
+    let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let templates = || valid.family.replicas.iter().filter_map(|replicas| Some(&valid.pods(replicas.of)?.template));
+    let restart = templates().any(|template| set(&template.restart_policy)).then(|| {
+        warning(
+            "SetPodTemplateRestartPolicy",
+            "Restart policy in pod template overridden by restart policy in replica spec",
+        )
+    });
+    let scheduler = gang::scheduler(valid.family.job).and_then(|scheduler| {
+        let other = |name: &Option<String>| set(name) && name.as_deref() != Some(scheduler);
+        templates().any(|template| other(&template.scheduler_name)).then(|| {
+            warning(
+                "SetPodTemplateSchedulerName",
+                "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten",
+            )
+        })
+    });
+    let elastic = valid.family.job.spec.elastic_policy.as_ref();
+    let deprecated = elastic
+        .and_then(|elastic| elastic.n_proc_per_node)
+        .map(|_| warning("DeprecatedField", "spec.elasticPolicy.nProcPerNode is deprecated: use spec.nprocPerNode"));
+    restart.into_iter().chain(scheduler).chain(deprecated).collect()
+}

@@ -1,0 +1,47 @@
+//! The pod templates of the replicas.
+
+use crate::env::{self, Variable};
+use crate::family::{Group, Replicas};
+use crate::valid::Valid;
+use crate::{gang, rules};
+use serde_json::json;
+use troupe_plugin::PodTemplate;
+use troupe_plugin::types::{Refusal, Template};
+
+pub(crate) const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
+pub(crate) const JOB_NAME: &str = "training.kubeflow.org/job-name";
+pub(crate) const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
+pub(crate) const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
+const JOB_ROLE: &str = "training.kubeflow.org/job-role";
+
+/// Returns the pod template of a group, without the values that depend on the index.
+pub(crate) fn template(
+    valid: &Valid<'_>,
+    group: &Group<'_>,
+    replicas: &Replicas<'_>,
+    variables: &[Variable],
+) -> Result<Template, Refusal> {
+    let (family, kind) = (valid.family, valid.family.kind);
+    let at = format!("/{}/{}/template", kind.field, replicas.key);
+    let mut template = PodTemplate::from_user(replicas.template, &at)?;
+    template.label(OPERATOR_NAME, kind.operator);
+    template.label(JOB_NAME, family.job.name());
+    template.label(REPLICA_TYPE, group.of.lower);
+    if group.is_master(family) {
+        template.label(JOB_ROLE, "master");
+    }
+    if let Some(pods) = valid.pods(group.of) {
+        template.set("restartPolicy", pods.restart_policy.of_pod());
+        if !pods.has_port
+            && let Some(mut container) = template.container(kind.container)
+        {
+            container.push("ports", json!({ "name": kind.port_name, "containerPort": kind.port }));
+        }
+        gang::mark(family.job, group, pods, &mut template);
+    }
+    env::edit(kind, variables, &mut template);
+    if let Some(container) = rules::init_container(family, group) {
+        template.push("initContainers", container);
+    }
+    Ok(template.into_template())
+}

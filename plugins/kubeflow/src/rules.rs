@@ -1,0 +1,56 @@
+//! The rules in which the frameworks differ by more than data, each in the framework's own module.
+
+use crate::env::Variable;
+use crate::family::{Family, Group};
+use crate::fate::{Fate, RestartPolicy};
+use crate::kind::{Framework, Quorum, ReplicaType};
+use crate::pytorch::InitContainer;
+use crate::valid::Valid;
+use crate::{jax, paddle, pytorch, tf, xgboost};
+
+/// Returns the variables of each replica of a group.
+pub(crate) fn variables(valid: &Valid<'_>, group: &Group<'_>) -> Vec<Variable> {
+    match valid.family.kind.framework {
+        Framework::Tf => tf::variables(valid, group),
+        Framework::PyTorch => pytorch::variables(valid, group),
+        Framework::XgBoost => xgboost::variables(valid, group),
+        Framework::Jax => jax::variables(valid, group),
+        Framework::Paddle => paddle::variables(valid, group),
+    }
+}
+
+/// Returns the init container that each replica of a group gets.
+pub(crate) fn init_container(family: &Family<'_>, group: &Group<'_>) -> Option<InitContainer> {
+    match family.kind.framework {
+        Framework::PyTorch => pytorch::init_container(family, group),
+        Framework::Tf | Framework::XgBoost | Framework::Jax | Framework::Paddle => None,
+    }
+}
+
+/// Returns which workers decide that a job without a type that leads has succeeded.
+pub(crate) fn quorum(family: &Family<'_>) -> Quorum {
+    match family.kind.framework {
+        Framework::Tf => tf::quorum(family),
+        Framework::PyTorch => pytorch::quorum(family),
+        Framework::XgBoost | Framework::Jax | Framework::Paddle => Quorum::All,
+    }
+}
+
+/// Returns what becomes of a failed pod of a type with this policy and exit code.
+pub(crate) fn fate(family: &Family<'_>, of: &ReplicaType, policy: RestartPolicy, exit_code: Option<i32>) -> Fate {
+    match family.kind.framework {
+        Framework::Tf => tf::fate(family, of, policy, exit_code),
+        Framework::XgBoost => xgboost::fate(policy, exit_code),
+        Framework::PyTorch | Framework::Jax | Framework::Paddle => policy.fate(exit_code),
+    }
+}
+
+/// Returns the fields that are wrong by the framework's own rules, below the spec, and what is wrong with them.
+pub(crate) fn errors(family: &Family<'_>) -> Vec<(String, String)> {
+    match family.kind.framework {
+        Framework::Tf => tf::errors(family),
+        Framework::PyTorch => pytorch::errors(family),
+        Framework::XgBoost => xgboost::errors(family),
+        Framework::Jax | Framework::Paddle => vec![],
+    }
+}

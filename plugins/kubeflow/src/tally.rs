@@ -1,0 +1,115 @@
+//! The pods of each type of replica, counted.
+
+use crate::family::{Family, Replicas};
+use crate::fate::{self, Fate};
+use crate::kind::ReplicaType;
+use crate::{pods, rules};
+use serde_json::{Map, Value};
+use troupe_plugin::types::{Observation, PodPhase, PodRow, Replacement};
+
+/// The pods of one type of replica.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) of: &'static ReplicaType,
+    /// How many there should be.
+    pub(crate) wanted: u32,
+    pub(crate) active: u32,
+    pub(crate) succeeded: u32,
+    pub(crate) failed: u32,
+    /// Replica 0 has succeeded, and so has its container of the framework.
+    pub(crate) first_succeeded: bool,
+    /// What becomes of its failed pods: one for each.
+    pub(crate) fates: Vec<Fate>,
+    /// How many failed pods are replaced from now on: each is told once.
+    pub(crate) restarts: usize,
+}
+
+/// Returns a tally for each type that the job has. Pods beyond the wanted ones count for a suspended job alone, whose
+/// pods all have to go.
+pub(crate) fn of(family: &Family<'_>, seen: &Observation, suspended: bool) -> Vec<Tally> {
+    family.replicas.iter().map(|replicas| tally(family, replicas, seen, suspended)).collect()
+}
+
+fn tally(family: &Family<'_>, replicas: &Replicas<'_>, seen: &Observation, suspended: bool) -> Tally {
+    let (of, wanted) = (replicas.of, replicas.count);
+    let mut tally =
+        Tally { of, wanted, active: 0, succeeded: 0, failed: 0, first_succeeded: false, fates: vec![], restarts: 0 };
+    for pod in &seen.pods {
+        let Some(index) = index(of, pod) else { continue };
+        if suspended {
+            tally.active += u32::from(holds_resources(pod));
+        } else if index < wanted {
+            tally.count(family, replicas, pod, index == 0);
+        }
+    }
+    tally
+}
+
+impl Tally {
+    fn count(&mut self, family: &Family<'_>, replicas: &Replicas<'_>, pod: &PodRow, is_first: bool) {
+        let exit_code = fate::exit_code(pod, family.kind.container);
+        match pod.phase {
+            PodPhase::Running if pod.terminating => self.failed += 1,
+            // Better: how a pod ends that is being deleted says nothing of its work. Many programs exit with 0 then.
+            _ if pod.terminating => {}
+            PodPhase::Running => self.active += 1,
+            PodPhase::Succeeded => {
+                self.succeeded += 1;
+                self.first_succeeded |= is_first && exit_code.unwrap_or(0) == 0;
+            }
+            PodPhase::Failed => {
+                self.failed += 1;
+                self.restarts += usize::from(pod.replacement == Replacement::Due);
+                let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
+                self.fates.push(rules::fate(family, self.of, policy, exit_code));
+            }
+            PodPhase::Pending | PodPhase::Unknown => {}
+        }
+    }
+
+    /// Returns the type's entry of `replicaStatuses`, which leaves out zeros, as the original does. Once the job has
+    /// succeeded, what is active has succeeded too.
+    pub(crate) fn entry(&self, family: &Family<'_>, job_has_succeeded: bool) -> Value {
+        let (active, succeeded) = match job_has_succeeded {
+            true => (0, self.succeeded + self.active),
+            false => (self.active, self.succeeded),
+        };
+        let counts = [("active", active), ("succeeded", succeeded), ("failed", self.failed)];
+        let mut entry = Map::new();
+        for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            entry.insert(name.to_owned(), count.into());
+        }
+        if family.kind.scales {
+            entry.insert("selector".to_owned(), selector(family, self.of).into());
+        }
+        entry.into()
+    }
+}
+
+/// Returns the labels of a type's pods as the scale subresource has them.
+fn selector(family: &Family<'_>, of: &ReplicaType) -> String {
+    let labels = [
+        (pods::JOB_NAME, family.job.name()),
+        (pods::OPERATOR_NAME, family.kind.operator),
+        (pods::REPLICA_TYPE, of.lower),
+    ];
+    labels.map(|(label, value)| format!("{label}={value}")).join(",")
+}
+
+/// Returns the index of a pod among all of this type; None if it is of another.
+fn index(of: &ReplicaType, pod: &PodRow) -> Option<u32> {
+    let index = pod.index.unwrap_or(0);
+    if of.first == Some(pod.role.as_str()) {
+        return Some(index);
+    }
+    (pod.role == of.lower).then(|| index + u32::from(of.first.is_some()))
+}
+
+/// Returns whether a pod of a suspended job still holds what it runs on: its quota must not be given away before.
+fn holds_resources(pod: &PodRow) -> bool {
+    match pod.phase {
+        PodPhase::Running | PodPhase::Unknown => true,
+        PodPhase::Pending => !pod.node.is_empty(),
+        PodPhase::Succeeded | PodPhase::Failed => false,
+    }
+}

@@ -1,0 +1,239 @@
+//! Real Kueue beside a control plane: built from its Go module as that is published, with its own CRDs and webhooks.
+//!
+//! Nothing of the module is kept here: its CRDs and webhooks are read from the module's folder. Out of a cluster, Kueue's
+//! webhooks are reached by a Service of type ExternalName, whose name its own certificate has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::slice;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use http::Request;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::control_plane::ControlPlane;
+use crate::poll::until;
+use crate::ports::free_port;
+use crate::process::{Process, output, until_alive};
+use crate::run_dir::{cluster_dir, locked};
+
+const MODULE: &str = "sigs.k8s.io/kueue";
+const VERSION: &str = "v0.19.2";
+const START: Duration = Duration::from_secs(180);
+
+/// The namespace of Kueue and of its webhooks' Service.
+const NAMESPACE: &str = "kueue-system";
+const SERVICE: &str = "kueue-webhook-service";
+const SECRET: &str = "kueue-webhook-server-cert";
+
+/// Where webhook configurations are.
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The webhooks of Kueue's own kinds; those of jobs are left out, since they fail closed.
+const HOOKS: [&str; 3] = ["workload", "clusterqueue", "resourceflavor"];
+
+/// The kinds that have two forms; Kueue gives their CRDs its certificate.
+const CONVERTED: [&str; 5] = ["localqueues", "clusterqueues", "workloads", "cohorts", "multikueueclusters"];
+
+/// A running Kueue. [`Kueue::stop`] removes it from the control plane; its process ends with the value.
+#[derive(Debug)]
+pub struct Kueue {
+    process: Process,
+    definitions: Vec<String>,
+}
+
+impl Kueue {
+    /// Builds it if it is missing, starts it, and returns when its webhooks answer.
+    pub async fn start(plane: &ControlPlane) -> Result<Kueue> {
+        let (module, binary) = tokio::task::spawn_blocking(build).await.context("building Kueue panicked")??;
+        let client = plane.client("admin").await?;
+        let port = free_port()?;
+        let certificates = plane.dir().join("kueue-certificates");
+        fs::create_dir_all(&certificates)?;
+        let definitions = prepare(&client, &module, port).await?;
+        let config = plane.dir().join("kueue.yaml");
+        fs::write(&config, configuration(&certificates, port).to_string())?;
+        let mut command = Command::new(binary);
+        command.arg("--config").arg(config).arg("--kubeconfig").arg(plane.kubeconfig("admin")?);
+        let process = Process::start("kueue", plane.dir(), command)?;
+        let mut kueue = Kueue { process, definitions };
+        kueue.ready(&client, &certificates).await?;
+        Ok(kueue)
+    }
+
+    /// Ends it, and removes its webhooks, which would refuse everything, and its kinds.
+    pub async fn stop(self, plane: &ControlPlane) -> Result<()> {
+        let client = plane.client("admin").await?;
+        for [kind, name] in configurations() {
+            delete(&client, &format!("{WEBHOOKS}/{kind}/{name}")).await?;
+        }
+        drop(self.process);
+        for name in &self.definitions {
+            delete(&client, &format!("{DEFINITIONS}/{name}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives Kueue the certificate that it makes, as the volume of its pod would, and waits until its webhooks answer.
+    async fn ready(&mut self, client: &Client, certificates: &Path) -> Result<()> {
+        let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
+        let files = until(START, "Kueue to make its certificate", || async {
+            let data = secrets.get(SECRET).await?.data.unwrap_or_default();
+            Ok(data.contains_key("tls.key").then_some(data))
+        });
+        for (name, ByteString(content)) in files.await? {
+            fs::write(certificates.join(name), content)?;
+        }
+        let flavor = json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "ResourceFlavor",
+            "metadata": { "name": "asked-for-by-nobody" },
+        });
+        until_alive(slice::from_mut(&mut self.process), START, "Kueue's webhooks to answer", || async {
+            let path = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors?dryRun=All";
+            let answer: Result<Value, _> = client.request(post(path, &flavor)?).await;
+            Ok(answer.ok().map(drop))
+        })
+        .await
+    }
+}
+
+/// Creates what Kueue needs before it starts; returns the names of its CRDs.
+async fn prepare(client: &Client, module: &Path, port: u16) -> Result<Vec<String>> {
+    let named = |name: &str| json!({ "name": name, "namespace": NAMESPACE });
+    create::<Namespace>(Api::all(client.clone()), json!({ "metadata": { "name": NAMESPACE } })).await?;
+    let service =
+        json!({ "metadata": named(SERVICE), "spec": { "type": "ExternalName", "externalName": "localhost" } });
+    create::<Service>(Api::namespaced(client.clone(), NAMESPACE), service).await?;
+    create::<Secret>(Api::namespaced(client.clone(), NAMESPACE), json!({ "metadata": named(SECRET) })).await?;
+    let folder = module.join("config/components/crd/bases");
+    let mut definitions = vec![];
+    for file in fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))? {
+        for mut definition in documents(&file?.path())? {
+            let service = json!({ "name": SERVICE, "namespace": NAMESPACE, "path": "/convert", "port": port });
+            let webhook = json!({ "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] });
+            let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+            if CONVERTED.contains(&plural) {
+                definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": webhook });
+            }
+            definitions.push(definition["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+            let _: Value = client.request(post(DEFINITIONS, &definition)?).await?;
+        }
+    }
+    for mut hooks in documents(&module.join("config/components/webhook/manifests.yaml"))? {
+        let name = format!("kueue-{}", hooks["metadata"]["name"].as_str().unwrap_or_default());
+        let kind = format!("{}s", hooks["kind"].as_str().unwrap_or_default().to_lowercase());
+        hooks["metadata"]["name"] = json!(name);
+        if let Some(list) = hooks["webhooks"].as_array_mut() {
+            list.retain(|hook| {
+                HOOKS.iter().any(|kind| hook["name"].as_str().is_some_and(|name| name[1..] == format!("{kind}.kb.io")))
+            });
+            for hook in list {
+                let service = &mut hook["clientConfig"]["service"];
+                (service["name"], service["namespace"]) = (json!(SERVICE), json!(NAMESPACE));
+                service["port"] = json!(port);
+            }
+        }
+        let _: Value = client.request(post(&format!("{WEBHOOKS}/{kind}"), &hooks)?).await?;
+    }
+    Ok(definitions)
+}
+
+fn configuration(certificates: &Path, port: u16) -> Value {
+    json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "namespace": NAMESPACE,
+        "health": { "healthProbeBindAddress": "0" },
+        "metrics": { "bindAddress": "0" },
+        "webhook": { "host": "127.0.0.1", "port": port, "certDir": certificates },
+        "leaderElection": { "leaderElect": false },
+        "internalCertManagement": {
+            "enable": true,
+            "webhookServiceName": SERVICE,
+            "webhookSecretName": SECRET,
+        },
+        "featureGates": { "VisibilityOnDemand": false },
+        "integrations": { "frameworks": ["batch/job"] },
+    })
+}
+
+fn configurations() -> [[&'static str; 2]; 2] {
+    [
+        ["mutatingwebhookconfigurations", "kueue-mutating-webhook-configuration"],
+        ["validatingwebhookconfigurations", "kueue-validating-webhook-configuration"],
+    ]
+}
+
+fn documents(file: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    let all = serde_norway::Deserializer::from_str(&text).map(Value::deserialize);
+    all.filter(|document| !matches!(document, Ok(Value::Null)))
+        .map(|document| document.with_context(|| format!("{} is no YAML", file.display())))
+        .collect()
+}
+
+async fn create<K>(api: Api<K>, object: Value) -> Result<()>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
+{
+    match api.create(&PostParams::default(), &serde_json::from_value(object)?).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+async fn delete(client: &Client, path: &str) -> Result<()> {
+    let _: Value = client.request(Request::delete(path).body(vec![])?).await?;
+    Ok(())
+}
+
+fn post(path: &str, object: &Value) -> Result<Request<Vec<u8>>> {
+    Ok(Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?)
+}
+
+/// Returns the folder of the module and the program, which is built if `target/cluster/bin` lacks it.
+fn build() -> Result<(PathBuf, PathBuf)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Download {
+        dir: PathBuf,
+    }
+    let source = format!("{MODULE}@{VERSION}");
+    let told = output(Command::new("go").args(["mod", "download", "-json", &source]).env("GOWORK", "off"))?;
+    let Download { dir } = serde_json::from_str(&told)?;
+    let folder = cluster_dir().join(format!("bin/kueue-{VERSION}"));
+    let program = folder.join("kueue");
+    let _lock = locked(&folder.join(".lock"))?;
+    if program.exists() {
+        return Ok((dir, program));
+    }
+    eprintln!("cluster: building {source}, which takes ten minutes the first time");
+    // The module's own requirements, so that it has the dependencies that it was tested with.
+    let requirements = fs::read_to_string(dir.join("go.mod"))?;
+    let rest = requirements.split_once('\n').context("a go.mod has lines")?.1;
+    fs::write(folder.join("go.mod"), format!("module scratch\n{rest}\nrequire {MODULE} {VERSION}\n"))?;
+    fs::write(folder.join("go.sum"), fs::read(dir.join("go.sum"))?)?;
+    let part = folder.join("kueue.part");
+    let status = Command::new("go")
+        .args(["build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"])
+        .arg(&part)
+        .arg(format!("{MODULE}/cmd/kueue"))
+        .current_dir(&folder)
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .status()
+        .context("failed to start go")?;
+    ensure!(status.success(), "failed to build {source}: go build ended with {status}");
+    fs::rename(&part, &program)?;
+    Ok((dir, program))
+}

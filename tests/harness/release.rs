@@ -1,0 +1,34 @@
+//! The operator's image.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use image::{oci, troupe};
+
+use crate::packages;
+use crate::process::output;
+use crate::run_dir::{cluster_dir, locked, workspace};
+
+/// The archive that `cargo run -p image` writes, which takes some minutes.
+pub fn image() -> Result<PathBuf> {
+    packages::install(packages::MUSL)?;
+    output(Command::new("cargo").args(["run", "--locked", "-p", "image"]).current_dir(workspace()))?;
+    let name = format!("troupe-{}-{}.tar", env!("CARGO_PKG_VERSION"), oci::architecture());
+    Ok(workspace().join("target/image").join(name))
+}
+
+/// An archive with this program, which was built for this machine, and the shared libraries that it is linked with.
+pub fn image_of(program: &Path) -> Result<PathBuf> {
+    packages::install(packages::IMAGES)?;
+    let images = cluster_dir().join("images");
+    let _lock = locked(&images.join(".troupe.lock"))?;
+    let (stripped, archive) = (images.join(".troupe"), images.join("troupe-of-tests.tar"));
+    output(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
+    let libraries = output(Command::new("ldd").arg(program))?;
+    // `libc.so.6 => /lib/libc.so.6 (0x7f00)`, or the loader alone.
+    let files = libraries.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    let files: Vec<_> = files.map(|file| (PathBuf::from(file), PathBuf::from(file))).collect();
+    troupe::write(&stripped, &files, troupe::NAME, &archive).context("failed to write the image")?;
+    Ok(archive)
+}

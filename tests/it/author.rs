@@ -1,0 +1,55 @@
+//! The way of a new author: the commands of the guide and of the new crate's README, run as they stand there.
+
+use crate::{
+    cluster::{documented::Shell, world::World},
+    operator::Operator,
+};
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+const GUIDE: &str = include_str!("../../plugins/README.md");
+
+/// The block of commands that has this line.
+fn block<'a>(text: &'a str, line: &str) -> Vec<&'a str> {
+    let blocks = text.split("```").skip(1).step_by(2);
+    let found = blocks.map(|block| block.trim().lines().collect::<Vec<_>>()).find(|lines| lines.contains(&line));
+    found.unwrap_or_else(|| panic!("no block of commands has {line}"))
+}
+
+#[tokio::test]
+#[cfg_attr(lacks_author, ignore = "builds a new crate: TROUPE_REQUIRE=author")]
+async fn a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides() {
+    let world = World::alone("author").await;
+    let shell = Shell::of(&world, "author");
+    let first = block(GUIDE, "cd echo");
+    shell.runs(first[0]);
+    let folder = shell.folder.join("echo");
+    let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+    // The versions of this workspace, which this machine has, and what an earlier run has built.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("author");
+    fs::create_dir_all(&built).unwrap();
+    symlink(built, folder.join("target")).unwrap();
+
+    shell.runs(&[&["export CARGO_NET_OFFLINE=true"], &first[1..]].concat().join(" && "));
+    let here = shell.at(folder);
+    let offline = |command: &str| here.runs(&format!("export CARGO_NET_OFFLINE=true && {command}"));
+    offline("cargo run --quiet --example crd > made.yaml && diff made.yaml crd.yaml");
+    offline("cargo test --quiet && troupe plugin bench --rounds 1");
+    for command in block(&readme, "troupe plugin test") {
+        offline(command);
+    }
+
+    let host = Operator::start(&world.plane, &["--namespace", "default", "--plugin-namespace", "troupe-system"]).await;
+    for command in block(&readme, "kubectl apply -f crd.yaml") {
+        here.runs(command);
+    }
+    let phase = |phase: &str| {
+        here.runs(&format!("kubectl wait --for=jsonpath='{{.status.phase}}'={phase} echojob/example --timeout=60s"));
+    };
+    phase("Running");
+    here.runs("kubectl annotate pods --selector example.org/job-name=example troupe.dev/run-for=0s");
+    phase("Succeeded");
+    here.runs("kubectl delete echojob/example plugin/echo crd/echojobs.example.org");
+    host.stop().await;
+}

@@ -1,0 +1,194 @@
+//! What a job's user reads while a real scheduler or kubelet cannot go on.
+
+use super::world::{World, built, condition_of, is};
+use crate::{
+    cluster::objects::{PODS, PYTORCH_JOBS, at, text},
+    operator::binary,
+};
+use harness::{Binaries, Tool, images::Image};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A job of one pod, whose spec has these fields on top of a container that ends well.
+fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
+    let mut main = json!({
+        "name": "pytorch",
+        "image": image.name(),
+        "imagePullPolicy": "Never",
+        "command": ["true"],
+    });
+    let mut spec = json!({});
+    for (fields, onto) in [(container, &mut main), (pod, &mut spec)] {
+        onto.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    }
+    spec["containers"] = json!([main]);
+    json!({
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": { "name": name },
+        "spec": {
+            "runPolicy": { "cleanPodPolicy": "None" },
+            "pytorchReplicaSpecs": {
+                "Master": { "replicas": 1, "restartPolicy": "OnFailure", "template": { "spec": spec } },
+            },
+        },
+    })
+}
+
+/// The real kubectl, which finds the binary by its other name, with the rights of the namespace's user.
+struct Kubectl {
+    program: PathBuf,
+    path: PathBuf,
+    kubeconfig: PathBuf,
+    namespace: String,
+}
+
+impl Kubectl {
+    async fn of(world: &World) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl");
+        fs::create_dir_all(&path).unwrap();
+        let _absent = fs::remove_file(path.join("kubectl-troupe"));
+        symlink(binary(), path.join("kubectl-troupe")).unwrap();
+        let built = || Binaries::of(&[Tool::Kubectl]).unwrap().path(Tool::Kubectl).unwrap().to_owned();
+        let program = tokio::task::spawn_blocking(built).await.unwrap();
+        Self { program, path, kubeconfig: world.kubeconfig(), namespace: world.name.clone() }
+    }
+
+    fn troupe(&self, arguments: &[&str]) -> (bool, String) {
+        self.run(&[&["troupe"], arguments].concat())
+    }
+
+    /// Returns whether the command succeeded, and what it printed.
+    fn run(&self, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(&self.program);
+        command.env("PATH", &self.path).env("KUBECONFIG", &self.kubeconfig);
+        let output = command.args(arguments).args(["--namespace", &self.namespace]).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout) + &text(output.stderr))
+    }
+
+    /// Runs every command that the page on conditions shows, of this job instead of its own.
+    fn shown(&self, job: &str) -> String {
+        let page = include_str!("../../../docs/conditions.md");
+        let commands = page.lines().filter(|line| line.starts_with("kubectl "));
+        let runs = commands.map(|line| {
+            let line = line.split(" #").next().unwrap_or(line).replace("mnist", job).replace('\'', "");
+            let (succeeded, printed) = self.run(&line.split_whitespace().skip(1).collect::<Vec<_>>());
+            assert!(succeeded, "{line}: {printed}");
+            printed
+        });
+        runs.collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(lacks_node, ignore = "needs Go, openssl, apt and root")]
+async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() {
+    let image = built(Image::busybox).await;
+    let world = World::start(vec![image.clone()], None).await;
+    let none = json!({});
+    let claim = json!({ "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": "training-data" } }] });
+    let secret = json!({ "env": [{
+        "name": "TOKEN", "valueFrom": { "secretKeyRef": { "name": "registry-token", "key": "token" } },
+    }] });
+    let cases = [
+        (
+            "gate",
+            json!({ "schedulingGates": [{ "name": "example.org/quota" }] }),
+            none.clone(),
+            "SchedulingGated",
+            "gates",
+        ),
+        (
+            "selector",
+            json!({ "nodeSelector": { "gpu": "h100" } }),
+            none.clone(),
+            "Unschedulable",
+            "node affinity/selector",
+        ),
+        ("claim", claim, none.clone(), "Unschedulable", "\"training-data\" not found"),
+        (
+            "cpu",
+            none.clone(),
+            json!({ "resources": { "requests": { "cpu": "1000" } } }),
+            "Unschedulable",
+            "Insufficient cpu",
+        ),
+        ("image", none.clone(), json!({ "image": "docker.io/local/nowhere:1" }), "ImagePull", "ErrImageNeverPull"),
+        ("secret", none.clone(), secret, "ContainerNotStarted", "\"registry-token\" not found"),
+        ("loop", none.clone(), json!({ "command": ["false"] }), "CrashLoop", "container pytorch of pod/loop-master-0"),
+    ];
+    for (name, pod, container, ..) in &cases {
+        world.create(&PYTORCH_JOBS, &job(name, &image, pod, container)).await;
+    }
+    for (name, .., reason, says) in &cases {
+        let told = |job: &Value| {
+            condition_of(job, "Waiting").is_some_and(|it| {
+                let message = text(it, "/message");
+                text(it, "/status") == "True"
+                    && text(it, "/reason") == *reason
+                    && message.contains(&format!("pod/{name}-master-0"))
+                    && message.contains(says)
+            })
+        };
+        world.becomes(&PYTORCH_JOBS, name, &format!("waiting by {reason}: {says}"), told).await;
+    }
+
+    let user = Kubectl::of(&world).await;
+    let (listed, printed) = user.troupe(&["list"]);
+    assert!(listed && printed.lines().count() == cases.len() + 1, "{printed}");
+    for (name, .., says) in &cases {
+        let row = printed.lines().find(|line| line.starts_with(&format!("pytorchjob/{name} "))).unwrap_or_default();
+        assert!(row.contains("waits for") && row.contains(says), "{name}: {printed}");
+    }
+    let (_, printed) = user.troupe(&["explain", "pytorchjob/claim"]);
+    let rows: Vec<_> = printed.lines().filter(|line| line.contains("\"training-data\" not found")).collect();
+    let begins = |start: &str| rows.iter().any(|row| row.starts_with(start));
+    assert!(
+        begins("waits for pod/claim-master-0") && begins("Waiting  ") && begins("claim-master-0  Pending"),
+        "{printed}"
+    );
+    assert!(printed.contains("SuccessfulCreatePod") && printed.contains("FailedScheduling"), "{printed}");
+    let (is_there, printed) = user.troupe(&["explain", "claims"]);
+    assert!(!is_there && printed.contains("there is no job claims in namespace"), "{printed}");
+    let (has_started, printed) = user.troupe(&["logs", "claim"]);
+    assert!(!has_started && printed.contains("no container of pytorchjob/claim has started"), "{printed}");
+
+    // What was in the way is taken away.
+    world.patch(&PODS, "gate-master-0", &json!({ "spec": { "schedulingGates": null } })).await;
+    let goes_on = |job: &Value| is(job, "Succeeded") && condition_of(job, "Waiting").is_none();
+    world.becomes(&PYTORCH_JOBS, "gate", "at its end, waiting for nothing", goes_on).await;
+
+    let (succeeded, printed) = user.troupe(&["wait", "gate", "--timeout", "60"]);
+    assert!(succeeded && printed.contains("pytorchjob/gate Succeeded"), "{printed}");
+
+    let command = ["sh", "-c", "echo reading; echo the data set is empty > /dev/termination-log; exit 3"];
+    let mut failing = job("failing", &image, &json!({}), &json!({ "command": command }));
+    failing["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = json!("Never");
+    world.create(&PYTORCH_JOBS, &failing).await;
+    let job = world.becomes(&PYTORCH_JOBS, "failing", "failed", |job| is(job, "Failed")).await;
+    let mut first = at(&job, "/status/troupe/firstFailure").clone();
+    assert!(first["node"].take().is_string(), "{:#}", job["status"]);
+    assert_eq!(
+        first,
+        json!({
+            "pod": "failing-master-0", "container": "pytorch", "exitCode": 3, "reason": "Error",
+            "message": "the data set is empty\n", "node": null,
+        })
+    );
+    let first = "container pytorch of pod/failing-master-0 failed first with exit code 3: Error: the data set is empty";
+    let (succeeded, printed) = user.troupe(&["wait", "failing"]);
+    assert!(!succeeded && printed.contains(&format!("pytorchjob/failing Failed: {first}")), "{printed}");
+    assert!(user.troupe(&["wait", "failing", "--for", "ended"]).0);
+    assert_eq!(user.troupe(&["logs", "failing"]), (true, "failing-master-0 | reading\n".to_owned()));
+    let printed = user.shown("gate");
+    assert!(printed.contains("pytorchjob/gate Succeeded") && printed.contains("the data set is empty"), "{printed}");
+    let (succeeded, printed) = user.run(&["get", "troupe"]);
+    assert!(succeeded && printed.contains("failing"), "{printed}");
+    world.stop("eight jobs that wait or fail").await;
+}
