@@ -107,6 +107,17 @@ fn generated_bindings_are_named_in_one_file() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A packed SDK builds without this repository, and no link survives an archive: the contract is there twice.
+#[test]
+fn the_sdk_has_the_contract() {
+    let (contract, copy) = (root().join("wit/framework.wit"), root().join("plugins/sdk/wit/framework.wit"));
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::copy(&contract, &copy).unwrap();
+    }
+    let [contract, copy] = [contract, copy].map(|path| fs::read_to_string(path).unwrap_or_default());
+    assert!(contract == copy, "the SDK's framework.wit is out of date; run the tests with UPDATE_EXPECT=1");
+}
+
 #[test]
 fn the_core_has_no_way_to_do_io() {
     let manifest = fs::read_to_string(root().join("host/decide/Cargo.toml")).unwrap();

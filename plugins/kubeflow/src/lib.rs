@@ -174,7 +174,7 @@ impl Framework for Kubeflow {
     }
 
     fn bind(_: &TrainingJob, _: &Observation, _: &[String]) -> Result<Bindings, Refusal> {
-        Ok(Bindings { bodies: vec![] })
+        Ok(Bindings { bodies: vec![], runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &TrainingJob, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {

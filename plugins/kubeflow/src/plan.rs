@@ -18,6 +18,7 @@ pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
         roles: groups.iter().map(|group| role(&valid, group)).collect::<Result<_, _>>()?,
         objects,
         secrets: vec![],
+        series: vec![],
         host_ports: 0,
         policy: policy(&valid),
         warnings: warnings(&valid),

@@ -174,7 +174,7 @@ impl Framework for Mpi {
     fn bind(job: &MpiJob, seen: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
         let wanted = wanted.iter().filter(|key| *key == hostfile::KEY);
         let bodies = wanted.map(|key| Ok((key.clone(), hostfile::config_map(job, seen)?)));
-        Ok(Bindings { bodies: bodies.collect::<Result<_, Refusal>>()? })
+        Ok(Bindings { bodies: bodies.collect::<Result<_, Refusal>>()?, runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {

@@ -28,6 +28,7 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
         roles: vec![worker_role(job, valid.worker.as_ref())?, launcher_role(job, &valid)?],
         objects: [service(job), config_map()].into_iter().chain(gang::pod_group(job, &valid)).collect(),
         secrets: vec![ssh_keys(job)],
+        series: vec![],
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
         warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),

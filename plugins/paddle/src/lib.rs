@@ -195,7 +195,8 @@ impl Framework for Paddle {
         let wants = wanted.iter().any(|key| key == rendezvous::KEY);
         rendezvous::readable(job, seen)?;
         let body = if wants { rendezvous::body(job, seen) } else { None };
-        Ok(Bindings { bodies: body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body)).collect() })
+        let bodies = body.into_iter().map(|body| (rendezvous::KEY.to_owned(), body)).collect();
+        Ok(Bindings { bodies, runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {

@@ -31,7 +31,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         objects.push(gang::pod_group(job));
     }
     let host_ports = if job.spec.intranet() == Intranet::Host { objects::PORTS } else { 0 };
-    Ok(JobPlan { roles, objects, secrets: vec![], host_ports, policy: policy(job), warnings: vec![] })
+    Ok(JobPlan { roles, objects, secrets: vec![], series: vec![], host_ports, policy: policy(job), warnings: vec![] })
 }
 
 fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {

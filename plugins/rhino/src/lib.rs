@@ -110,7 +110,7 @@ impl Framework for Rhino {
 
     /// Never asked for anything: no object of a RhinoJob depends on more than its launcher's address.
     fn bind(_: &Job, _: &Observation, _: &[String]) -> Result<Bindings, Refusal> {
-        Ok(Bindings { bodies: vec![] })
+        Ok(Bindings { bodies: vec![], runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &Job, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {

@@ -22,6 +22,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         roles: vec![launcher_role(job, &valid), workers_role(job, &valid)],
         objects: vec![],
         secrets: vec![],
+        series: vec![],
         host_ports: 0,
         policy: policy(job, &valid),
         warnings: half_a_volume(&valid).into_iter().collect(),

@@ -138,7 +138,15 @@ impl Framework for Hostile {
             clean_on_suspend: Clean::All,
             ttl: None,
         };
-        Ok(JobPlan { roles, objects: vec![object], secrets: vec![], host_ports: 0, policy, warnings: vec![] })
+        Ok(JobPlan {
+            roles,
+            objects: vec![object],
+            secrets: vec![],
+            series: vec![],
+            host_ports: 0,
+            policy,
+            warnings: vec![],
+        })
     }
 
     fn bind(job: &Job<Value, Value>, _: &Observation, wanted: &[String]) -> Result<Bindings, Refusal> {
@@ -149,7 +157,8 @@ impl Framework for Hostile {
             "twice" => vec!["map".into(), "map".into()],
             _ => wanted.to_vec(),
         };
-        Ok(Bindings { bodies: keys.into_iter().map(|key| (key, body.clone())).collect() })
+        let bodies = keys.into_iter().map(|key| (key, body.clone())).collect();
+        Ok(Bindings { bodies, runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &Job<Value, Value>, seen: &Observation, _: &Outlook) -> Result<Verdict, Refusal> {

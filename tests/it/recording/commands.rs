@@ -25,7 +25,12 @@ use troupe::record::passes::Pass;
 
 /// Exit code 0, and what was printed; or what was told on standard error after it.
 pub(crate) fn troupe(arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(binary()).args(arguments).output().unwrap();
+    troupe_in(Path::new("."), arguments)
+}
+
+/// The same, run in a folder.
+pub(crate) fn troupe_in(folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(binary()).current_dir(folder).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout) + &text(output.stderr))
 }

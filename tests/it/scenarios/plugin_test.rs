@@ -120,7 +120,7 @@ fn a_shorthand_that_makes_no_sense_is_told_with_its_file_here_or_above() {
 
 #[test]
 fn a_test_by_nothing_is_no_test() {
-    let (well, text) = commands::troupe(&["plugin", "test", "paddle"]);
+    let (well, text) = commands::troupe_in(&new_folder("nothing", &[]), &["plugin", "test", "paddle"]);
     assert!(!well && text.contains("scenarios cannot be read"), "{text}");
 }
 

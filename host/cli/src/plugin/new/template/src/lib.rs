@@ -86,6 +86,7 @@ impl Framework for AcmeJob {
             roles: vec![role],
             objects: vec![],
             secrets: vec![],
+            series: vec![],
             host_ports: 0,
             policy: Policy {
                 clean_on_success: Clean::Keep,
@@ -99,7 +100,7 @@ impl Framework for AcmeJob {
 
     /// The plan has no object whose body depends on what the pods are, so there is nothing to bind.
     fn bind(_: &Job, _: &Observation, _: &[String]) -> Result<Bindings, Refusal> {
-        Ok(Bindings { bodies: vec![] })
+        Ok(Bindings { bodies: vec![], runs: vec![], remove: vec![] })
     }
 
     fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
