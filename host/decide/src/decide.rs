@@ -10,10 +10,11 @@ use crate::{
     first_failure, jobs,
     ledger::{Finished, Ledger},
     over,
-    plan::{Answer, Fault, Outcome, Plan, Rejection, Success, Verdict},
+    plan::{Answer, Fault, Outcome, Plan, Rejection, Runs, Success, Verdict},
     ports, queue,
     queue::Step,
     replicas::replicas,
+    runs,
     snapshot::PodPhase,
     standing::Standing,
     status,
@@ -43,7 +44,9 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
         return after_the_end(snapshot, finished, answer);
     }
     match answer {
-        Answer::Judged { plan, bodies, verdict } => judged(&Standing::of(snapshot, plan), bodies, verdict),
+        Answer::Judged { plan, bodies, runs, verdict } => {
+            judged(&Standing::of(snapshot, plan), (bodies, runs), verdict)
+        }
         Answer::Rejected(rejection) => rejected(snapshot, rejection),
         Answer::Faulted(fault) => faulted(snapshot, fault),
     }
@@ -68,7 +71,10 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
     Decision { report: Report::Verdict { status, headline, ledger: Box::new(ledger), events: vec![] }, ..decision }
 }
 
-fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &Verdict) -> Decision {
+/// What `bind` returned: bodies of bound objects by key, and what becomes of series.
+type Bound<'a> = (&'a BTreeMap<String, Value>, &'a Runs);
+
+fn judged(standing: &Standing<'_>, bound: Bound<'_>, verdict: &Verdict) -> Decision {
     let Standing { snapshot, plan, .. } = standing;
     let due = Due::of(snapshot, plan);
     let ledger = next_ledger(standing, &due, verdict);
@@ -79,7 +85,7 @@ fn judged(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>, verdict: &V
     let (mut actions, mut waiting) = match verdict.outcome {
         // Create nothing before the ledger names the job's host ports.
         Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
-        Outcome::Open => open(standing, bodies),
+        Outcome::Open => open(standing, bound),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
@@ -149,7 +155,7 @@ fn distance_from_cause(waiting: &Waiting) -> u8 {
     }
 }
 
-fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Action>, Vec<Waiting>) {
+fn open(standing: &Standing<'_>, (bodies, asked): Bound<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let queued = match queue::queue(standing) {
         Step::Renew(delete) => return (vec![delete], vec![]),
         Step::Keep(actions, waiting) => (actions, waiting),
@@ -169,6 +175,9 @@ fn open(standing: &Standing<'_>, bodies: &BTreeMap<String, Value>) -> (Vec<Actio
     }
     // Objects of replicas follow the pods, which take longest to start.
     let (more, why) = diff::objects(standing, bodies, Of::Replicas);
+    actions.extend(more);
+    waiting.extend(why);
+    let (more, why) = runs::runs(standing, asked);
     actions.extend(more);
     waiting.extend(why);
     let (more, why) = jobs::jobs(standing);

@@ -196,6 +196,11 @@ pub enum Part {
         /// Index of the replica; 0 for an object of the whole job.
         index: u32,
     },
+    /// An object of a series.
+    Run {
+        /// Its place among the runs of the answer.
+        run: usize,
+    },
     /// The Workload that brings the job into its queue.
     Workload,
 }

@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use crate::{
     Action, Snapshot, Write, decide,
-    plan::{Answer, Event, Outcome, Plan, Verdict},
+    plan::{Answer, Event, Outcome, Plan, Run, Runs, Verdict},
     waiting::object,
 };
 use found::Found;
@@ -61,28 +61,25 @@ pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Diffe
     let mut found = Found::default();
     match (old, new) {
         (
-            Answer::Judged { plan: old_plan, bodies: old_bodies, verdict: old_verdict },
-            Answer::Judged { plan, bodies, verdict },
+            Answer::Judged { plan: old_plan, bodies: old_bodies, runs: old_runs, verdict: old_verdict },
+            Answer::Judged { plan, bodies, runs, verdict },
         ) => {
             if !Arc::ptr_eq(old_plan, plan) {
                 plans::compare(&mut found, snapshot, old_plan, plan);
             }
             plans::compare_bodies(&mut found, &Live::of(snapshot), plan, (old_bodies, bodies));
+            made(&mut found, old_runs, runs);
             verdicts(&mut found, old_verdict, verdict);
-            if !found.is_dangerous() && (old_plan != plan || old_bodies != bodies) {
-                writes(
-                    &mut found,
-                    snapshot,
-                    &touched(snapshot, old_plan, old_bodies),
-                    &touched(snapshot, plan, bodies),
-                );
+            if !found.is_dangerous() && (old_plan != plan || old_bodies != bodies || old_runs != runs) {
+                let before = touched(snapshot, old_plan, (old_bodies, old_runs));
+                writes(&mut found, snapshot, &before, &touched(snapshot, plan, (bodies, runs)));
             }
         }
         (Answer::Judged { .. }, _) => found.record(Danger::Dangerous, "answer", "", headline(old), headline(new)),
-        (_, Answer::Judged { plan, bodies, verdict }) => {
+        (_, Answer::Judged { plan, bodies, runs, verdict }) => {
             let ends = verdict.outcome != Outcome::Open && Live::of(snapshot).any();
             found.record(danger_if(ends), "answer", "", headline(old), headline(new));
-            writes(&mut found, snapshot, &[], &touched(snapshot, plan, bodies));
+            writes(&mut found, snapshot, &[], &touched(snapshot, plan, (bodies, runs)));
         }
         (_, Answer::Faulted(_)) => {
             let worse = matches!(old, Answer::Rejected(_));
@@ -106,17 +103,18 @@ pub fn touches_live(snapshot: &Snapshot, old: &Arc<Plan>, new: &Arc<Plan>) -> Op
     let mut found = Found::default();
     plans::compare(&mut found, snapshot, old, new);
     if !found.is_dangerous() {
-        let nothing = BTreeMap::new();
-        writes(&mut found, snapshot, &touched(snapshot, old, &nothing), &touched(snapshot, new, &nothing));
+        let nothing = (&BTreeMap::new(), &Runs::default());
+        writes(&mut found, snapshot, &touched(snapshot, old, nothing), &touched(snapshot, new, nothing));
     }
     found.into_differences().into_iter().find(|difference| difference.danger == Danger::Dangerous)
 }
 
 fn same(old: &Answer, new: &Answer) -> bool {
     match (old, new) {
-        (Answer::Judged { plan: a, bodies: c, verdict: e }, Answer::Judged { plan: b, bodies: d, verdict: f }) => {
-            (Arc::ptr_eq(a, b) || a == b) && c == d && e == f
-        }
+        (
+            Answer::Judged { plan: a, bodies: c, runs: e, verdict: g },
+            Answer::Judged { plan: b, bodies: d, runs: f, verdict: h },
+        ) => (Arc::ptr_eq(a, b) || a == b) && c == d && e == f && g == h,
         _ => old == new,
     }
 }
@@ -131,6 +129,14 @@ fn headline(answer: &Answer) -> String {
         Answer::Judged { verdict, .. } => format!("judged: {}", verdict.headline),
         Answer::Rejected(rejection) => format!("rejected: {rejection}"),
         Answer::Faulted(fault) => format!("faulted: {fault}"),
+    }
+}
+
+/// Records which objects of series only one of the answers creates.
+fn made(found: &mut Found, old: &Runs, new: &Runs) {
+    let names = |runs: &[Run]| runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ");
+    if old.make != new.make {
+        found.record(Danger::Harmless, "series", "/runs", names(&old.make), names(&new.make));
     }
 }
 
@@ -174,9 +180,9 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
 }
 
 /// Returns the writes to existing objects that a plan causes while the job goes on.
-fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bodies: &BTreeMap<String, Value>) -> Vec<Action> {
+fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, (bodies, runs): (&BTreeMap<String, Value>, &Runs)) -> Vec<Action> {
     let verdict = Verdict::new(Value::Null, "", Outcome::Open);
-    let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), verdict };
+    let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), runs: runs.clone(), verdict };
     let actions = decide(snapshot, &answer).actions.into_iter();
     actions.filter(|action| !action.creates() && *action.write() != Write::Require).collect()
 }

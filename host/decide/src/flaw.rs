@@ -19,6 +19,8 @@ pub(crate) enum Subject {
     Object(String),
     #[error("secret {0}")]
     Secret(String),
+    #[error("series {0}")]
+    Series(String),
 }
 
 /// What is wrong with a plan, and with which part of it. Its `Display` is one line of bounded length.
@@ -126,12 +128,22 @@ pub(crate) enum Flaw {
     NotToFollow { pointer: String },
     #[error("all objects of kind {kind} go when the job ends, or none")]
     MixedCleaning { kind: String },
+    #[error("a {kind} is asked for as a role, an object or a secret, and not in a series")]
+    NotInSeries { kind: String },
+    #[error("series {other} is of the same kind")]
+    SeriesOfOneKind { other: String },
+    #[error("the plan has no such series")]
+    NoSeries,
+    #[error("bind asks for {count} runs, more than {most}")]
+    ManyRuns { count: usize, most: usize },
     #[error("a Secret of type {secret_type:?} is never a key pair")]
     NoKeyPair { secret_type: String },
 
     // What a plan may not use.
     #[error("the label {} is not a plugin's to set", shown(label))]
     ReservedLabel { label: String },
+    #[error("the annotation {} is not a plugin's to set", shown(annotation))]
+    ReservedAnnotation { annotation: String },
     #[error("/spec/selector is {}, which may find pods of others: it must name the job", shown(selector))]
     ForeignSelector { selector: String },
     #[error("{at} differs between replicas, which only names of the plan's own objects may")]

@@ -34,6 +34,7 @@ pub mod published;
 mod queue;
 pub mod rejection;
 mod replicas;
+mod runs;
 pub mod snapshot;
 pub mod standing;
 pub mod status;

@@ -62,7 +62,7 @@ mod tests {
     use crate::{
         decide,
         decision::Wake,
-        plan::{Answer, Rejection, Verdict},
+        plan::{Answer, Rejection, Runs, Verdict},
         snapshot::PodPhase,
         testkit::{self, text},
     };
@@ -87,7 +87,10 @@ mod tests {
 
     fn decided(snapshot: &Snapshot, plan: Plan, outcome: Outcome) -> Decision {
         let verdict = Verdict::new(json!({}), "x", outcome);
-        decide(snapshot, &Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), verdict })
+        decide(
+            snapshot,
+            &Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), runs: Runs::default(), verdict },
+        )
     }
 
     fn has_after(snapshot: &Snapshot, replicas: u32, outcome: Outcome) -> Option<HostPorts> {

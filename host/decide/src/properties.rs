@@ -7,7 +7,7 @@ use crate::{
     ledger::Ledger,
     names, outlook,
     plan::{
-        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role, Scope,
+        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role, Runs, Scope,
         Success, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
@@ -112,6 +112,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         roles,
         objects,
         secrets: vec![],
+        series: vec![],
         host_ports: 0,
         policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
         warnings: vec![],
@@ -225,7 +226,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Answer {
     let body = json!({ "data": { "hosts": hosts.join(",") } });
     let bodies = wanted.into_iter().map(|key| (key, body.clone())).collect();
     let verdict = Verdict::new(json!({ "phase": "x" }), "x", outcome);
-    Answer::Judged { plan: Arc::new(plan.clone()), bodies, verdict }
+    Answer::Judged { plan: Arc::new(plan.clone()), bodies, runs: Runs::default(), verdict }
 }
 
 /// Returns the gates of what the action writes.

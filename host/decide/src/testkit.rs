@@ -130,7 +130,7 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
 pub fn plan(roles: Vec<Role>) -> Plan {
     let keep = Clean::Keep;
     let policy = Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None };
-    Plan { roles, objects: vec![], secrets: vec![], host_ports: 0, policy, warnings: vec![] }
+    Plan { roles, objects: vec![], secrets: vec![], series: vec![], host_ports: 0, policy, warnings: vec![] }
 }
 
 /// Returns a digest that differs for each name of at most 32 bytes.

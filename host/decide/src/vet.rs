@@ -7,12 +7,14 @@ mod kinds;
 mod marks;
 mod provenance;
 mod references;
+mod series;
 mod shape;
 mod size;
 mod uses;
 
 pub use description::{DescriptionError, description};
 pub use kinds::{KindError, is_kubernetes, is_label};
+pub use series::runs;
 
 use crate::{
     flaw::{Flaw, Subject, line},
@@ -76,7 +78,8 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
     size::vet(grants, plan)?;
     unique("role", plan.roles.iter().map(|role| role.name.as_str()))?;
     let keys = plan.objects.iter().map(|object| object.key.as_str());
-    unique("key", keys.chain(plan.secrets.iter().map(|secret| secret.key.as_str())))?;
+    let keys = keys.chain(plan.secrets.iter().map(|secret| secret.key.as_str()));
+    unique("key", keys.chain(plan.series.iter().map(|series| series.key.as_str())))?;
     let provenance = Provenance::new(job, grants, plan);
     for role in &plan.roles {
         let subject = Subject::Role(role.name.clone());
@@ -91,6 +94,11 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
     for secret in &plan.secrets {
         let subject = Subject::Secret(secret.key.clone());
         let vetted = vet_secret(job, secret, &subject).and_then(|()| Ok(provenance.secret(secret)?));
+        vetted.map_err(|objection| objection.about(subject))?;
+    }
+    for series in &plan.series {
+        let subject = Subject::Series(series.key.clone());
+        let vetted = series::vet(descriptor, job, plan, series).and_then(|()| Ok(provenance.series(series)?));
         vetted.map_err(|objection| objection.about(subject))?;
     }
     provenance.whole(descriptor).map_err(|flaw| PlanError::from(flaw).about(Subject::Plan))?;

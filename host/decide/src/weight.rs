@@ -98,9 +98,11 @@ pub fn snapshot(snapshot: &Snapshot) -> usize {
 /// Estimates the size of an answer, its plan included.
 pub fn answer(answer: &Answer) -> usize {
     match answer {
-        Answer::Judged { plan: planned, bodies, verdict } => {
+        Answer::Judged { plan: planned, bodies, runs, verdict } => {
             let bodies = bodies.values().map(json).sum::<usize>();
-            plan(planned) + bodies + json(&verdict.status) + events(&verdict.events)
+            let runs =
+                runs.make.iter().map(|run| 256 + texts(&run.annotations)).sum::<usize>() + 64 * runs.remove.len();
+            plan(planned) + bodies + runs + json(&verdict.status) + events(&verdict.events)
         }
         Answer::Rejected(rejection) => 512 + rejection.to_string().len(),
         Answer::Faulted(fault) => 512 + fault.to_string().len(),

@@ -3,7 +3,7 @@
 
 use super::{
     allowance::Allowances,
-    convert::{Exports, JobInput, Live, Seen, Stop},
+    convert::{Bound, Exports, JobInput, Live, Seen, Stop},
     guest::Guest,
     limits::{Limits, OutOfMemory},
     load_error::LoadError,
@@ -48,8 +48,8 @@ impl From<NoPlan> for Answer {
     }
 }
 
-/// The result of a pass: the bodies by object key, and the verdict.
-pub(super) type Said = (BTreeMap<String, Value>, Verdict);
+/// The result of a pass: what `bind` and `judge` returned.
+pub(super) type Said = (Bound, Verdict);
 
 /// Calls plugins within their limits.
 #[derive(Debug)]
@@ -169,9 +169,9 @@ impl Caller {
         let shown = Shown { job: Some(job), seen: Some(seen) };
         let purpose = Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), shown };
         let mut open = self.open(callee, &purpose)?;
-        let bodies = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
+        let bound = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
         let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
-        Ok((bodies, verdict))
+        Ok((bound, verdict))
     }
 
     fn open<'a>(&'a self, callee: Callee<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {

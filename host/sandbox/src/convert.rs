@@ -37,6 +37,9 @@ mod bindings {
 
 use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
 
+/// What `bind` returned: the bodies by object key, and what becomes of series.
+pub(super) type Bound = (BTreeMap<String, Value>, plan::Runs);
+
 /// The reason why a function gave no answer.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -316,9 +319,9 @@ impl Live {
         limits: &Limits,
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
-    ) -> Result<BTreeMap<String, Value>, Stop> {
+    ) -> Result<Bound, Stop> {
         let raw = self.functions().call_bind(store, &job.view, &seen.view, wanted);
-        answer::bodies(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
+        answer::bindings(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
     }
 
     pub(super) fn judge(

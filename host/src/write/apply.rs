@@ -191,7 +191,7 @@ impl Writer {
     /// Waits for a permit for the body, then builds the body and sends it.
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.input.answer.ok_or(WriteError::NoSuchPart)?;
-        let bytes = build::bytes(answer, part).ok_or(WriteError::NoSuchPart)?;
+        let bytes = build::bytes(one.input.snapshot, answer, part).ok_or(WriteError::NoSuchPart)?;
         let _room = self.room_for(one, bytes).await;
         let body = build::body(one.input.snapshot, answer, part).map(|body| text(&body));
         self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
@@ -416,7 +416,8 @@ mod tests {
         let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
         let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);
         let verdict = Verdict::new(json!({}), "Running", Outcome::Open);
-        let answer = Answer::Judged { plan: plan.into(), bodies: Default::default(), verdict };
+        let answer =
+            Answer::Judged { plan: plan.into(), bodies: Default::default(), runs: Default::default(), verdict };
         (testkit::snapshot(testkit::job(name, "uid")), answer)
     }
 

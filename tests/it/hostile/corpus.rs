@@ -149,7 +149,7 @@ fn what_answers_nonsense() -> Vec<Bad> {
         }),
         made("a million warnings", too_large, |it| {
             it.pages = 512;
-            it.plan = format!("{} {} i32.const 8192", store(8240, 1 << 20), store(8244, 1_000_000));
+            it.plan = format!("{} {} i32.const 8192", store(8248, 1 << 20), store(8252, 1_000_000));
         }),
         made("a hundred thousand roles", too_large, |it| {
             it.pages = 512;

@@ -14,6 +14,7 @@ pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &
     roles(found, snapshot, (old, new));
     objects(found, &live, old, new);
     secrets(found, old, new);
+    series(found, old, new);
     if old.host_ports != new.host_ports {
         let (old, new) = (old.host_ports.to_string(), new.host_ports.to_string());
         found.record(danger_if(live.any()), "plan", "/host_ports", old, new);
@@ -21,6 +22,14 @@ pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &
     policies(found, live.any(), old.policy, new.policy);
     if old.warnings != new.warnings {
         found.record(Danger::Harmless, "plan", "/warnings", super::told(&old.warnings), super::told(&new.warnings));
+    }
+}
+
+/// What exists of a series stays as it is.
+fn series(found: &mut Found, old: &Plan, new: &Plan) {
+    let keys = |plan: &Plan| plan.series.iter().map(|series| series.key.as_str()).collect::<Vec<_>>().join(", ");
+    if old.series != new.series {
+        found.record(Danger::Harmless, "plan", "/series", keys(old), keys(new));
     }
 }
 

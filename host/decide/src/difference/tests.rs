@@ -56,6 +56,7 @@ pub(crate) fn plan() -> Plan {
         roles: vec![worker(), launcher()],
         objects: vec![config(Upkeep::Follow(vec!["/data/hosts".into()]))],
         secrets: vec![],
+        series: vec![],
         host_ports: 0,
         policy: Policy {
             clean_on_success: Clean::Active,
@@ -102,7 +103,7 @@ fn verdict() -> Verdict {
 }
 
 fn judged(plan: Plan, verdict: Verdict) -> Answer {
-    Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), verdict }
+    Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), runs: Runs::default(), verdict }
 }
 
 /// Returns the differences that a change of the plan makes.
@@ -222,7 +223,7 @@ fn a_bound_body_is_compared_as_a_fixed_one_is() {
     let bound = Arc::new(bound);
     let answer = |hosts: &str| {
         let bodies = BTreeMap::from([("config".to_owned(), json!({ "data": { "hosts": hosts } }))]);
-        Answer::Judged { plan: Arc::clone(&bound), bodies, verdict: verdict() }
+        Answer::Judged { plan: Arc::clone(&bound), bodies, runs: Runs::default(), verdict: verdict() }
     };
     let found = differences(&running(), &answer("one"), &answer("two"));
     let [difference] = found.as_slice() else { panic!("{found:#?}") };

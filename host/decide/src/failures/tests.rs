@@ -3,7 +3,7 @@ use crate::{
     back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
     decide,
     decision::{Decision, Report, Write},
-    plan::{Answer, Clean, Outcome, Verdict},
+    plan::{Answer, Clean, Outcome, Runs, Verdict},
     snapshot::ContainerStatus,
     testkit,
 };
@@ -50,8 +50,12 @@ impl World {
 
     /// Decides, and keeps the ledger as if the status had been written.
     fn pass(&mut self) -> Decision {
-        let answer =
-            Answer::Judged { plan: self.plan.clone().into(), bodies: BTreeMap::new(), verdict: self.verdict.clone() };
+        let answer = Answer::Judged {
+            plan: self.plan.clone().into(),
+            bodies: BTreeMap::new(),
+            runs: Runs::default(),
+            verdict: self.verdict.clone(),
+        };
         let decision = decide(&self.snapshot, &answer);
         if let Report::Verdict { ledger, .. } = &decision.report {
             self.snapshot.ledger = Ledger::clone(ledger);

@@ -6,7 +6,7 @@ use crate::{
     decision::{Action, Decision, Part},
     ledger::Finished,
     over,
-    plan::{Answer, Clean, Outcome, Plan, Verdict},
+    plan::{Answer, Clean, Outcome, Plan, Runs, Verdict},
     snapshot::{Child, Hold, PodPhase, QUEUE_LABEL, Queue},
     testkit,
     waiting::Waiting,
@@ -79,7 +79,7 @@ fn admitted() -> [Value; 2] {
 
 fn answer(plan: &Plan) -> Answer {
     let verdict = Verdict::new(json!({ "phase": "x" }), "x", Outcome::Open);
-    Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), verdict }
+    Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), runs: Runs::default(), verdict }
 }
 
 fn decided(snapshot: &Snapshot, plan: &Plan) -> Decision {

@@ -9,7 +9,7 @@ use crate::{
     flaw::Flaw,
     grants::{self, Grants, Need},
     names, ownership,
-    plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Text, Upkeep},
+    plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Series, Text, Upkeep},
     rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
 };
@@ -100,6 +100,13 @@ impl<'a> Provenance<'a> {
             }
             _ => self.all(&filled, &self.varying(fill)),
         }
+    }
+
+    /// Checks the kind of a series. What is in its objects is the user's, but for labels and annotations.
+    pub(super) fn series(&self, series: &Series) -> Result<(), Flaw> {
+        let kind = id(&series.api_version, &series.kind);
+        self.kind(&kind)?;
+        self.granted("series", Need::Deletion, &kind)
     }
 
     /// Checks a Secret that the host is to create.
@@ -254,7 +261,7 @@ fn is_hosts(used: &Use) -> bool {
     used.need == Need::Mark && used.word.as_str() == ownership::PLUGIN_DIGEST_ANNOTATION
 }
 
-fn label_of_plugin(label: &str) -> Result<(), Flaw> {
+pub(super) fn label_of_plugin(label: &str) -> Result<(), Flaw> {
     match marks::is_reserved_label(label) {
         true => Err(Flaw::ReservedLabel { label: label.to_owned() }),
         false => Ok(()),

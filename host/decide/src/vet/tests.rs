@@ -1,6 +1,7 @@
 //! Plans that reach beyond their job: each is refused, and allowed where the job's user or a grant allows it.
 
 mod attempts;
+mod series;
 mod what_the_host_writes_into;
 
 use super::{bodies, description, vet};
@@ -100,7 +101,7 @@ fn secret() -> SecretRecipe {
 pub(super) fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
     let policy =
         Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All, ttl: None };
-    Plan { roles, objects, secrets: vec![], host_ports: 0, policy, warnings: vec![] }
+    Plan { roles, objects, secrets: vec![], series: vec![], host_ports: 0, policy, warnings: vec![] }
 }
 
 /// Returns grants of the plugin's own kinds and of `more`.

@@ -1,7 +1,7 @@
 //! Converts a plugin's answers to the host's own types. Answers are not trusted: JSON is parsed and its size checked,
 //! texts for people are cleaned. `decide::vet` checks what a plan contains.
 
-use super::{Stop, wit};
+use super::{Bound, Stop, wit};
 use crate::{limits::Limits, log::clean};
 use decide::{
     grants::Grants,
@@ -122,6 +122,7 @@ pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Chec
         roles: raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
         objects: raw.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
         secrets: raw.secrets.into_iter().map(secret).collect(),
+        series: raw.series.into_iter().map(series).collect::<Checked<_>>()?,
         host_ports: raw.host_ports,
         policy: plan::Policy {
             clean_on_success: clean_rule(raw.policy.clean_on_success),
@@ -133,6 +134,16 @@ pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Chec
             }),
         },
         warnings: events(raw.warnings),
+    })
+}
+
+fn series(raw: wit::Series) -> Checked<plan::Series> {
+    Ok(plan::Series {
+        template_at: pointer(&format!("template of series {}", raw.key), raw.template)?,
+        key: raw.key,
+        api_version: raw.api_version,
+        kind: raw.kind,
+        labels: raw.labels.into_iter().collect(),
     })
 }
 
@@ -292,7 +303,13 @@ fn events(raw: Vec<wit::Event>) -> Vec<plan::Event> {
     raw.into_iter().take(MOST).map(event).collect()
 }
 
-pub(super) fn bodies(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<BTreeMap<String, Value>> {
+pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<Bound> {
+    let run = |run: wit::Run| plan::Run {
+        series: run.series,
+        name: run.name,
+        annotations: run.annotations.into_iter().collect(),
+    };
+    let runs = plan::Runs { make: raw.runs.into_iter().map(run).collect(), remove: raw.remove.into_iter().collect() };
     let mut bodies = BTreeMap::new();
     for (key, body) in raw.bodies {
         if !wanted.contains(&key) {
@@ -303,7 +320,7 @@ pub(super) fn bodies(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> 
             return Err(format!("body of object {key}: it appears twice").into());
         }
     }
-    Ok(bodies)
+    Ok((bodies, runs))
 }
 
 fn timestamp(milliseconds: u64) -> Checked<Timestamp> {
