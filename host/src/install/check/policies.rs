@@ -1,16 +1,13 @@
 //! Whether the API server applies the policies around the host: each is there, bound, denies, and covers every kind of job.
 
-use super::{Facts, get};
+use super::Facts;
 use crate::{
     api::resource::Resource,
-    install::preflight::{Finding, Read, ReadError, Weight},
+    install::preflight::{Finding, Read, ReadError, Weight, look::get},
 };
 use decide::plan::JobKind;
 use kube::Client;
 use serde_json::Value;
-
-/// The API version of policies.
-const API: &str = "admissionregistration.k8s.io/v1";
 
 /// A policy of `deploy/`.
 struct Policy {
@@ -43,6 +40,15 @@ const POLICIES: [Policy; 3] = [
         made_by: Some("troupe rbac --policy ledger --cluster | kubectl apply -f -"),
     },
 ];
+
+/// Returns the resource of policies and that of their bindings.
+pub(super) fn resources() -> [Resource; 2] {
+    let names = [
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ];
+    names.map(|(kind, plural)| Resource::new("admissionregistration.k8s.io/v1", kind, plural))
+}
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let (policies, bindings) = match (&facts.policies, &facts.bindings) {
@@ -91,14 +97,12 @@ fn of_policy(policy: &Policy, policies: &[Value], bindings: &[Value], kinds: &[J
 /// # Errors
 /// The API server does not say.
 pub async fn applied(client: &Client, kinds: &[JobKind]) -> Read<Vec<(&'static str, Option<Finding>)>> {
+    let [policies, bindings] = resources();
     let mut all = vec![];
     for policy in &POLICIES {
-        let read = async |kind: &str, plural: &str| {
-            get(client, &Resource::new(API, kind, plural), None, policy.name).await.map(Vec::from_iter)
-        };
-        let policies = read("ValidatingAdmissionPolicy", "validatingadmissionpolicies").await?;
-        let bindings = read("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").await?;
-        let finding = of_policy(policy, &policies, &bindings, kinds);
+        let there = get(client, &policies, None, policy.name).await?;
+        let binding = get(client, &bindings, None, policy.name).await?;
+        let finding = of_policy(policy, there.as_slice(), binding.as_slice(), kinds);
         all.push((policy.name, Some(finding).filter(|finding| finding.weight == Weight::InTheWay)));
     }
     Ok(all)
