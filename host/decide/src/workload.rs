@@ -134,7 +134,7 @@ fn hash(pod_sets: &[Value]) -> String {
 }
 
 fn hex(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(text))
 }
 
 /// How urgent a job is.
