@@ -119,13 +119,13 @@ fn covers(policy: &Value, kind: &JobKind) -> bool {
         .any(|rule| has(&rule["apiGroups"], &kind.group) && has(&rule["resources"], &kind.plural))
 }
 
-/// Without its parameters the fence denies every write of the host.
+/// Without its parameters the fence holds nobody: `parameterNotFoundAction` is Allow.
 fn of_parameters(parameters: &Read<Option<Value>>, kinds: &[JobKind]) -> Option<Finding> {
     let (file, made_by) = ("kubectl apply -f deploy/rbac.yaml", "troupe rbac --cluster | kubectl apply -f -");
     let there = match parameters {
         Ok(Some(there)) => there,
         Ok(None) => {
-            let what = "the ConfigMap troupe-fence is missing: the fence denies every write of the host";
+            let what = "the ConfigMap troupe-fence is missing: without it the fence holds nobody";
             return Some(Finding::in_the_way(what, file));
         }
         Err(why) => {
