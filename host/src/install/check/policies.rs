@@ -92,7 +92,8 @@ fn of_policy(policy: &Policy, policies: &[Value], bindings: &[Value], kinds: &[J
     }
 }
 
-/// Returns whether each of the policies is applied and covers these kinds: its name, and what is wrong if it is not.
+/// Returns whether each of the policies is applied, has its parameters and covers these kinds: its name, and what is wrong
+/// if it is not.
 ///
 /// # Errors
 /// The API server does not say.
@@ -103,9 +104,24 @@ pub async fn applied(client: &Client, kinds: &[JobKind]) -> Read<Vec<(&'static s
         let there = get(client, &policies, None, policy.name).await?;
         let binding = get(client, &bindings, None, policy.name).await?;
         let finding = of_policy(policy, there.as_slice(), binding.as_slice(), kinds);
-        all.push((policy.name, Some(finding).filter(|finding| finding.weight == Weight::InTheWay)));
+        let mut wrong = Some(finding).filter(|finding| finding.weight == Weight::InTheWay);
+        if wrong.is_none() && lacks_parameters(client, binding.as_ref()).await? {
+            wrong = Some(without_parameters());
+        }
+        all.push((policy.name, wrong));
     }
     Ok(all)
+}
+
+/// Returns whether the ConfigMap that the binding names for the policy's parameters is missing.
+async fn lacks_parameters(client: &Client, binding: Option<&Value>) -> Read<bool> {
+    let Some(reference) = binding.and_then(|binding| binding.pointer("/spec/paramRef")) else { return Ok(false) };
+    // The fence's binding, the only one with parameters, names both.
+    let (Some(namespace), Some(name)) = (reference["namespace"].as_str(), reference["name"].as_str()) else {
+        return Ok(false);
+    };
+    let there = get(client, &Resource::new("v1", "ConfigMap", "configmaps"), Some(namespace), name).await?;
+    Ok(there.is_none())
 }
 
 /// Returns whether a resource rule of the policy names this kind.
@@ -120,14 +136,15 @@ fn covers(policy: &Value, kind: &JobKind) -> bool {
 }
 
 /// Without its parameters the fence holds nobody: `parameterNotFoundAction` is Allow.
+fn without_parameters() -> Finding {
+    let what = "the ConfigMap troupe-fence is missing: without it the fence holds nobody";
+    Finding::in_the_way(what, "kubectl apply -f deploy/rbac.yaml")
+}
+
 fn of_parameters(parameters: &Read<Option<Value>>, kinds: &[JobKind]) -> Option<Finding> {
-    let (file, made_by) = ("kubectl apply -f deploy/rbac.yaml", "troupe rbac --cluster | kubectl apply -f -");
     let there = match parameters {
         Ok(Some(there)) => there,
-        Ok(None) => {
-            let what = "the ConfigMap troupe-fence is missing: without it the fence holds nobody";
-            return Some(Finding::in_the_way(what, file));
-        }
+        Ok(None) => return Some(without_parameters()),
         Err(why) => {
             let to_do = "run this as somebody who may get that ConfigMap";
             return Some(Finding::in_the_way(format!("the ConfigMap troupe-fence cannot be read: {why}"), to_do));
@@ -138,6 +155,6 @@ fn of_parameters(parameters: &Read<Option<Value>>, kinds: &[JobKind]) -> Option<
     (!missing.is_empty()).then(|| {
         let what =
             format!("the ConfigMap troupe-fence lacks {}: the fence denies writes for such jobs", missing.join(", "));
-        Finding::in_the_way(what, made_by)
+        Finding::in_the_way(what, "troupe rbac --cluster | kubectl apply -f -")
     })
 }
