@@ -14,18 +14,25 @@ use crate::run_dir::{cluster_dir, workspace};
 pub struct CommandLine {
     program: PathBuf,
     kubeconfig: PathBuf,
+    /// The folder of kubectl's plugins.
+    plugins: Option<PathBuf>,
 }
 
 impl CommandLine {
     /// This program with the cluster and the user of a kubeconfig. Built now if it is not there yet, which takes some minutes.
     pub fn of(tool: Tool, kubeconfig: &Path) -> Result<CommandLine> {
         let program = Binaries::of(&[tool])?.path(tool)?.to_owned();
-        Ok(CommandLine { program, kubeconfig: kubeconfig.to_owned() })
+        Ok(CommandLine { program, kubeconfig: kubeconfig.to_owned(), plugins: None })
     }
 
     /// Helm without a cluster: it can render and check charts.
     pub fn helm_alone() -> Result<CommandLine> {
         CommandLine::of(Tool::Helm, Path::new("/dev/null"))
+    }
+
+    /// The same with the programs of a folder, and with no others, as plugins of kubectl.
+    pub fn with_plugins(self, folder: &Path) -> CommandLine {
+        CommandLine { plugins: Some(folder.to_owned()), ..self }
     }
 
     /// What a command prints, which runs in the workspace's folder and ends well; otherwise an error with what it printed.
@@ -35,10 +42,13 @@ impl CommandLine {
         for folder in ["CACHE", "CONFIG", "DATA"] {
             command.env(format!("HELM_{folder}_HOME"), cluster_dir().join("helm").join(folder));
         }
+        if let Some(folder) = &self.plugins {
+            command.env("PATH", folder);
+        }
         output(&mut command)
     }
 
-    /// The same of a line of the README, which begins with the program's name and has no quotes.
+    /// The same of a line of a page, which begins with the program's name and has no quotes.
     pub fn run_line(&self, line: &str, more: &[&str]) -> Result<String> {
         let mut words = line.split_whitespace();
         let name = self.program.file_name().and_then(|name| name.to_str());

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+pub(crate) use image::run::output;
 
 use crate::poll::until;
 
@@ -179,21 +180,6 @@ fn guard(leader: u32) -> Result<Child> {
         .process_group(0)
         .spawn()?;
     Ok(guard)
-}
-
-/// The standard output of a command that succeeds; otherwise an error with what it printed.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let done =
-        command.stdin(Stdio::null()).output().with_context(|| format!("failed to run {:?}", command.get_program()))?;
-    if !done.status.success() {
-        bail!(
-            "{command:?} ended with {}: {}{}",
-            done.status,
-            String::from_utf8_lossy(&done.stdout),
-            String::from_utf8_lossy(&done.stderr)
-        );
-    }
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
 #[cfg(test)]

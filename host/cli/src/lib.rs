@@ -4,7 +4,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
-mod check;
 mod compile;
 mod explain;
 mod input;
@@ -42,7 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Operator(args) => serve::serve(args),
         Command::Job(args) => job::job(args),
         Command::Preflight(args) => preflight::preflight(args),
-        Command::Check(args) => check::check(args),
+        Command::Check(args) => preflight::check(args),
         #[cfg(feature = "lab")]
         Command::Demo(args) => {
             let patience = std::time::Duration::from_secs(args.patience);

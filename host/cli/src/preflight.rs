@@ -1,30 +1,49 @@
-//! `troupe preflight`: reports what prevents Troupe from serving a cluster.
+//! `troupe preflight` and `troupe check`: report what prevents Troupe from serving a cluster, and what is wrong with an
+//! installed host.
 
 use super::serve;
-use crate::args::PreflightArgs;
+use crate::args::{CheckArgs, PreflightArgs};
 use anyhow::Context;
+use kube::Client;
 use sandbox::Limits;
 use std::{process::ExitCode, sync::Arc};
 use troupe::{
     admin::telemetry,
-    install::preflight::{self, Options},
+    install::{
+        check::{self, Place},
+        preflight::{self, Options, Report},
+    },
     measure::requests::Requests,
     out,
 };
 
 pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
-    telemetry::start(false, "error");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(look(args))
+    let PreflightArgs { namespace, service_account, plugin_config, json } = args;
+    report(json, async |client: &Client| {
+        let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
+        let facts = preflight::look(client, plugins, &Options { namespace, service_account }).await;
+        anyhow::Ok(preflight::report(&facts))
+    })
 }
 
-async fn look(args: PreflightArgs) -> anyhow::Result<ExitCode> {
-    let PreflightArgs { namespace, service_account, plugin_config, json } = args;
-    let client = serve::client(&Requests::default(), None).await?;
-    client.apiserver_version().await.context("the API server does not answer")?;
-    let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
-    let facts = preflight::look(&client, plugins, &Options { namespace, service_account }).await;
-    let report = preflight::report(&facts);
+pub(super) fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
+    let CheckArgs { service_account: (namespace, service_account), json } = args;
+    report(json, async |client: &Client| {
+        let plugins = serve::plugins(&[], Limits::default()).await?;
+        let facts = check::look(client, &plugins, Place { namespace, service_account }).await;
+        anyhow::Ok(check::report(&facts))
+    })
+}
+
+/// Prints the report of what `look` finds in the cluster. The command fails if anything stands in the way.
+fn report(json: bool, look: impl AsyncFnOnce(&Client) -> anyhow::Result<Report>) -> anyhow::Result<ExitCode> {
+    telemetry::start(false, "error");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
+    let report = runtime.block_on(async {
+        let client = serve::client(&Requests::default(), None).await?;
+        client.apiserver_version().await.context("the API server does not answer")?;
+        look(&client).await
+    })?;
     if json {
         out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {

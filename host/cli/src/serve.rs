@@ -62,7 +62,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
             source_namespaces: args.plugin_source_namespace.into_iter().collect(),
         }),
     };
-    let kinds: Vec<_> = plugins.frameworks().iter().flat_map(|(framework, _)| framework.kinds.clone()).collect();
+    let kinds = plugins.kinds();
     let mut operator = Operator::new(client.clone(), plugins, options);
     let context = operator.context();
     let policies = tokio::spawn(async move { tell_policies(&client, &kinds, &context).await });

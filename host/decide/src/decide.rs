@@ -222,9 +222,7 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
 /// Returns whether the job is suspended and nothing of it runs: the digest that serves at its resumption plans it anew.
 #[must_use]
 pub fn is_at_rest(snapshot: &Snapshot) -> bool {
-    let has_active_job =
-        snapshot.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !child.job_is_suspended());
-    snapshot.suspended() && snapshot.pods.is_empty() && !has_active_job
+    snapshot.suspended() && snapshot.pods.is_empty() && !snapshot.has_active_job()
 }
 
 fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {

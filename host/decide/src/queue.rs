@@ -62,8 +62,7 @@ fn adjusted(queue: Option<&str>, workload: &Child, priority: &workload::Priority
 
 /// Returns whether the job has pods that have not ended, or a Job that may still make some.
 fn is_active(snapshot: &Snapshot) -> bool {
-    let may_run = |child: &Child| child.kind == "Job" && !child.job_is_over() && !child.job_is_suspended();
-    snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) || snapshot.children.iter().any(|child| may_run(child))
+    snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) || snapshot.has_active_job()
 }
 
 #[cfg(test)]

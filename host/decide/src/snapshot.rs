@@ -269,6 +269,12 @@ impl Snapshot {
         self.pods.iter().filter(|pod| pod.owner_uid == self.job.uid)
     }
 
+    /// Returns whether the job has a batch/v1 Job that may make pods: one that is neither over nor suspended.
+    #[must_use]
+    pub fn has_active_job(&self) -> bool {
+        self.children.iter().any(|child| child.kind == "Job" && !child.job_is_over() && !child.job_is_suspended())
+    }
+
     /// Returns the Job that backs a role, if it exists; `None` for a role of pods.
     #[must_use]
     pub fn job_behind(&self, role: &Role) -> Option<&Arc<Child>> {

@@ -229,10 +229,14 @@ fn condition(snapshot: &Snapshot, kind: Condition, reason: Reason, message: &str
 }
 
 /// Returns whether a change of the message alone is written: it names an object in the way, or a number that a person
-/// follows. Other messages are the API server's, which may differ from attempt to attempt.
+/// follows, as a queue does with the quota that is missing. Other messages are the API server's, which may differ from
+/// attempt to attempt.
 fn is_retold(waiting: &Waiting) -> bool {
-    names_an_object(waiting)
-        || matches!(waiting, Waiting::Pods { .. } | Waiting::Blocked { .. } | Waiting::BackOff { .. })
+    let has_numbers = matches!(
+        waiting,
+        Waiting::Pods { .. } | Waiting::Blocked { .. } | Waiting::BackOff { .. } | Waiting::Queue { .. }
+    );
+    has_numbers || names_an_object(waiting)
 }
 
 /// Returns whether nothing but the message of Waiting is new.

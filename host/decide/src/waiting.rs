@@ -176,7 +176,7 @@ impl Blocker {
 }
 
 impl Waiting {
-    /// Returns the reason of the condition. A condition is rewritten only when its reason changes.
+    /// Returns the reason of the condition. `status` says which messages are written again while it stays the same.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {

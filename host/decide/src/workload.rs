@@ -12,7 +12,9 @@ pub use kinds::{CLASSES, Class, WORKLOADS, Watched};
 pub(crate) use place::place;
 
 use crate::{
-    Snapshot, ownership,
+    Snapshot,
+    first_failure::shortened,
+    ownership,
     plan::{Plan, Role},
     snapshot::{Child, Hold, Queue},
     waiting::Waiting,
@@ -84,9 +86,14 @@ pub(crate) fn has_pods(plan: &Plan) -> bool {
     with_pods(plan).next().is_some()
 }
 
-/// Returns why the queue of the job holds it back.
+/// Returns why the queue of the job holds it back, with the queue's words at a limited length.
 pub(crate) fn held(snapshot: &Snapshot) -> Option<Waiting> {
-    Some(Waiting::Queue { workload: name(snapshot), hold: snapshot.hold()? })
+    let hold = match snapshot.hold()? {
+        Hold::NotAdmitted { why } => Hold::NotAdmitted { why: shortened(&why) },
+        Hold::Evicted { reason, why } => Hold::Evicted { reason, why: shortened(&why) },
+        hold @ (Hold::Unseen | Hold::ClassMissing { .. }) => hold,
+    };
+    Some(Waiting::Queue { workload: name(snapshot), hold })
 }
 
 /// Returns whether the Workload records the pods of this plan, and is admitted for as many if it is admitted.
@@ -134,7 +141,7 @@ fn hash(pod_sets: &[Value]) -> String {
 }
 
 fn hex(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(text))
 }
 
 /// How urgent a job is.

@@ -259,6 +259,13 @@ impl Plugins {
         first
     }
 
+    /// Returns the kinds of job that the loaded plugins serve, in load order. If a plugin is loaded in several digests,
+    /// they are those of the first.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<JobKind> {
+        self.frameworks().into_iter().flat_map(|(framework, _)| framework.kinds.clone()).collect()
+    }
+
     /// Returns the digests of the built-in plugins.
     pub fn built_in_digests() -> impl Iterator<Item = Digest> {
         builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))

@@ -169,7 +169,8 @@ fn events() -> Value {
     rule("", "events", &["create"])
 }
 
-/// The rights in the host's own namespace: the lease, the plugin archive, and Secrets to fetch plugins with.
+/// The rights in the host's own namespace: the lease, the plugin archive and the fence's parameters, and Secrets to fetch
+/// plugins with.
 fn own() -> Vec<Value> {
     vec![
         rule("coordination.k8s.io", "leases", &["get", "create", "update"]),

@@ -213,8 +213,9 @@ impl Stores {
             job,
         };
         if let Some(workloads) = of_queue {
-            let called = workload::name(&snapshot);
-            let workload = workloads.into_iter().find(|workload| workload.name == called);
+            // Most jobs have no Workload, and its name holds a hash.
+            let called = (!workloads.is_empty()).then(|| workload::name(&snapshot));
+            let workload = workloads.into_iter().find(|workload| called.as_ref() == Some(&workload.name));
             let is_queued = workload.is_some() || snapshot.queue_name().is_some();
             snapshot.queue = is_queued.then(|| Queue { workload, classes: inner.cache.classes() });
         }

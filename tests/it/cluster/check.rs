@@ -18,6 +18,7 @@ use std::process::Command;
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const POLICY_BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/troupe-system/configmaps";
 const PLUGINS: &str = "/apis/troupe.dev/v1alpha1/plugins";
 const ROLE_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
@@ -156,6 +157,14 @@ async fn check_finds_each_fault_of_an_installation_and_says_what_to_do() {
     assert!(log.contains("this host runs without a policy around it: troupe-fence is missing"), "{log}");
     it.restore("fence.yaml", "ValidatingAdmissionPolicy", "troupe-fence", POLICIES).await;
     it.restore("authors.yaml", "ValidatingAdmissionPolicyBinding", "troupe-authors", POLICY_BINDINGS).await;
+    it.delete(CONFIG_MAPS, "troupe-fence").await;
+    let nobody = "the ConfigMap troupe-fence is missing: without it the fence holds nobody";
+    it.finds(nobody, "kubectl apply -f deploy/rbac.yaml").await;
+    let unfenced = Operator::start_as(&it.plane, HOST, &ELECTING).await;
+    it.applied(&unfenced, "troupe-fence", 0).await;
+    let log = unfenced.stop().await;
+    assert!(log.contains(&format!("this host runs without a policy around it: {nobody}")), "{log}");
+    it.restore("rbac.yaml", "ConfigMap", "troupe-fence", CONFIG_MAPS).await;
     let gone = json!({ "spec": { "holderIdentity": "gone_00", "renewTime": "2026-01-01T00:00:00.000000Z" } });
     it.system.patch(&LEASES, "troupe", &gone).await;
     it.finds("lease troupe-system/troupe is held by gone_00, which has not renewed it", "start a host").await;

@@ -5,14 +5,10 @@ use crate::{
     cluster::objects::{PODS, PYTORCH_JOBS, at, text},
     operator::binary,
 };
-use harness::{Binaries, Tool, images::Image};
+use anyhow::Result;
+use harness::{CommandLine, Tool, images::Image};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 /// A job of one pod, whose spec has these fields on top of a container that ends well.
 fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
@@ -42,34 +38,28 @@ fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
 
 /// The real kubectl, which finds the binary by its other name, with the rights of the namespace's user.
 struct Kubectl {
-    program: PathBuf,
-    path: PathBuf,
-    kubeconfig: PathBuf,
+    kubectl: CommandLine,
     namespace: String,
 }
 
 impl Kubectl {
     async fn of(world: &World) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl");
-        fs::create_dir_all(&path).unwrap();
-        let _absent = fs::remove_file(path.join("kubectl-troupe"));
-        symlink(binary(), path.join("kubectl-troupe")).unwrap();
-        let built = || Binaries::of(&[Tool::Kubectl]).unwrap().path(Tool::Kubectl).unwrap().to_owned();
-        let program = tokio::task::spawn_blocking(built).await.unwrap();
-        Self { program, path, kubeconfig: world.kubeconfig(), namespace: world.name.clone() }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl");
+        fs::create_dir_all(&folder).unwrap();
+        let _absent = fs::remove_file(folder.join("kubectl-troupe"));
+        symlink(binary(), folder.join("kubectl-troupe")).unwrap();
+        let kubeconfig = world.kubeconfig();
+        let built = tokio::task::spawn_blocking(move || CommandLine::of(Tool::Kubectl, &kubeconfig));
+        let kubectl = built.await.unwrap().unwrap().with_plugins(&folder);
+        Self { kubectl, namespace: world.name.clone() }
     }
 
-    fn troupe(&self, arguments: &[&str]) -> (bool, String) {
+    fn troupe(&self, arguments: &[&str]) -> Result<String> {
         self.run(&[&["troupe"], arguments].concat())
     }
 
-    /// Returns whether the command succeeded, and what it printed.
-    fn run(&self, arguments: &[&str]) -> (bool, String) {
-        let mut command = Command::new(&self.program);
-        command.env("PATH", &self.path).env("KUBECONFIG", &self.kubeconfig);
-        let output = command.args(arguments).args(["--namespace", &self.namespace]).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.success(), text(output.stdout) + &text(output.stderr))
+    fn run(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl.run(&[arguments, &["--namespace", self.namespace.as_str()]].concat())
     }
 
     /// Runs every command that the page on conditions shows, of this job instead of its own.
@@ -78,9 +68,7 @@ impl Kubectl {
         let commands = page.lines().filter(|line| line.starts_with("kubectl "));
         let runs = commands.map(|line| {
             let line = line.split(" #").next().unwrap_or(line).replace("mnist", job).replace('\'', "");
-            let (succeeded, printed) = self.run(&line.split_whitespace().skip(1).collect::<Vec<_>>());
-            assert!(succeeded, "{line}: {printed}");
-            printed
+            self.kubectl.run_line(&line, &["--namespace", &self.namespace]).unwrap()
         });
         runs.collect()
     }
@@ -140,13 +128,13 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
     }
 
     let user = Kubectl::of(&world).await;
-    let (listed, printed) = user.troupe(&["list"]);
-    assert!(listed && printed.lines().count() == cases.len() + 1, "{printed}");
+    let printed = user.troupe(&["list"]).unwrap();
+    assert_eq!(printed.lines().count(), cases.len() + 1, "{printed}");
     for (name, .., says) in &cases {
         let row = printed.lines().find(|line| line.starts_with(&format!("pytorchjob/{name} "))).unwrap_or_default();
         assert!(row.contains("waits for") && row.contains(says), "{name}: {printed}");
     }
-    let (_, printed) = user.troupe(&["explain", "pytorchjob/claim"]);
+    let printed = user.troupe(&["explain", "pytorchjob/claim"]).unwrap();
     let rows: Vec<_> = printed.lines().filter(|line| line.contains("\"training-data\" not found")).collect();
     let begins = |start: &str| rows.iter().any(|row| row.starts_with(start));
     assert!(
@@ -154,18 +142,19 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
         "{printed}"
     );
     assert!(printed.contains("SuccessfulCreatePod") && printed.contains("FailedScheduling"), "{printed}");
-    let (is_there, printed) = user.troupe(&["explain", "claims"]);
-    assert!(!is_there && printed.contains("there is no job claims in namespace"), "{printed}");
-    let (has_started, printed) = user.troupe(&["logs", "claim"]);
-    assert!(!has_started && printed.contains("no container of pytorchjob/claim has started"), "{printed}");
+    let refused = |arguments: &[&str]| user.troupe(arguments).unwrap_err().to_string();
+    let printed = refused(&["explain", "claims"]);
+    assert!(printed.contains("there is no job claims in namespace"), "{printed}");
+    let printed = refused(&["logs", "claim"]);
+    assert!(printed.contains("no container of pytorchjob/claim has started"), "{printed}");
 
     // What was in the way is taken away.
     world.patch(&PODS, "gate-master-0", &json!({ "spec": { "schedulingGates": null } })).await;
     let goes_on = |job: &Value| is(job, "Succeeded") && condition_of(job, "Waiting").is_none();
     world.becomes(&PYTORCH_JOBS, "gate", "at its end, waiting for nothing", goes_on).await;
 
-    let (succeeded, printed) = user.troupe(&["wait", "gate", "--timeout", "60"]);
-    assert!(succeeded && printed.contains("pytorchjob/gate Succeeded"), "{printed}");
+    let printed = user.troupe(&["wait", "gate", "--timeout", "60"]).unwrap();
+    assert!(printed.contains("pytorchjob/gate Succeeded"), "{printed}");
 
     let command = ["sh", "-c", "echo reading; echo the data set is empty > /dev/termination-log; exit 3"];
     let mut failing = job("failing", &image, &json!({}), &json!({ "command": command }));
@@ -182,13 +171,13 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
         })
     );
     let first = "container pytorch of pod/failing-master-0 failed first with exit code 3: Error: the data set is empty";
-    let (succeeded, printed) = user.troupe(&["wait", "failing"]);
-    assert!(!succeeded && printed.contains(&format!("pytorchjob/failing Failed: {first}")), "{printed}");
-    assert!(user.troupe(&["wait", "failing", "--for", "ended"]).0);
-    assert_eq!(user.troupe(&["logs", "failing"]), (true, "failing-master-0 | reading\n".to_owned()));
+    let printed = refused(&["wait", "failing"]);
+    assert!(printed.contains(&format!("pytorchjob/failing Failed: {first}")), "{printed}");
+    user.troupe(&["wait", "failing", "--for", "ended"]).unwrap();
+    assert_eq!(user.troupe(&["logs", "failing"]).unwrap(), "failing-master-0 | reading\n");
     let printed = user.shown("gate");
     assert!(printed.contains("pytorchjob/gate Succeeded") && printed.contains("the data set is empty"), "{printed}");
-    let (succeeded, printed) = user.run(&["get", "troupe"]);
-    assert!(succeeded && printed.contains("failing"), "{printed}");
+    let printed = user.run(&["get", "troupe"]).unwrap();
+    assert!(printed.contains("failing"), "{printed}");
     world.stop("eight jobs that wait or fail").await;
 }

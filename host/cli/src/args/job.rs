@@ -129,18 +129,17 @@ mod tests {
     #[test]
     fn a_job_is_named_by_its_name_or_with_its_kind_in_any_form() {
         let resource = ApiResource {
-            group: "kubeflow.org".into(),
+            group: "echo.example.com".into(),
             version: "v1".into(),
-            api_version: "kubeflow.org/v1".into(),
-            kind: "PyTorchJob".into(),
-            plural: "pytorchjobs".into(),
+            api_version: "echo.example.com/v1".into(),
+            kind: "EchoJob".into(),
+            plural: "echojobs".into(),
         };
         let is_of = |text: &str| text.parse::<JobName>().unwrap().is_of(&resource);
-        for text in ["mnist", "pytorchjob/mnist", "PyTorchJob/mnist", "pytorchjobs/mnist", "pytorchjobs.kubeflow.org/x"]
-        {
+        for text in ["hamlet", "echojob/hamlet", "EchoJob/hamlet", "echojobs/hamlet", "echojobs.echo.example.com/x"] {
             assert!(is_of(text), "{text}");
         }
-        assert!(!is_of("tfjob/mnist") && !is_of("pytorchjobs.example.org/mnist"));
-        assert_eq!("tfjob/mnist".parse::<JobName>().unwrap().to_string(), "tfjob/mnist");
+        assert!(!is_of("talejob/hamlet") && !is_of("echojobs.example.org/hamlet"));
+        assert_eq!("echojob/hamlet".parse::<JobName>().unwrap().to_string(), "echojob/hamlet");
     }
 }

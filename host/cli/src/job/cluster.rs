@@ -8,7 +8,7 @@ use k8s_openapi::{
         batch::v1::Job as BatchJob,
         core::v1::{Event, Pod},
     },
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+    apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta, OwnerReference},
 };
 use kube::{
     Api, Client, Config,
@@ -62,36 +62,27 @@ impl Cluster {
     /// Returns the kinds of job that the cluster has: those of the category `troupe`, and those of the built-in plugins,
     /// whose definitions an original operator may have brought.
     pub(super) async fn kinds(&self) -> anyhow::Result<Vec<ApiResource>> {
-        let built_in: BTreeSet<_> =
-            crds::all().into_iter().map(|crd| (crd.spec.group, crd.spec.names.plural)).collect();
+        let built_in: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
         let groups = self.client.list_api_groups().await.context("the API server does not tell its groups")?.groups;
-        let versions = groups.into_iter().flat_map(|group| {
-            let preferred = group.preferred_version.map(|it| it.version);
-            let of_group = group.versions.into_iter().map(move |it| {
-                let is_preferred = Some(&it.version) == preferred.as_ref();
-                (it, is_preferred)
-            });
-            of_group.filter(|(_, is_preferred)| *is_preferred).map(|(it, _)| it.group_version)
-        });
-        let versions: Vec<_> = versions.collect();
+        let preferred = groups.into_iter().filter_map(|group| group.preferred_version);
+        let versions: Vec<_> = preferred.map(|version| version.group_version).collect();
         // A group whose server does not answer hides its own kinds only.
         let lists = join_all(versions.iter().map(|it| self.client.list_api_group_resources(it))).await;
         let mut kinds = vec![];
         for list in lists.into_iter().flatten() {
             let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
-            for resource in list.resources.iter().filter(|it| it.namespaced && !it.name.contains('/')) {
-                let is_job = resource.categories.iter().flatten().any(|it| it == "troupe")
-                    || built_in.contains(&(group.to_owned(), resource.name.clone()));
-                if is_job {
-                    kinds.push(ApiResource {
-                        group: group.to_owned(),
-                        version: version.to_owned(),
-                        api_version: list.group_version.clone(),
-                        kind: resource.kind.clone(),
-                        plural: resource.name.clone(),
-                    });
-                }
-            }
+            let is_job = |it: &APIResource| {
+                it.categories.iter().flatten().any(|category| category == "troupe")
+                    || built_in.contains(&format!("{}.{group}", it.name))
+            };
+            let resources = list.resources.iter().filter(|it| it.namespaced && !it.name.contains('/') && is_job(it));
+            kinds.extend(resources.map(|it| ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version: list.group_version.clone(),
+                kind: it.kind.clone(),
+                plural: it.name.clone(),
+            }));
         }
         Ok(kinds)
     }

@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_job_is_explained_by_its_conditions_its_pods_and_its_events() {
         let resource = ApiResource {
-            group: "example.org".into(),
+            group: "echo.example.com".into(),
             version: "v1".into(),
-            api_version: "example.org/v1".into(),
+            api_version: "echo.example.com/v1".into(),
             kind: "EchoJob".into(),
             plural: "echojobs".into(),
         };
@@ -97,7 +97,7 @@ mod tests {
             "type": "Waiting", "status": "True", "reason": "ImagePull", "message": "an image", "lastTransitionTime": at,
         });
         let job: DynamicObject = read(json!({
-            "apiVersion": "example.org/v1", "kind": "EchoJob",
+            "apiVersion": "echo.example.com/v1", "kind": "EchoJob",
             "metadata": { "name": "hamlet", "uid": "1", "creationTimestamp": at },
             "status": { "phase": "Starting", "conditions": [waiting] },
         }));

@@ -1,7 +1,7 @@
 //! `troupe job list`: the jobs of all kinds, and why each waits.
 
 use super::cluster::Cluster;
-use decide::status;
+use decide::{condition::Condition, status};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -41,13 +41,14 @@ pub(super) fn state(status: &Value) -> String {
 
 /// Returns what is in the job's way, or what has failed.
 pub(super) fn why(status: &Value) -> Option<String> {
-    let own = |kind: &str| {
+    let own = |kind: Condition| {
         let conditions = status["conditions"].as_array()?;
-        let found = conditions.iter().find(|it| it["type"] == kind && it["status"] == "True")?;
+        let found = conditions.iter().find(|it| it["type"] == kind.as_str() && it["status"] == "True")?;
         found["message"].as_str()
     };
-    let of_host = ["Rejected", "PluginFaulted", "Contested"].iter().find_map(|kind| own(kind).map(str::to_owned));
-    of_host.or_else(|| own("Waiting").map(|message| format!("waits for {message}"))).or_else(|| failed(status))
+    let of_host = [Condition::Rejected, Condition::PluginFaulted, Condition::Contested].into_iter().find_map(own);
+    let of_host = of_host.map(str::to_owned);
+    of_host.or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}"))).or_else(|| failed(status))
 }
 
 /// Returns what failed first, in a sentence.
@@ -92,11 +93,14 @@ mod tests {
 
     #[test]
     fn a_job_says_why_it_waits_is_refused_or_has_failed() {
-        let condition = |kind: &str, status: &str| json!({ "type": kind, "status": status, "message": "quota" });
+        let condition = |kind: Condition, status: &str| json!({ "type": kind, "status": status, "message": "quota" });
         let of = |conditions: Value| why(&json!({ "conditions": conditions }));
-        assert_eq!(of(json!([condition("Waiting", "True")])).as_deref(), Some("waits for quota"));
-        assert_eq!(of(json!([condition("Waiting", "False")])), None);
-        assert_eq!(of(json!([condition("Waiting", "True"), condition("Rejected", "True")])).as_deref(), Some("quota"));
+        assert_eq!(of(json!([condition(Condition::Waiting, "True")])).as_deref(), Some("waits for quota"));
+        assert_eq!(of(json!([condition(Condition::Waiting, "False")])), None);
+        assert_eq!(
+            of(json!([condition(Condition::Waiting, "True"), condition(Condition::Rejected, "True")])).as_deref(),
+            Some("quota")
+        );
         let first =
             json!({ "pod": "w-1", "container": "main", "exitCode": 3, "reason": "Error", "message": "no data\n" });
         assert_eq!(
@@ -110,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_row_is_as_wide_as_its_widest_cell() {
-        let rows = [["JOB", "WHY"], ["pytorchjob/mnist", ""]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows), "JOB               WHY\npytorchjob/mnist\n");
+        let rows = [["JOB", "WHY"], ["echojob/hamlet", ""]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows), "JOB             WHY\nechojob/hamlet\n");
     }
 
     #[test]

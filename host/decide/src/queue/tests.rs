@@ -269,3 +269,14 @@ fn a_job_without_the_label_is_in_no_queue() {
     let name = workload::name(&snapshot);
     assert_eq!(does(&snapshot, &plan), [format!("delete workload/{name}"), "create pod/hamlet-0".to_owned()]);
 }
+
+#[test]
+fn what_a_queue_says_at_length_is_shortened() {
+    let plan = plan(1);
+    let mut pending = condition("QuotaReserved", "False", "Pending");
+    pending["message"] = json!("\u{e4}".repeat(5_000));
+    let waiting = decided(&with(queued(), &plan, &[pending]), &plan).waiting;
+    let [waiting] = waiting.as_slice() else { panic!("{waiting:?}") };
+    let message = waiting.to_string();
+    assert!(message.chars().count() < 500 && message.ends_with(" ..."), "{message}");
+}

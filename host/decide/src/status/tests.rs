@@ -1,5 +1,5 @@
 use super::*;
-use crate::{plan::Reached, testkit};
+use crate::{plan::Reached, snapshot::Hold, testkit};
 use serde_json::json;
 
 #[test]
@@ -46,6 +46,11 @@ impl World {
         made
     }
 
+    /// The time of Waiting.
+    fn since(&self) -> Value {
+        current(&self.snapshot.job.status, Condition::Waiting).unwrap()["lastTransitionTime"].clone()
+    }
+
     /// Status, reason and message of Waiting.
     fn waits(&self) -> [&str; 3] {
         let waiting = current(&self.snapshot.job.status, Condition::Waiting).unwrap();
@@ -75,6 +80,22 @@ fn numbers_of_what_is_waited_for_are_written_at_a_slower_pace() {
     assert_eq!(world.pass(2, addresses(3)), Publication::Later(at));
     assert!(matches!(world.pass(3, addresses(3)), Publication::Now { .. }));
     assert_eq!(world.waits()[2], "pod addresses (3 of 4)");
+}
+
+#[test]
+fn words_of_a_queue_are_written_at_a_slower_pace_too() {
+    let held = |why: &str| {
+        let hold = Hold::NotAdmitted { why: why.into() };
+        vec![Waiting::Queue { workload: "tale-hamlet".into(), hold }]
+    };
+    let mut world = World::new();
+    world.pass(0, held("2 more needed"));
+    let (at, since) = (world.snapshot.now + REWORDED, world.since());
+    assert_eq!(world.pass(2, held("1 more needed")), Publication::Later(at));
+    assert!(matches!(world.pass(3, held("1 more needed")), Publication::Now { .. }));
+    let message = "workload/tale-hamlet to be admitted by its queue: 1 more needed";
+    assert_eq!(world.waits(), ["True", "NotAdmitted", message]);
+    assert_eq!(world.since(), since, "it waits for the same reason");
 }
 
 #[test]

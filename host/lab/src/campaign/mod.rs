@@ -93,8 +93,7 @@ pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
 /// The kinds of job that these plugins serve, for a simulator.
 #[must_use]
 pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
-    let frameworks = plugins.frameworks();
-    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
+    let kinds = plugins.kinds().into_iter();
     kinds.map(|kind| Kind::custom(&kind.api_version(), &kind.kind, &kind.plural)).collect()
 }
 

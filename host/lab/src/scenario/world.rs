@@ -110,9 +110,8 @@ impl World {
     /// Submits a job as a user.
     pub(super) fn submit(&mut self, manifest: Value) -> anyhow::Result<()> {
         let kind = (text(&manifest, "/apiVersion"), text(&manifest, "/kind"));
-        let frameworks = self.plugins.frameworks();
-        let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-        let served = kinds.into_iter().find(|known| (known.api_version(), known.kind.clone()) == kind);
+        let kinds = self.plugins.kinds();
+        let served = kinds.iter().find(|known| (known.api_version(), known.kind.clone()) == kind);
         let served = served.with_context(|| format!("no plugin serves {} {}", kind.0, kind.1))?;
         let (namespace, name) = (text(&manifest, "/metadata/namespace"), text(&manifest, "/metadata/name"));
         let key = JobKey::new(&GroupKind::from(served), &namespace, &name);

@@ -133,7 +133,7 @@ metrics! {
     READY: Gauge "troupe_ready" []
         "Whether every watch has listed, or this host waits for the lease: what /readyz says"
     POLICIES: Gauge "troupe_policy_applied" ["policy"]
-        "Whether a policy around the host was there, bound and covered all kinds when the host started: 1 or 0; absent if unknown"
+        "Whether a policy around the host was there, bound, had its parameters and covered all kinds when the host started: 1 or 0; absent if unknown"
     TASK_RESTARTS: Counter "troupe_task_restarts_total" ["task"]
         "Long-lived tasks that panicked or ended, and were started again"
 }

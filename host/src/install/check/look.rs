@@ -1,6 +1,6 @@
 //! Reads the cluster for `troupe check`. It changes nothing: an access review is a query in the form of a create.
 
-use super::{Facts, Place, get};
+use super::{Facts, Place, policies};
 use crate::{
     api::resource::Resource,
     clock::Clock,
@@ -8,7 +8,7 @@ use crate::{
         crds,
         preflight::{
             Options,
-            look::{definitions, list, originals, reviewed},
+            look::{definitions, get, list, originals, reviewed},
         },
     },
 };
@@ -16,25 +16,16 @@ use decide::plan::JobKind;
 use kube::Client;
 use sandbox::Plugins;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Collects the facts about the host that is installed at this place.
 pub async fn look(client: &Client, plugins: &Plugins, place: Place) -> Facts {
-    let frameworks = plugins.frameworks();
-    let kinds: Vec<_> = frameworks.iter().flat_map(|(framework, _)| framework.kinds.clone()).collect();
-    let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
-    let optional = children.filter(|child| child.optional).map(Resource::from);
-    let optional: BTreeSet<_> = optional.map(|resource| (resource.group, resource.plural)).collect();
+    let kinds = plugins.kinds();
     let options =
         Options { namespace: None, service_account: Some((place.namespace.clone(), place.service_account.clone())) };
     let (own, account) = (place.namespace.as_str(), format!("spec.serviceAccountName={}", place.service_account));
     let pods = list(client, &Resource::new("v1", "Pod", "pods"), Some(account)).await;
     let is_here = |pod: &Value| pod["metadata"]["namespace"] == own;
-    let policy = |kind: &str, plural: &str| Resource::new("admissionregistration.k8s.io/v1", kind, plural);
-    let (policies, bindings) = (
-        policy("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-        policy("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    );
+    let [policies, bindings] = policies::resources();
     Facts {
         now: Clock::system().now(),
         namespace: get(client, &Resource::new("v1", "Namespace", "namespaces"), None, own).await,
@@ -42,7 +33,7 @@ pub async fn look(client: &Client, plugins: &Plugins, place: Place) -> Facts {
         lease: get(client, &Resource::new("coordination.k8s.io/v1", "Lease", "leases"), Some(own), "troupe").await,
         originals: originals(client).await,
         definitions: definitions(client, &versions(&kinds)).await,
-        rights: reviewed(client, &options, &optional).await,
+        rights: reviewed(client, &options, plugins).await,
         policies: list(client, &policies, None).await,
         bindings: list(client, &bindings, None).await,
         parameters: get(client, &Resource::new("v1", "ConfigMap", "configmaps"), Some(own), "troupe-fence").await,

@@ -3,7 +3,6 @@
 //! `look` reads the cluster and changes nothing. All else is pure: each file turns one part of the facts into findings. What
 //! holds before an installation too is in `preflight`.
 
-mod get;
 mod hosts;
 mod look;
 mod plugins;
@@ -11,8 +10,6 @@ mod policies;
 
 pub use look::look;
 pub use policies::applied;
-
-use get::get;
 
 use super::preflight::{Definition, Originals, Read, Report, Section, operators, rights, schema};
 use crate::install::preflight::Answered;

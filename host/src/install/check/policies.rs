@@ -1,16 +1,13 @@
 //! Whether the API server applies the policies around the host: each is there, bound, denies, and covers every kind of job.
 
-use super::{Facts, get};
+use super::Facts;
 use crate::{
     api::resource::Resource,
-    install::preflight::{Finding, Read, ReadError, Weight},
+    install::preflight::{Finding, Read, ReadError, Weight, look::get},
 };
 use decide::plan::JobKind;
 use kube::Client;
 use serde_json::Value;
-
-/// The API version of policies.
-const API: &str = "admissionregistration.k8s.io/v1";
 
 /// A policy of `deploy/`.
 struct Policy {
@@ -43,6 +40,15 @@ const POLICIES: [Policy; 3] = [
         made_by: Some("troupe rbac --policy ledger --cluster | kubectl apply -f -"),
     },
 ];
+
+/// Returns the resource of policies and that of their bindings.
+pub(super) fn resources() -> [Resource; 2] {
+    let names = [
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ];
+    names.map(|(kind, plural)| Resource::new("admissionregistration.k8s.io/v1", kind, plural))
+}
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let (policies, bindings) = match (&facts.policies, &facts.bindings) {
@@ -86,22 +92,36 @@ fn of_policy(policy: &Policy, policies: &[Value], bindings: &[Value], kinds: &[J
     }
 }
 
-/// Returns whether each of the policies is applied and covers these kinds: its name, and what is wrong if it is not.
+/// Returns whether each of the policies is applied, has its parameters and covers these kinds: its name, and what is wrong
+/// if it is not.
 ///
 /// # Errors
 /// The API server does not say.
 pub async fn applied(client: &Client, kinds: &[JobKind]) -> Read<Vec<(&'static str, Option<Finding>)>> {
+    let [policies, bindings] = resources();
     let mut all = vec![];
     for policy in &POLICIES {
-        let read = async |kind: &str, plural: &str| {
-            get(client, &Resource::new(API, kind, plural), None, policy.name).await.map(Vec::from_iter)
-        };
-        let policies = read("ValidatingAdmissionPolicy", "validatingadmissionpolicies").await?;
-        let bindings = read("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").await?;
-        let finding = of_policy(policy, &policies, &bindings, kinds);
-        all.push((policy.name, Some(finding).filter(|finding| finding.weight == Weight::InTheWay)));
+        let there = get(client, &policies, None, policy.name).await?;
+        let binding = get(client, &bindings, None, policy.name).await?;
+        let finding = of_policy(policy, there.as_slice(), binding.as_slice(), kinds);
+        let mut wrong = Some(finding).filter(|finding| finding.weight == Weight::InTheWay);
+        if wrong.is_none() && lacks_parameters(client, binding.as_ref()).await? {
+            wrong = Some(without_parameters());
+        }
+        all.push((policy.name, wrong));
     }
     Ok(all)
+}
+
+/// Returns whether the ConfigMap that the binding names for the policy's parameters is missing.
+async fn lacks_parameters(client: &Client, binding: Option<&Value>) -> Read<bool> {
+    let Some(reference) = binding.and_then(|binding| binding.pointer("/spec/paramRef")) else { return Ok(false) };
+    // The fence's binding, the only one with parameters, names both.
+    let (Some(namespace), Some(name)) = (reference["namespace"].as_str(), reference["name"].as_str()) else {
+        return Ok(false);
+    };
+    let there = get(client, &Resource::new("v1", "ConfigMap", "configmaps"), Some(namespace), name).await?;
+    Ok(there.is_none())
 }
 
 /// Returns whether a resource rule of the policy names this kind.
@@ -115,15 +135,16 @@ fn covers(policy: &Value, kind: &JobKind) -> bool {
         .any(|rule| has(&rule["apiGroups"], &kind.group) && has(&rule["resources"], &kind.plural))
 }
 
-/// Without its parameters the fence denies every write of the host.
+/// Without its parameters the fence holds nobody: `parameterNotFoundAction` is Allow.
+fn without_parameters() -> Finding {
+    let what = "the ConfigMap troupe-fence is missing: without it the fence holds nobody";
+    Finding::in_the_way(what, "kubectl apply -f deploy/rbac.yaml")
+}
+
 fn of_parameters(parameters: &Read<Option<Value>>, kinds: &[JobKind]) -> Option<Finding> {
-    let (file, made_by) = ("kubectl apply -f deploy/rbac.yaml", "troupe rbac --cluster | kubectl apply -f -");
     let there = match parameters {
         Ok(Some(there)) => there,
-        Ok(None) => {
-            let what = "the ConfigMap troupe-fence is missing: the fence denies every write of the host";
-            return Some(Finding::in_the_way(what, file));
-        }
+        Ok(None) => return Some(without_parameters()),
         Err(why) => {
             let to_do = "run this as somebody who may get that ConfigMap";
             return Some(Finding::in_the_way(format!("the ConfigMap troupe-fence cannot be read: {why}"), to_do));
@@ -134,6 +155,6 @@ fn of_parameters(parameters: &Read<Option<Value>>, kinds: &[JobKind]) -> Option<
     (!missing.is_empty()).then(|| {
         let what =
             format!("the ConfigMap troupe-fence lacks {}: the fence denies writes for such jobs", missing.join(", "));
-        Finding::in_the_way(what, made_by)
+        Finding::in_the_way(what, "troupe rbac --cluster | kubectl apply -f -")
     })
 }

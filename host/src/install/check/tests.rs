@@ -162,7 +162,7 @@ fn a_policy_that_is_missing_not_bound_only_audits_or_leaves_out_a_kind() {
 #[test]
 fn the_parameters_of_the_fence_that_are_missing() {
     let (what, _) = stop(|facts| facts.parameters = Ok(None));
-    assert_eq!(what, "the ConfigMap troupe-fence is missing: the fence denies every write of the host");
+    assert_eq!(what, "the ConfigMap troupe-fence is missing: without it the fence holds nobody");
 }
 
 #[test]

@@ -39,21 +39,17 @@ pub struct Options {
 
 /// Collects the facts from the API server and the plugins.
 pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Facts {
-    let frameworks = plugins.frameworks();
-    let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
-    let optional = children.filter(|child| child.optional).map(Resource::from);
-    let optional = optional.map(|resource| (resource.group, resource.plural)).collect();
-    let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.kinds);
-    let kinds: Vec<_> = kinds.map(|kind| (format!("{}.{}", kind.plural, kind.group), kind.version.clone())).collect();
+    let versions: Vec<_> = plugins.kinds().into_iter().map(|kind| (kind.crd(), kind.version)).collect();
+    let rights = reviewed(client, options, &plugins).await;
     let (jobs, unlisted) = jobs(client, plugins, options).await;
     Facts {
         now: Clock::system().now(),
         originals: originals(client).await,
-        definitions: definitions(client, &kinds).await,
+        definitions: definitions(client, &versions).await,
         jobs,
         unlisted,
         who: who(options),
-        rights: reviewed(client, options, &optional).await,
+        rights,
     }
 }
 
@@ -71,14 +67,13 @@ pub(in crate::install) async fn originals(client: &Client) -> Originals {
     }
 }
 
-/// Returns which of the rights that the host needs are given. `optional` holds groups and plurals of kinds that jobs can do
-/// without.
-pub(in crate::install) async fn reviewed(
-    client: &Client,
-    options: &Options,
-    optional: &BTreeSet<(String, String)>,
-) -> Vec<Answered> {
-    let reviews = stream::iter(rights::needed(optional)).map(|right| review(client, options, right));
+/// Returns which of the rights that the host needs with these plugins are given.
+pub(in crate::install) async fn reviewed(client: &Client, options: &Options, plugins: &Plugins) -> Vec<Answered> {
+    let frameworks = plugins.frameworks();
+    let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
+    let optional = children.filter(|child| child.optional).map(Resource::from);
+    let optional = optional.map(|resource| (resource.group, resource.plural)).collect();
+    let reviews = stream::iter(rights::needed(&optional)).map(|right| review(client, options, right));
     reviews.buffered(REVIEWS).collect().await
 }
 
@@ -100,6 +95,20 @@ pub(in crate::install) async fn named(
         all.extend(list(client, resource, Some(format!("metadata.name={name}"))).await?);
     }
     Ok(all)
+}
+
+/// Returns an object, or `None` if there is no such object.
+pub(in crate::install) async fn get(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Read<Option<Value>> {
+    let request = resource.requests(namespace).get(name, &GetParams::default());
+    match send(client, request.map_err(|error| ReadError::new(&error))?).await {
+        Err(error) if error.code() == Some(404) => Ok(None),
+        found => found.map(Some).map_err(|error| ReadError::new(&error)),
+    }
 }
 
 pub(in crate::install) async fn list(
@@ -129,13 +138,7 @@ pub(in crate::install) async fn definitions(client: &Client, kinds: &[(String, S
     for crd in crds::all() {
         let name = crd.metadata.name.as_deref().unwrap_or_default();
         let Some((_, version)) = kinds.iter().find(|(kind, _)| kind == name) else { continue };
-        let there = match resource.requests(None).get(name, &GetParams::default()) {
-            Ok(request) => match send(client, request).await {
-                Err(error) if error.code() == Some(404) => Ok(None),
-                there => there.map(Some).map_err(|error| ReadError::new(&error)),
-            },
-            Err(error) => Err(ReadError::new(&error)),
-        };
+        let there = get(client, &resource, None, name).await;
         let wanted = serde_json::to_value(&crd).unwrap_or_default();
         definitions.push(Definition { wanted, version: version.clone(), there });
     }
