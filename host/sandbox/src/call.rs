@@ -14,11 +14,7 @@ use decide::{
     Outlook,
     plan::{Answer, Budget, Descriptor, Fault, Plan, Rejection, Verdict},
 };
-use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 
 /// The period of the epoch in production.
