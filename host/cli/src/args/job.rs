@@ -41,6 +41,11 @@ pub enum JobCommand {
         /// The job, as NAME or KIND/NAME.
         job: JobName,
     },
+    /// Print the events of a job and its pods, the oldest first.
+    Events {
+        /// The job, as NAME or KIND/NAME.
+        job: JobName,
+    },
     /// Print the logs of all containers of a job, each line behind the name of its pod.
     Logs {
         /// The job, as NAME or KIND/NAME.

@@ -1,7 +1,8 @@
 //! `troupe job explain`: why a job is where it is.
 
 use super::{
-    cluster::{Cluster, Found, at},
+    cluster::{Cluster, Found},
+    events,
     list::{age, state, table, why},
 };
 use crate::args::job::JobName;
@@ -9,7 +10,7 @@ use anyhow::Context;
 use decide::waiting::Waiting;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use std::{collections::BTreeSet, fmt::Write, process::ExitCode};
+use std::{fmt::Write, process::ExitCode};
 use troupe::{clock::Clock, observe, out};
 
 /// Maximum number of events that are printed.
@@ -18,18 +19,16 @@ const EVENTS: usize = 10;
 pub(super) async fn explain(cluster: &Cluster, name: &JobName) -> anyhow::Result<ExitCode> {
     let found = cluster.job(name).await?;
     let pods = cluster.pods(&found).await?;
-    let mut uids: BTreeSet<_> = pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
-    uids.insert(found.uid().to_owned());
     // Whoever may see a job need not be allowed to list events.
-    let events = cluster.events(&found, &uids).await;
-    out::text(explained(&found, &pods, events.as_deref().unwrap_or_default(), Clock::system().now())?);
-    if let Err(error) = events {
+    let happened = cluster.events(&found, &events::uids(&found, &pods)).await;
+    out::text(explained(&found, &pods, happened.as_deref().unwrap_or_default(), Clock::system().now())?);
+    if let Err(error) = happened {
         out::diagnostic(format_args!("{error:#}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn explained(found: &Found, pods: &[Pod], events: &[Event], now: Timestamp) -> anyhow::Result<String> {
+fn explained(found: &Found, pods: &[Pod], happened: &[Event], now: Timestamp) -> anyhow::Result<String> {
     let status = &found.job.data["status"];
     let created = found.job.metadata.creation_timestamp.as_ref().map(|it| it.0);
     let mut text = format!("{}: {}, {} old\n", found.title(), state(status), age(now, created));
@@ -44,14 +43,8 @@ fn explained(found: &Found, pods: &[Pod], events: &[Event], now: Timestamp) -> a
     section(&mut text, &["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"], conditions.collect());
     let rows: anyhow::Result<Vec<_>> = pods.iter().map(pod).collect();
     section(&mut text, &["POD", "PHASE", "RESTARTS", "NODE", "WHY"], rows?);
-    let last = events.iter().skip(events.len().saturating_sub(EVENTS)).map(|event| {
-        let object = &event.involved_object;
-        let kind = object.kind.clone().unwrap_or_default().to_lowercase();
-        let about = format!("{kind}/{}", object.name.clone().unwrap_or_default());
-        let reason = event.reason.clone().unwrap_or_default();
-        vec![age(now, at(event)), about, reason, event.message.clone().unwrap_or_default()]
-    });
-    section(&mut text, &["EVENT", "OBJECT", "REASON", "MESSAGE"], last.collect());
+    let last = happened.iter().skip(happened.len().saturating_sub(EVENTS)).map(|event| events::row(event, now));
+    section(&mut text, &events::HEAD, last.collect());
     Ok(text)
 }
 

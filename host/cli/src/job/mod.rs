@@ -2,6 +2,7 @@
 //! link to it, is called `kubectl-troupe`.
 
 mod cluster;
+mod events;
 mod explain;
 mod list;
 mod logs;
@@ -18,6 +19,7 @@ pub(super) fn job(args: JobArgs) -> anyhow::Result<ExitCode> {
         let cluster = Cluster::of_user(args.context, args.namespace).await?;
         match args.command {
             JobCommand::List { all_namespaces } => list::list(&cluster, all_namespaces).await,
+            JobCommand::Events { job } => events::events(&cluster, &job).await,
             JobCommand::Explain { job } => explain::explain(&cluster, &job).await,
             JobCommand::Logs { job, follow, tail } => logs::logs(&cluster, &job, follow, tail).await,
             JobCommand::Wait { job, end, timeout } => wait::wait(&cluster, &job, end, timeout).await,
