@@ -172,3 +172,12 @@ fn an_mpi_job_of_two_workers_costs_its_objects_and_its_headlines() {
         "{counted:?}"
     );
 }
+
+// A host compiles each component when it starts, and jobs wait for that.
+#[test]
+fn a_component_has_at_most_460_kilobytes() {
+    for (framework, _) in campaign::plugins().unwrap().frameworks() {
+        let bytes = Plugins::built_in(&framework.name).unwrap().len();
+        assert!(bytes <= 460_000, "{} has {bytes} bytes", framework.name);
+    }
+}
