@@ -1,0 +1,161 @@
+//! When a CronJob runs: schedules as `ParseStandard` of `github.com/robfig/cron/v3` reads them, which the original and
+//! Kubernetes use.
+
+mod duration;
+mod fields;
+mod zone;
+
+pub(crate) use zone::Zone;
+
+use fields::Fields;
+use jiff::{Timestamp, tz::Offset};
+
+/// How many years after the present one a schedule is searched for its next slot.
+const YEARS: i16 = 5;
+
+/// The names of schedules, with the fields that they stand for.
+const NAMED: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// A schedule. Its slots are Unix seconds.
+#[derive(Debug, Clone)]
+pub(crate) enum Schedule {
+    /// Every so many seconds.
+    Every(i64),
+    /// Whenever the local time in the zone is one that the fields name.
+    Calendar { fields: Fields, zone: Zone },
+}
+
+/// A schedule's text: its zone, if it begins with one (`TZ=` or `CRON_TZ=`), and the rest.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Text<'a> {
+    pub(crate) zone: Option<&'a str>,
+    pub(crate) rest: &'a str,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        match text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) {
+            None => Self { zone: None, rest: text },
+            Some(zoned) => {
+                let (zone, rest) = zoned.split_once(' ').unwrap_or((zoned, ""));
+                Self { zone: Some(zone), rest: rest.trim() }
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule without a zone in front.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str, zone: Zone) -> Result<Self, String> {
+        if let Some(every) = text.strip_prefix("@every ") {
+            let seconds = duration::whole_seconds(every);
+            let seconds = seconds.ok_or_else(|| format!("{every:?} is no duration such as 1h30m"))?;
+            return Ok(Self::Every(seconds.max(1)));
+        }
+        let fields = match NAMED.iter().find(|(name, _)| *name == text) {
+            Some((_, fields)) => fields,
+            None if text.starts_with('@') => {
+                let names = NAMED.map(|(name, _)| name).join(", ");
+                return Err(format!("{text:?} is not one of {names}, and \"@every\" with a duration"));
+            }
+            None => text,
+        };
+        Ok(Self::Calendar { fields: Fields::parse(fields)?, zone })
+    }
+
+    /// Returns the first slot after this instant. None: there is none in the next years, as on 30 February.
+    pub(crate) fn next(&self, after: i64) -> Option<i64> {
+        match self {
+            Self::Every(seconds) => after.checked_add(*seconds),
+            Self::Calendar { fields, zone } => next_in(fields, zone, after),
+        }
+    }
+
+    /// Returns where to begin with the slots after both `last`, which is one, and `not_before`.
+    pub(crate) fn begin(&self, last: i64, not_before: i64) -> i64 {
+        match self {
+            Self::Calendar { .. } => last.max(not_before),
+            Self::Every(seconds) => last + (not_before - last).max(0) / seconds * seconds,
+        }
+    }
+}
+
+/// Searches one stretch of constant offset after the other. A local time that a switch of the clocks leaves out is no slot,
+/// and one that it repeats is two.
+fn next_in(fields: &Fields, zone: &Zone, after: i64) -> Option<i64> {
+    let mut from = after.checked_add(1)?;
+    let last_year = local(from)?.year() + YEARS;
+    loop {
+        let stretch = zone.stretch(from);
+        let time = fields.next(local(whole_minute(from + stretch.offset))?, last_year)?;
+        let slot = Offset::UTC.to_timestamp(time).ok()?.as_second() - stretch.offset;
+        match stretch.end {
+            Some(end) if slot >= end => from = end,
+            _ => return Some(slot),
+        }
+    }
+}
+
+/// Returns the local time, where the offset has been added already.
+fn local(seconds: i64) -> Option<jiff::civil::DateTime> {
+    Some(Offset::UTC.to_datetime(Timestamp::from_second(seconds).ok()?))
+}
+
+/// Returns the first whole minute that is not before.
+fn whole_minute(seconds: i64) -> i64 {
+    (seconds + 59).div_euclid(60) * 60
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One case a line: zone, schedule, start, and the slots after it, or `refused`. Made with Go 1.26 and
+    /// `ParseStandard(schedule).Next(start.In(zone))` of github.com/robfig/cron/v3 v3.0.1, and so the slots of the original.
+    const GOLDEN: &str = include_str!("schedule/golden.txt");
+
+    fn slots(zone: &str, text: &str, start: &str, count: usize) -> String {
+        let text = Text::of(text);
+        let zone = match text.zone {
+            None => Zone::named(zone),
+            Some("") => Zone::named("UTC"),
+            Some(zone) => Zone::named(zone),
+        };
+        let Some(Ok(schedule)) = zone.map(|zone| Schedule::parse(text.rest, zone)) else { return "refused".into() };
+        let mut slots = vec![];
+        let mut at = start.parse::<Timestamp>().unwrap().as_second();
+        while slots.len() < count {
+            let Some(slot) = schedule.next(at) else {
+                slots.push("never".to_owned());
+                break;
+            };
+            slots.push(Timestamp::from_second(slot).unwrap().to_string());
+            at = slot;
+        }
+        slots.join(" ")
+    }
+
+    #[test]
+    fn slots_are_the_originals() {
+        let mut differ = vec![];
+        for line in GOLDEN.lines() {
+            let [zone, text, start, expected] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+            let found = slots(zone, text, start, expected.split(' ').count());
+            if found != expected {
+                differ.push(format!("{line}\n    here: {found}"));
+            }
+        }
+        assert!(differ.is_empty(), "{}", differ.join("\n"));
+    }
+}
