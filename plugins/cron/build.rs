@@ -76,7 +76,8 @@ impl Block {
             let bytes = data.get(from..from + 4)?.try_into().ok()?;
             usize::try_from(u32::from_be_bytes(bytes)).ok()
         };
-        let (isut, isstd, leap, times, types, chars) = (count(0)?, count(1)?, count(2)?, count(3)?, count(4)?, count(5)?);
+        let (isut, isstd, leap, times, types, chars) =
+            (count(0)?, count(1)?, count(2)?, count(3)?, count(4)?, count(5)?);
         let start = header + HEADER;
         let end = start + times * (time_size + 1) + types * 6 + chars + leap * (time_size + 4) + isstd + isut;
         Some(Self { start, times, end })

@@ -20,12 +20,7 @@ const FIELDS: [Field; 5] = [
         greatest: 12,
         names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
     },
-    Field {
-        name: "day of week",
-        least: 0,
-        greatest: 6,
-        names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-    },
+    Field { name: "day of week", least: 0, greatest: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
 /// Numbers below 64.
@@ -103,8 +98,7 @@ impl Fields {
 
     /// Returns the first minute of this day that is not before `earliest`.
     fn on(&self, date: Date, earliest: u32) -> Option<u32> {
-        let (day, weekday) =
-            (self.days.has(date.day()), self.weekdays.has(date.weekday().to_sunday_zero_offset()));
+        let (day, weekday) = (self.days.has(date.day()), self.weekdays.has(date.weekday().to_sunday_zero_offset()));
         let is_meant = match self.rule {
             Days::Both => day && weekday,
             Days::Either => day || weekday,
