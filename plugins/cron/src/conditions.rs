@@ -74,7 +74,7 @@ fn available(moment: &Moment<'_>) -> Condition {
     let (is_true, reason, message) = match (health.problem(), moment.active().count()) {
         _ if moment.valid.suspended => (false, "Suspended", "No runs start while spec.suspend is true.".into()),
         (Some((reason, message)), _) => (false, reason, message),
-        (None, 0) => (true, "AllJobsCompleted", "No run is active, and none has failed since.".into()),
+        (None, 0) => (true, "AllJobsCompleted", "No run is active.".into()),
         (None, active) => (true, "JobsActive", format!("Active runs: {active}.")),
     };
     ("Available", is_true, reason, message)
@@ -93,5 +93,77 @@ fn degraded(moment: &Moment<'_>) -> Condition {
     match Health::of(moment).problem() {
         Some((reason, message)) => ("Degraded", true, reason, message),
         None => ("Degraded", false, "AllJobsCompleted", "The last run that ended has not failed.".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{at, complete, cron_job, failed, hourly, hourly_with, job, seen, seen_after};
+    use troupe_plugin::types::{ChildView, Observation};
+
+    /// Returns status and reason of Available, Progressing and Degraded.
+    fn told(spec: &Value, seen: &Observation) -> Vec<String> {
+        let moment = Moment::of(&cron_job(spec), seen).unwrap();
+        let all = conditions(&moment, 7, at("12:30"), &json!({}));
+        let word = |condition: &Value, field: &str| condition[field].as_str().unwrap().to_owned();
+        all.as_array().unwrap().iter().map(|it| format!("{} {}", word(it, "status"), word(it, "reason"))).collect()
+    }
+
+    fn after_noon(runs: &[ChildView]) -> Observation {
+        seen_after("12:00", "12:30", runs)
+    }
+
+    // C15
+    #[test]
+    fn the_reasons_are_the_originals() {
+        let suspended = hourly_with("suspend", json!(true));
+        let (good, bad) = ("False AllJobsCompleted", "True JobsFailed");
+        for (spec, runs, expected) in [
+            (hourly(), vec![], ["True AllJobsCompleted", "False NoJobsActive", good]),
+            (hourly(), vec![complete("12:00")], ["True AllJobsCompleted", "False NoJobsActive", good]),
+            (hourly(), vec![job("12:00")], ["True JobsActive", "True JobsActive", good]),
+            (hourly(), vec![failed("12:00")], ["False JobsFailed", "False NoJobsActive", bad]),
+            (hourly(), vec![failed("11:00"), job("12:00")], ["False JobsFailed", "True JobsActive", bad]),
+            // Better: the original says JobsFailed.
+            (hourly(), vec![failed("11:00"), complete("12:00")], ["True AllJobsCompleted", "False NoJobsActive", good]),
+            (suspended.clone(), vec![job("12:00")], ["False Suspended", "True JobsActive", good]),
+            (suspended, vec![failed("12:00")], ["False Suspended", "False NoJobsActive", bad]),
+        ] {
+            assert_eq!(told(&spec, &after_noon(&runs)), expected, "{spec} {runs:?}");
+        }
+    }
+
+    // C10
+    #[test]
+    fn too_many_missed_slots_are_told_with_how_to_mend_it() {
+        let spec = hourly_with("schedule", json!("* * * * *"));
+        let seen = seen_after("10:00", "12:30", &[]);
+        assert_eq!(told(&spec, &seen), ["False MissedSchedule", "False NoJobsActive", "True MissedSchedule"]);
+        let moment = Moment::of(&cron_job(&spec), &seen).unwrap();
+        let (_, message) = Health::of(&moment).problem().unwrap();
+        assert!(message.contains("More than 100") && message.contains("spec.startingDeadlineSeconds"), "{message}");
+    }
+
+    // C15
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let times = |before: &Value| {
+            let seen = seen("12:30", &[complete("12:00")]);
+            let moment = Moment::of(&cron_job(&hourly()), &seen).unwrap();
+            let all = conditions(&moment, 7, at("12:30"), before);
+            assert_eq!(all[0]["observedGeneration"], 7);
+            all[0]["lastTransitionTime"].as_str().unwrap().to_owned()
+        };
+        let before = |status: &str, since: Value| json!({ "conditions": [{ "type": "Available", "status": status, "reason": "R", "lastTransitionTime": since }] });
+        let now = "2026-01-01T12:30:00Z";
+        assert_eq!(times(&before("True", json!("2026-01-01T11:00:00Z"))), "2026-01-01T11:00:00Z");
+        assert_eq!(times(&before("False", json!("2026-01-01T11:00:00Z"))), now);
+        // What somebody else wrote: no time, one that has not come, and no conditions.
+        for nonsense in
+            [before("True", json!("soon")), before("True", json!("2999-01-01T00:00:00Z")), json!({ "conditions": 7 })]
+        {
+            assert_eq!(times(&nonsense), now, "{nonsense}");
+        }
     }
 }

@@ -48,6 +48,13 @@ pub(crate) fn job(slot: &str) -> ChildView {
     testkit::child(RUNS, "Job", &name("tick", at(slot)), &fields)
 }
 
+/// The Job with this text for its slot.
+pub(crate) fn annotated(slot: &str, text: &str) -> ChildView {
+    let mut job = job(slot);
+    job.fields[0].1 = json!({ SCHEDULED_AT: text }).to_string();
+    job
+}
+
 /// The Job with this condition.
 pub(crate) fn ended(slot: &str, condition: &str) -> ChildView {
     let mut job = job(slot);

@@ -111,7 +111,7 @@ pub(crate) fn of_slot(cron_job: &str, slot: i64) -> troupe_plugin::types::Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{at, job, other, seen};
+    use crate::fixtures::{annotated, at, job, other, seen};
     use serde_json::json;
 
     fn state_of(kind: &str, status: &Value) -> State {
@@ -170,9 +170,7 @@ mod tests {
         }
         let now = at("12:00");
         for text in ["yesterday", "2026-01-01T11:00:00", "2999-01-01T00:00:00Z"] {
-            let mut run = job("11:00");
-            run.fields.push(("/metadata/annotations".into(), json!({ SCHEDULED_AT: text }).to_string()));
-            run.fields.retain(|(pointer, json)| pointer != "/metadata/annotations" || json.contains(text));
+            let run = annotated("11:00", text);
             assert_eq!(Run::of(&run, now).slot, None, "{text}");
         }
         assert_eq!(Run::of(&job("11:00"), now).slot, Some(at("11:00")));

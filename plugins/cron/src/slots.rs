@@ -40,3 +40,51 @@ impl Slots {
         Self { missed: Missed::TooMany, next: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::at;
+    use crate::schedule::Zone;
+
+    fn around(schedule: &str, last: &str, not_before: &str, now: &str) -> Slots {
+        let schedule = Schedule::parse(schedule, Zone::named("UTC").unwrap()).unwrap();
+        Slots::around(at(now), &schedule, at(last), at(not_before))
+    }
+
+    // C06
+    #[test]
+    fn the_newest_missed_slot_counts() {
+        let slots = |last, now| around("0 * * * *", last, last, now);
+        assert_eq!(slots("09:00", "09:59:59"), Slots { missed: Missed::None, next: Some(at("10:00")) });
+        assert_eq!(slots("09:00", "10:00"), Slots { missed: Missed::Newest(at("10:00")), next: Some(at("11:00")) });
+        assert_eq!(slots("09:00", "13:30"), Slots { missed: Missed::Newest(at("13:00")), next: Some(at("14:00")) });
+        // The last run is of a slot that has not come.
+        assert_eq!(slots("15:00", "13:30"), Slots { missed: Missed::None, next: Some(at("16:00")) });
+    }
+
+    // C07
+    #[test]
+    fn slots_before_the_starting_deadline_do_not_count() {
+        let slots = |not_before| around("0 * * * *", "05:00", not_before, "09:10").missed;
+        assert_eq!(slots("08:59:59"), Missed::Newest(at("09:00")));
+        assert_eq!(slots("09:00"), Missed::None);
+    }
+
+    // C10
+    #[test]
+    fn a_hundred_slots_may_be_missed_and_no_more() {
+        let minutes = |now| around("* * * * *", "01:00", "01:00", now);
+        assert_eq!(minutes("02:40:30"), Slots { missed: Missed::Newest(at("02:40")), next: Some(at("02:41")) });
+        assert_eq!(minutes("02:41"), Slots { missed: Missed::TooMany, next: None });
+        assert_eq!(around("@every 1s", "00:00", "00:00", "23:00").missed, Missed::TooMany);
+        assert_eq!(around("@every 1s", "00:00", "22:59:50", "23:00").missed, Missed::Newest(at("23:00")));
+    }
+
+    // C05
+    #[test]
+    fn every_is_counted_from_the_last_run_and_not_from_the_deadline() {
+        let slots = around("@every 1h", "05:10", "08:30", "09:20");
+        assert_eq!(slots, Slots { missed: Missed::Newest(at("09:10")), next: Some(at("10:10")) });
+    }
+}
