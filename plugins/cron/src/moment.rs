@@ -71,10 +71,12 @@ impl<'a> Moment<'a> {
     /// Returns the finished runs above the limits, the oldest.
     fn old(&self) -> impl Iterator<Item = &Run<'a>> {
         let limits = self.valid.limits;
-        [(State::Succeeded, limits.succeeded), (State::Failed, limits.failed)].into_iter().flat_map(move |(state, limit)| {
-            let ended = move || self.runs.iter().filter(move |run| run.state == state && run.is_removable());
-            ended().take(ended().count().saturating_sub(limit))
-        })
+        [(State::Succeeded, limits.succeeded), (State::Failed, limits.failed)].into_iter().flat_map(
+            move |(state, limit)| {
+                let ended = move || self.runs.iter().filter(move |run| run.state == state && run.is_removable());
+                ended().take(ended().count().saturating_sub(limit))
+            },
+        )
     }
 
     /// Returns whether the published status tells that the slot of this run had a run. Nothing else does once it is gone.
