@@ -32,7 +32,8 @@ impl<'a> Moment<'a> {
         let recorded = status["lastScheduleTime"].as_str().and_then(times::parse).map(|slot| slot.min(now));
         let last = runs.iter().filter_map(|run| run.slot).chain(recorded).max();
         let not_before = valid.deadline.map_or(i64::MIN, |seconds| now.saturating_sub(seconds));
-        let from = last.unwrap_or_else(|| times::seconds(job.view.created));
+        // Nothing that anybody wrote makes slots of the time before the CronJob.
+        let from = times::seconds(job.view.created).max(last.unwrap_or(0));
         let slots = Slots::around(now, &valid.schedule, from, not_before.max(from));
         Ok(Self { valid, runs, recorded, last, slots })
     }
@@ -279,6 +280,16 @@ mod tests {
         let far = annotated("09:00", "2999-01-01T00:00:00Z");
         assert_eq!(last(&json!({}), "11:20", std::slice::from_ref(&far)), None);
         assert!(made(&hourly(), &seen_after("10:00", "11:20", &[far])).is_some());
+    }
+
+    // C13
+    #[test]
+    fn a_slot_before_the_creation_is_no_reason_to_have_missed_others() {
+        let past = Observation {
+            previous_status: json!({ "lastScheduleTime": "1960-01-01T00:00:00Z" }).to_string(),
+            ..seen("11:20", &[annotated("09:00", "2001-01-01T00:00:00Z")])
+        };
+        assert_eq!(made(&hourly(), &past).as_deref(), Some("2026-01-01T11:00:00Z"));
     }
 
     // C13
