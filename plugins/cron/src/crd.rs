@@ -1,0 +1,236 @@
+//! The CRD of CronJob. It accepts what the original's accepts, and the fields `timeZone` and `template`.
+
+use crate::kinds::KINDS;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use troupe_plugin::crd as shared;
+
+/// Returns the CRD to install.
+///
+/// # Panics
+/// If what is generated is no CRD, which a test excludes.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    serde_json::from_value(definition()).expect("it is a CRD")
+}
+
+fn definition() -> Value {
+    let kind = crate::kind();
+    let name_fits = rule("self.metadata.name.size() <= 52", "metadata.name must be no more than 52 characters");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
+        "spec": {
+            "group": kind.group,
+            "names": { "kind": kind.kind, "plural": kind.plural, "singular": kind.kind.to_lowercase() },
+            "scope": "Namespaced",
+            "versions": [{
+                "name": kind.version,
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "description": "CronJob runs a job at the times of a schedule.",
+                    "type": "object",
+                    "properties": { "spec": spec(), "status": status() },
+                    "x-kubernetes-validations": [name_fits],
+                } },
+                "subresources": { "status": {} },
+                "additionalPrinterColumns": columns(),
+            }],
+        },
+    })
+}
+
+/// A column cannot count a list, so that Active says whether there are any.
+fn columns() -> Value {
+    let active = r#".status.conditions[?(@.type=="Progressing")].status"#;
+    json!([
+        { "name": "Schedule", "type": "string", "jsonPath": ".spec.schedule" },
+        { "name": "Suspend", "type": "boolean", "jsonPath": ".spec.suspend" },
+        { "name": "Active", "type": "string", "jsonPath": active },
+        { "name": "Last Schedule", "type": "date", "jsonPath": ".status.lastScheduleTime" },
+        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+    ])
+}
+
+fn spec() -> Value {
+    let schedule = "Minute, hour, day of month, month and day of week; or @hourly, @daily, @weekly, @monthly, @yearly, @every 1h30m.";
+    let zone = "The IANA name of the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.";
+    let policy =
+        "What becomes of a run that is due while another is active: both go on, it waits, or it replaces the other.";
+    let mut schema = object(
+        "When the CronJob runs, and what.",
+        [
+            ("schedule", json!({ "description": schedule, "type": "string" })),
+            ("timeZone", json!({ "description": zone, "type": "string", "nullable": true })),
+            ("startingDeadlineSeconds", count("How many seconds late a run may start.", "int64", None)),
+            (
+                "concurrencyPolicy",
+                json!({
+                    "description": policy, "type": "string", "enum": ["Allow", "Forbid", "Replace"], "default": "Allow",
+                }),
+            ),
+            ("suspend", json!({ "description": "No more runs start.", "type": "boolean", "default": false })),
+            ("jobTemplate", job_template()),
+            ("template", template()),
+            ("successfulJobsHistoryLimit", count("How many runs that succeeded are kept.", "int32", Some(3))),
+            ("failedJobsHistoryLimit", count("How many runs that failed are kept.", "int32", Some(1))),
+        ],
+    );
+    schema["required"] = json!(["schedule"]);
+    let one = rule("has(self.jobTemplate) != has(self.template)", "must have either jobTemplate or template");
+    schema["x-kubernetes-validations"] = json!([one]);
+    schema
+}
+
+fn job_template() -> Value {
+    let mut spec = object("The spec of the Job.", [("template", of_sdk(shared::pod_template))]);
+    spec["x-kubernetes-preserve-unknown-fields"] = true.into();
+    let mut schema = object("The template of a batch/v1 Job.", [("metadata", opaque()), ("spec", spec)]);
+    schema["required"] = json!(["spec"]);
+    schema
+}
+
+fn template() -> Value {
+    let kinds = KINDS.map(|kind| format!("{} {}", kind.api_version, kind.kind)).join(", ");
+    let text = || json!({ "type": "string" });
+    let mut schema = object(
+        &format!("The template of a job of another kind: {kinds}."),
+        [("apiVersion", text()), ("kind", text()), ("metadata", opaque()), ("spec", opaque())],
+    );
+    schema["required"] = json!(["apiVersion", "kind", "spec"]);
+    schema
+}
+
+fn status() -> Value {
+    let text = || json!({ "type": "string" });
+    let fields = ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
+    let mut reference = object("A run.", fields.map(|field| (field, text())));
+    reference["x-kubernetes-map-type"] = "atomic".into();
+    let active = json!({
+        "description": "The newest active runs.",
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 10,
+        "items": reference,
+        "x-kubernetes-list-type": "atomic",
+    });
+    let last = json!({ "description": "The time that the last run is for.", "type": "string", "format": "date-time" });
+    object(
+        "What is known of the CronJob.",
+        [
+            ("active", active),
+            ("lastScheduleTime", last),
+            ("conditions", conditions()),
+            ("troupe", of_sdk(shared::opaque)),
+        ],
+    )
+}
+
+/// The conditions that every job has, and their generation, which those of `metav1` have as well.
+fn conditions() -> Value {
+    let mut schema = of_sdk(shared::conditions);
+    schema["items"]["properties"]["observedGeneration"] = json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    schema
+}
+
+fn rule(expression: &str, message: &str) -> Value {
+    json!({ "rule": expression, "message": message })
+}
+
+fn object<const N: usize>(description: &str, properties: [(&str, Value); N]) -> Value {
+    let properties: Map<_, _> = properties.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({ "description": description, "type": "object", "properties": properties })
+}
+
+fn opaque() -> Value {
+    json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn count(description: &str, format: &str, default: Option<u32>) -> Value {
+    let mut schema = json!({ "description": description, "type": "integer", "format": format, "minimum": 0 });
+    match default {
+        Some(default) => schema["default"] = default.into(),
+        None => schema["nullable"] = true.into(),
+    }
+    schema
+}
+
+fn of_sdk(schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+    schema(&mut SchemaGenerator::default()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version() -> Value {
+        serde_json::to_value(crd()).unwrap()["spec"]["versions"][0].clone()
+    }
+
+    fn schema(pointer: &str) -> Value {
+        let at = format!("/schema/openAPIV3Schema/properties{pointer}");
+        version().pointer(&at).cloned().unwrap_or_else(|| panic!("nothing at {at}"))
+    }
+
+    // C01
+    #[test]
+    fn the_names_are_the_originals() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        assert_eq!(crd["metadata"]["name"], "cronjobs.batch.tutorial.kubebuilder.io");
+        assert_eq!(
+            (&crd["spec"]["scope"], &crd["spec"]["names"]["singular"]),
+            (&json!("Namespaced"), &json!("cronjob"))
+        );
+        assert_eq!(version()["name"], "v1");
+        assert!(crd.to_string().len() < 200 * 1024);
+    }
+
+    // C01
+    #[test]
+    fn the_defaults_and_limits_are_the_originals() {
+        for (field, default) in [
+            ("concurrencyPolicy", json!("Allow")),
+            ("suspend", json!(false)),
+            ("successfulJobsHistoryLimit", json!(3)),
+            ("failedJobsHistoryLimit", json!(1)),
+        ] {
+            assert_eq!(schema(&format!("/spec/properties/{field}/default")), default, "{field}");
+        }
+        for field in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+            assert_eq!(schema(&format!("/spec/properties/{field}/minimum")).as_f64(), Some(0.0), "{field}");
+        }
+        assert_eq!(schema("/spec/properties/concurrencyPolicy/enum"), json!(["Allow", "Forbid", "Replace"]));
+        assert_eq!(schema("/spec/required"), json!(["schedule"]));
+        assert_eq!(schema("/status/properties/active/maxItems"), 10);
+    }
+
+    // C03
+    #[test]
+    fn what_the_templates_of_any_kind_have_is_kept() {
+        for at in ["/jobTemplate/properties/spec", "/jobTemplate/properties/metadata", "/template/properties/spec"] {
+            let kept = schema(&format!("/spec/properties{at}"));
+            assert_eq!(kept["x-kubernetes-preserve-unknown-fields"], json!(true), "{at}");
+        }
+        assert_eq!(schema("/spec/x-kubernetes-validations/0/rule"), "has(self.jobTemplate) != has(self.template)");
+    }
+
+    #[test]
+    fn the_status_has_room_for_the_hosts_words_and_ledger() {
+        assert_eq!(schema("/status/properties/troupe/x-kubernetes-preserve-unknown-fields"), json!(true));
+        assert!(schema("/status/properties/conditions/items/properties/observedGeneration").is_object());
+        assert_eq!(version()["subresources"], json!({ "status": {} }));
+        assert!(version().pointer("/schema/openAPIV3Schema/required").is_none());
+    }
+
+    // C01
+    #[test]
+    fn kubectl_get_shows_schedule_and_state() {
+        let columns = version()["additionalPrinterColumns"].clone();
+        let names: Vec<_> =
+            columns.as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(names, ["Schedule", "Suspend", "Active", "Last Schedule", "Age"]);
+    }
+}
