@@ -129,6 +129,7 @@ fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters(
     );
     assert_eq!((&after["hostPID"], &after["capabilities"]), (&"true".into(), &"IPC_LOCK\nSYS_PTRACE".into()));
     let kinds = [
+        "CronJob.batch.tutorial.kubebuilder.io",
         "JAXJob.kubeflow.org",
         "MPIJob.kubeflow.org",
         "PaddleJob.batch.paddlepaddle.org",

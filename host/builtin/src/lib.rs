@@ -11,7 +11,9 @@ pub const CATEGORY: &str = "troupe";
 /// Returns the CRD of each kind that the plugins serve.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let crds = [mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()].into_iter().chain(kubeflow::crd::crds());
+    let crds = [cron::crd::crd(), mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()]
+        .into_iter()
+        .chain(kubeflow::crd::crds());
     let categorised = crds.map(|mut crd| {
         crd.spec.names.categories = Some(vec![CATEGORY.to_owned()]);
         crd
@@ -22,5 +24,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 /// Returns how to recognise the original operators that the plugins replace.
 #[must_use]
 pub fn originals() -> Vec<Original> {
-    vec![kubeflow::original::ORIGINAL, mpi::original::ORIGINAL, paddle::original::ORIGINAL, rhino::original::ORIGINAL]
+    vec![
+        cron::original::ORIGINAL,
+        kubeflow::original::ORIGINAL,
+        mpi::original::ORIGINAL,
+        paddle::original::ORIGINAL,
+        rhino::original::ORIGINAL,
+    ]
 }

@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     first_failure::shortened,
-    snapshot::{ContainerState, Pod, PodPhase},
+    snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
     waiting::{Blocker, Waiting},
 };
 
@@ -28,10 +28,15 @@ pub fn of(pod: &Pod) -> Option<Blocker> {
         let unschedulable = || Blocker::Unschedulable { message: shortened(&unscheduled.message) };
         return Some(if is_gated { Blocker::SchedulingGated } else { unschedulable() });
     }
+    let in_a_loop = |container: &ContainerStatus| {
+        Some(Blocker::CrashLoop { container: container.name.clone(), restarts: container.restarts })
+    };
     pod.containers.iter().find_map(|container| match &container.state {
         ContainerState::Waiting { reason, .. } if STARTING.contains(&reason.as_str()) => None,
-        ContainerState::Waiting { reason, .. } if reason == "CrashLoopBackOff" => {
-            Some(Blocker::CrashLoop { container: container.name.clone(), restarts: container.restarts })
+        ContainerState::Waiting { reason, .. } if reason == "CrashLoopBackOff" => in_a_loop(container),
+        // The kubelet restarts the first failure at once, and waits after each later one.
+        ContainerState::Terminated { exit_code, .. } if *exit_code != 0 && container.restarts > 0 => {
+            in_a_loop(container)
         }
         ContainerState::Waiting { reason, message } => {
             let (container, why) = (container.name.clone(), said(reason, message));
@@ -49,10 +54,7 @@ fn said(reason: &str, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        snapshot::{ContainerStatus, Unscheduled},
-        testkit,
-    };
+    use crate::{snapshot::Unscheduled, testkit};
 
     fn pending(name: &str) -> Pod {
         testkit::pod(name, "uid", PodPhase::Pending)
@@ -103,6 +105,20 @@ mod tests {
         for (pod, says) in cases {
             assert_eq!(waiting(vec![pending("w-0"), pod]).as_deref(), Some(says));
         }
+    }
+
+    // A job in a crash loop says so without a break, also in the second before the kubelet waits.
+    #[test]
+    fn a_container_that_was_started_again_and_failed_again_is_in_a_crash_loop() {
+        let ended = |restarts, exit_code| {
+            let (reason, message, at) = (String::new(), String::new(), jiff::Timestamp::UNIX_EPOCH);
+            let mut pod = waits("w", "", "");
+            pod.containers[0].restarts = restarts;
+            pod.containers[0].state = ContainerState::Terminated { exit_code, reason, message, at };
+            waiting(vec![Pod { phase: PodPhase::Running, ..pod }])
+        };
+        assert!(ended(1, 1).is_some_and(|says| says.starts_with("CrashLoop: container main of pod/w to stay up")));
+        assert_eq!([ended(0, 1), ended(1, 0)], [None, None]);
     }
 
     #[test]

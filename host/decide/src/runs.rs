@@ -147,7 +147,7 @@ mod tests {
         assert!(actions(&suspended, &answer(&["night-2"], &[])).is_empty());
     }
 
-    // Who may write a CronJob says what its runs are, and nothing about who owns them or which plugin planned them.
+    // Whoever may write a job says what its runs are, but not who owns them or which plugin planned them.
     #[test]
     fn a_run_is_the_users_template_under_the_hosts_identity() {
         let (snapshot, answer) = (snapshot(vec![]), answer(&["night-1"], &[]));

@@ -53,7 +53,7 @@ impl Children {
             }
         }
         // If a live object reuses the name, ignore the tombstone.
-        for held in tombstones.owned_by(key, uid) {
+        for held in tombstones.owned_by(key, watches, uid) {
             match held {
                 Held::Pod(pod) if self.pods.iter().all(|other| other.name != pod.name) => self.pods.push(pod.clone()),
                 Held::Child(child)

@@ -288,7 +288,7 @@ impl Stores {
         for (here, object) in &old.objects {
             if inner.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
                 let of_object = inner.cache.concerned(watch, object);
-                inner.tombstones.record(&of_object, object, Witness::List);
+                inner.tombstones.record(watch, &of_object, object, Witness::List);
                 concerned.extend(of_object);
             }
         }
@@ -313,7 +313,7 @@ impl Stores {
     pub(crate) fn remove(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.lock();
         let concerned = inner.cache.concerned(watch, object);
-        inner.tombstones.record(&concerned, object, Witness::Event);
+        inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);
         concerned
     }

@@ -5,7 +5,10 @@
 
 use crate::{
     job_key::JobKey,
-    observe::wire::{Held, Object},
+    observe::{
+        layout::WatchId,
+        wire::{Held, Object},
+    },
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,13 +24,13 @@ pub(crate) enum Witness {
     List,
 }
 
-/// The tombstones of each job, until [`Tombstones::forget`].
+/// The tombstones of each job, with the watch that showed the object, until [`Tombstones::forget`].
 #[derive(Debug, Default)]
-pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<Object>>);
+pub(crate) struct Tombstones(BTreeMap<JobKey, Vec<(WatchId, Object)>>);
 
 impl Tombstones {
     /// Keeps a pod that had ended, and a Job that had ended or whose last state is known, as a terminating object.
-    pub(crate) fn record(&mut self, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
+    pub(crate) fn record(&mut self, watch: WatchId, concerned: &BTreeSet<JobKey>, object: &Object, witness: Witness) {
         let held = match &object.held {
             Held::Pod(pod) if pod.phase.is_terminal() => {
                 let mut pod = pod.clone();
@@ -42,15 +45,16 @@ impl Tombstones {
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => return,
         };
         for key in concerned {
-            self.0.entry(key.clone()).or_default().push(Object { held: held.clone(), ..object.clone() });
+            self.0.entry(key.clone()).or_default().push((watch, Object { held: held.clone(), ..object.clone() }));
         }
     }
 
-    /// Returns the tombstones of a job whose controller has this uid.
-    pub(crate) fn owned_by(&self, key: &JobKey, uid: &str) -> impl Iterator<Item = &Held> {
-        let all = self.0.get(key).into_iter().flatten();
-        let owned = all.filter(move |object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
-        owned.map(|object| &object.held)
+    /// Returns the tombstones of a job, from these watches, whose controller has this uid. Another watch of the same kind
+    /// may keep other fields of an object.
+    pub(crate) fn owned_by(&self, key: &JobKey, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Held> {
+        let all = self.0.get(key).into_iter().flatten().filter(|(watch, _)| watches.contains(watch));
+        let owned = all.filter(move |(_, object)| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
+        owned.map(|(_, object)| &object.held)
     }
 
     /// Returns the number of tombstones of a job.
@@ -104,14 +108,15 @@ mod tests {
         let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "job");
         let mut tombstones = Tombstones::default();
         let note = |tombstones: &mut Tombstones, name: &str| {
-            tombstones.record(&BTreeSet::from([key.clone()]), &object(name), Witness::Event);
+            tombstones.record(WatchId(0), &BTreeSet::from([key.clone()]), &object(name), Witness::Event);
         };
         note(&mut tombstones, "seen");
         let count = tombstones.count(&key);
         note(&mut tombstones, "later");
         assert!(tombstones.forget_first(&key, count));
         let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
-        assert_eq!(tombstones.owned_by(&key, "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        assert_eq!(tombstones.owned_by(&key, &[WatchId(0)], "uid").map(is_later).collect::<Vec<_>>(), [true]);
+        assert_eq!(tombstones.owned_by(&key, &[WatchId(1)], "uid").count(), 0, "another watch keeps other fields");
         assert!(!tombstones.forget_first(&key, 0) && tombstones.forget_first(&key, 1) && tombstones.count(&key) == 0);
     }
 }

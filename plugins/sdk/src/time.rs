@@ -11,16 +11,18 @@ pub fn rfc3339(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Parses a text in the format of [`rfc3339`] to Unix milliseconds. Returns None if the text has another format.
+/// Parses a text in the format of [`rfc3339`] to Unix milliseconds. Fractions of a second may stand before the `Z`, and are
+/// dropped. Returns None if the text has another format or names no time: users may write statuses too.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    if !text.ends_with('Z') || !(1..=12).contains(&month) || year < 1970 {
+    if !text.ends_with('Z') || !(1..=12).contains(&month) || !(1..=31).contains(&day) || year < 1970 {
         return None;
     }
-    Some((days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1000)
+    let unix_ms = (days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * 1000;
+    (text.get(..19) == rfc3339(unix_ms).get(..19)).then_some(unix_ms)
 }
 
 /// Returns year, month and day for a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
@@ -59,6 +61,22 @@ mod tests {
         for ms in [0, 68_169_599_000, 951_868_799_000, 1_795_268_339_000, 4_102_444_800_000] {
             assert_eq!(parse_rfc3339(&rfc3339(ms)), Some(ms));
         }
-        assert_eq!(parse_rfc3339("yesterday"), None);
+        assert_eq!(parse_rfc3339("2000-02-29T23:59:59.5Z"), Some(951_868_799_000));
+    }
+
+    #[test]
+    fn a_text_that_names_no_time_is_none() {
+        for text in [
+            "yesterday",
+            "2026-03-00T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:60:00Z",
+            "2026 01 01 00 00 00Z",
+            "2026-01-01T00:00:00+01:00",
+            "2026-01-0éT00:00:00Z",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
     }
 }

@@ -150,6 +150,13 @@ impl World {
         let kinds = self.kinds();
         let mut objects: Vec<Value> =
             kinds.iter().flat_map(|kind| self.sim.list(&kind.api_version(), &kind.kind, "")).collect();
+        // A job is a child of another job, or the job itself.
+        let jobs = self.plugins.kinds();
+        let is_job = |object: &Value| {
+            let of = (text(object, "/apiVersion"), text(object, "/kind"));
+            jobs.iter().any(|kind| (kind.api_version(), kind.kind.clone()) == of)
+        };
+        objects.retain(|object| !is_job(object) || object.pointer("/metadata/ownerReferences").is_some());
         objects.sort_by_key(|object| (text(object, "/kind"), text(object, "/metadata/name")));
         objects
     }
