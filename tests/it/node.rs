@@ -1,6 +1,7 @@
 //! The built binary, a real kubelet, and the frameworks that Debian and PyPI publish: what a plugin says must be what they
 //! can work with.
 
+mod cron;
 mod install;
 mod kubeflow;
 mod mpi;

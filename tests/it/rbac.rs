@@ -9,10 +9,10 @@ use std::{collections::BTreeSet, path::Path};
 use troupe::install::rbac::{self, Host, Plugin, Policy};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
-/// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, gang
-/// scheduling those of PodGroups, elastic jobs those of HorizontalPodAutoscalers, jobs that campaigns do not have their
-/// status, owner references that block deletion those of finalizers, and queues the last.
-const UNUSED: [&str; 31] = [
+/// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, CronJobs the
+/// next nine, gang scheduling those of PodGroups, elastic jobs those of HorizontalPodAutoscalers, jobs that campaigns do not
+/// have their status, owner references that block deletion those of finalizers, and queues the last.
+const UNUSED: [&str; 40] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
     "create tokenreviews",
@@ -20,6 +20,15 @@ const UNUSED: [&str; 31] = [
     "patch jobs",
     "patch jobs/status",
     "patch paddlejobs",
+    "create jaxjobs",
+    "create mpijobs",
+    "create paddlejobs",
+    "create pytorchjobs",
+    "create rhinojobs",
+    "create tfjobs",
+    "create xgboostjobs",
+    "patch cronjobs/status",
+    "update cronjobs/finalizers",
     "create podgroups",
     "patch podgroups",
     "create horizontalpodautoscalers",

@@ -244,8 +244,8 @@ fn an_expired_version_is_listed_again_and_not_in_a_hurry() {
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults { reopen_gone: 1.0, ..Faults::none() });
         after(Duration::from_secs(60)).await;
-        let lists = world.times("list", "rhinojobs").len();
-        assert!((2..20).contains(&lists), "{lists} lists of RhinoJobs in a minute");
+        let lists = world.times("list", "cronjobs").len();
+        assert!((2..20).contains(&lists), "{lists} lists of CronJobs in a minute");
         world.sim.set_faults(Faults::none());
         world.sim.create(world.paddle("after"));
         world.until("the job to end", 60, |it| it.status(PADDLE, "after")["phase"] == "Completed").await;
@@ -279,15 +279,15 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
     });
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());
-        world.sim.refuse_times(Matching::verb("list", "rhinojobs"), too_many(7), 2);
-        world.sim.refuse_times(Matching::verb("watch", "rhinojobs"), too_many(9), 1);
+        world.sim.refuse_times(Matching::verb("list", "cronjobs"), too_many(7), 2);
+        world.sim.refuse_times(Matching::verb("watch", "cronjobs"), too_many(9), 1);
         world.sim.create(world.paddle("pushed"));
         world.until("the job to end", 60, |it| it.status(PADDLE, "pushed")["phase"] == "Completed").await;
         after(Duration::from_secs(40)).await;
-        let lists = world.times("list", "rhinojobs");
+        let lists = world.times("list", "cronjobs");
         assert_eq!(lists.len(), 3);
         assert!(lists.windows(2).all(|pair| (7000..12_000).contains(&(pair[1] - pair[0]))), "{lists:?}");
-        let watches = world.times("watch", "rhinojobs");
+        let watches = world.times("watch", "cronjobs");
         assert!((9000..14_000).contains(&(watches[1] - watches[0])), "{watches:?}");
     });
 }

@@ -184,7 +184,7 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     let mut rules: Vec<_> = descriptor.kinds.iter().flat_map(|kind| of_jobs(kind, grants)).collect();
     for child in descriptor.children.iter().filter(|child| grants.allows(Need::Kind, &child.id())) {
         rules.push(rule(child.group(), &child.plural, &verbs(child, grants)));
-        if child.id() == "Job.batch" && is_kept(child) {
+        if child.id() == "Job.batch" && child.can_be_followed() {
             // The status of a Job that counts as started is reset before the Job is released.
             rules.push(rule("batch", "jobs/status", &["patch"]));
         }
@@ -226,22 +226,18 @@ fn of_jobs(kind: &JobKind, grants: &Grants) -> [Value; 3] {
     ]
 }
 
-/// Returns the verbs for a kind of child: `get` to read the object on a name conflict, `patch` only for kinds that keep
-/// fields (not for pods), `delete` for pods and where it is granted.
+/// Returns the verbs for a kind of child: `get` to read the object on a name conflict, `patch` only for kinds with fields
+/// that a plan may change (not for pods), `delete` for pods and where it is granted.
 fn verbs(child: &ChildKind, grants: &Grants) -> Vec<&'static str> {
     let mut verbs = vec!["get", "list", "watch", "create"];
     let is_pod = child.id() == "Pod";
-    if is_kept(child) && !is_pod {
+    if child.can_be_followed() && !is_pod {
         verbs.push("patch");
     }
     if is_pod || grants.allows(Need::Deletion, &child.id()) {
         verbs.push("delete");
     }
     verbs
-}
-
-fn is_kept(child: &ChildKind) -> bool {
-    !child.keep.is_empty()
 }
 
 fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {

@@ -32,6 +32,7 @@ pub(crate) const DEPLOYMENTS: Kind = Kind("apis/apps/v1", "deployments");
 pub(crate) const LEASES: Kind = Kind("apis/coordination.k8s.io/v1", "leases");
 pub(crate) const PADDLE_JOBS: Kind = Kind("apis/batch.paddlepaddle.org/v1", "paddlejobs");
 pub(crate) const RHINO_JOBS: Kind = Kind("apis/openrhino.org/v1alpha2", "rhinojobs");
+pub(crate) const CRON_JOBS: Kind = Kind("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
 pub(crate) const MPI_JOBS: Kind = Kind("apis/kubeflow.org/v2beta1", "mpijobs");
 pub(crate) const PYTORCH_JOBS: Kind = Kind("apis/kubeflow.org/v1", "pytorchjobs");
 

@@ -242,6 +242,13 @@ impl ChildKind {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// Returns whether a plan may keep a field of such an object equal to its body: one that is kept and not the API
+    /// server's or another controller's to write.
+    #[must_use]
+    pub fn can_be_followed(&self) -> bool {
+        self.keep.iter().any(|pointer| may_follow(pointer))
+    }
+
     /// Returns the kind as in `spec.grants.kinds`: `Pod`, `Job.batch`.
     #[must_use]
     pub fn id(&self) -> String {
