@@ -148,6 +148,7 @@ fn elastic(image: &Image, folder: &Path) -> Value {
         "kind": PYTORCH.kind,
         "metadata": { "name": "elastic" },
         "spec": {
+            "nprocPerNode": "1",
             "elasticPolicy": { "rdzvBackend": "c10d", "minReplicas": 1, "maxReplicas": 2, "maxRestarts": 5 },
             "runPolicy": { "cleanPodPolicy": "None" },
             PYTORCH.field: {
