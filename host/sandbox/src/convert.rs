@@ -163,6 +163,7 @@ impl Seen {
         let child = |child: &snapshot::Child| wit::ChildView {
             key: names::key_of_child(plan, &snapshot.job.name, &child.api_version, &child.kind, &child.name)
                 .map(str::to_owned),
+            api_version: child.api_version.clone(),
             kind: child.kind.clone(),
             name: child.name.clone(),
             uid: child.uid.clone(),

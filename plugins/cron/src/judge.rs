@@ -54,22 +54,19 @@ fn headline(moment: &Moment<'_>) -> &'static str {
 
 /// Returns references to the newest active runs, from the oldest to the newest.
 fn active(job: &CronJob, moment: &Moment<'_>) -> Vec<Value> {
-    let mut newest: Vec<_> = moment.active().rev().take(MOST_NAMED).map(|run| reference(job, moment, run)).collect();
+    let mut newest: Vec<_> = moment.active().rev().take(MOST_NAMED).map(|run| reference(job, run)).collect();
     newest.reverse();
     newest
 }
 
-fn reference(job: &CronJob, moment: &Moment<'_>, run: &Run<'_>) -> Value {
-    let mut reference = json!({
+fn reference(job: &CronJob, run: &Run<'_>) -> Value {
+    json!({
+        "apiVersion": run.object.api_version,
         "kind": run.object.kind,
         "name": run.object.name,
         "namespace": job.namespace(),
         "uid": run.object.uid,
-    });
-    if let Some(api_version) = run.api_version(moment.valid.template.kind) {
-        reference["apiVersion"] = api_version.into();
-    }
-    reference
+    })
 }
 
 /// Returns the event of a run that the published status does not know yet.
@@ -92,6 +89,7 @@ fn problem(moment: &Moment<'_>, before: &Value) -> Option<Event> {
 mod tests {
     use super::*;
     use crate::fixtures::{at, complete, cron_job, failed, hourly, hourly_with, job, other, paddle, seen, seen_after};
+    use troupe_plugin::types::ChildView;
 
     fn judged(spec: &Value, seen: &Observation) -> (Verdict, Value) {
         let verdict = judge(&cron_job(spec), seen).unwrap();
@@ -136,9 +134,10 @@ mod tests {
 
     // C14: two kinds are called PaddleJob
     #[test]
-    fn a_run_is_named_with_the_api_version_of_the_template() {
+    fn a_run_is_named_with_its_api_version() {
         for api_version in ["batch.paddlepaddle.org/v1", "kubeflow.org/v1"] {
             let run = other("PaddleJob", "tick-1", &json!({ "phase": "Running" }));
+            let run = ChildView { api_version: api_version.into(), ..run };
             let (_, status) = judged(&paddle(api_version), &seen("00:20", &[run]));
             assert_eq!(status["active"][0]["apiVersion"], api_version);
         }

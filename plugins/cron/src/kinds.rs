@@ -22,7 +22,7 @@ pub(crate) const JOB: &Kind = &KINDS[0];
 pub(crate) const KINDS: [Kind; 9] = [
     kind("batch/v1", "Job", "jobs"),
     kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
-    PADDLE,
+    kind("batch.paddlepaddle.org/v1", "PaddleJob", "paddlejobs"),
     kind("openrhino.org/v1alpha2", "RhinoJob", "rhinojobs"),
     kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs"),
     kind("kubeflow.org/v1", "TFJob", "tfjobs"),
@@ -30,9 +30,6 @@ pub(crate) const KINDS: [Kind; 9] = [
     kind("kubeflow.org/v1", "JAXJob", "jaxjobs"),
     kind("kubeflow.org/v1", "PaddleJob", "paddlejobs"),
 ];
-
-/// Paddle's own kind, which has a phase. That of Kubeflow has the same name and none.
-const PADDLE: Kind = kind("batch.paddlepaddle.org/v1", "PaddleJob", "paddlejobs");
 
 /// What is kept of a Job.
 const KEPT: [&str; 4] =
@@ -45,11 +42,6 @@ impl Kind {
     /// Returns the kind of these names.
     pub(crate) fn named(api_version: &str, kind: &str) -> Option<&'static Self> {
         KINDS.iter().find(|known| (known.api_version, known.kind) == (api_version, kind))
-    }
-
-    /// Returns the kind of an object of which its name is known, and whether it has a phase.
-    pub(crate) fn of_object(kind: &str, has_phase: bool) -> Option<&'static Self> {
-        KINDS.iter().find(|known| known.kind == kind && (**known != PADDLE || has_phase))
     }
 
     /// Returns how a grant calls the kind: `PaddleJob.kubeflow.org`.

@@ -1,6 +1,5 @@
 //! The runs of a CronJob, as observed: objects that it owns, whoever made them.
 
-use crate::kinds::Kind;
 use crate::plan::RUNS;
 use crate::times;
 use serde_json::Value;
@@ -57,15 +56,6 @@ impl<'a> Run<'a> {
     /// Returns whether the plugin may remove the run: it is of the kind of the template, and nobody deletes it already.
     pub(crate) fn is_removable(&self) -> bool {
         self.object.key.as_deref() == Some(RUNS) && !self.object.terminating
-    }
-
-    /// Returns the API version of the object, which the host does not show. A run of the series has the template's.
-    pub(crate) fn api_version(&self, template: &Kind) -> Option<&'static str> {
-        if self.object.key.as_deref() == Some(RUNS) {
-            return Kind::named(template.api_version, template.kind).map(|kind| kind.api_version);
-        }
-        let has_phase = self.object.field("/status/phase").is_some();
-        Kind::of_object(&self.object.kind, has_phase).map(|kind| kind.api_version)
     }
 }
 
@@ -182,24 +172,5 @@ mod tests {
         let seen = seen("12:00", &[job("11:00"), job("09:00"), job("10:00")]);
         let slots: Vec<_> = observed(&seen).iter().map(|run| run.slot).collect();
         assert_eq!(slots, ["09:00", "10:00", "11:00"].map(|time| Some(at(time))));
-    }
-
-    // C14: two kinds are called PaddleJob
-    #[test]
-    fn the_api_version_of_a_run_is_the_templates_or_known_by_its_phase() {
-        let (of_paddle, of_kubeflow) = (
-            Kind::named("batch.paddlepaddle.org/v1", "PaddleJob").unwrap(),
-            Kind::named("kubeflow.org/v1", "PaddleJob").unwrap(),
-        );
-        let mut run = other("PaddleJob", "tick-1", &json!({}));
-        for kind in [of_paddle, of_kubeflow] {
-            assert_eq!(Run::of(&run, 0).api_version(kind), Some(kind.api_version));
-        }
-        // The template has another kind now.
-        run.key = None;
-        assert_eq!(Run::of(&run, 0).api_version(crate::kinds::JOB), Some("kubeflow.org/v1"));
-        let mut run = other("PaddleJob", "tick-1", &json!({ "phase": "Running" }));
-        run.key = None;
-        assert_eq!(Run::of(&run, 0).api_version(crate::kinds::JOB), Some("batch.paddlepaddle.org/v1"));
     }
 }

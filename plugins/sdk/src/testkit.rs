@@ -57,11 +57,12 @@ pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
     }
 }
 
-/// Returns a child with this key in the plan and these kept fields.
+/// Returns a child with this key in the plan and these kept fields: of `batch/v1` if it is a Job, else of `v1`.
 #[must_use]
 pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> ChildView {
     ChildView {
         key: Some(key.into()),
+        api_version: if kind == "Job" { "batch/v1" } else { "v1" }.into(),
         kind: kind.into(),
         name: name.into(),
         uid: format!("uid-of-{name}"),
