@@ -138,7 +138,7 @@ async fn preflight_tells_what_is_in_the_way_until_it_is_done() {
             "note  1 PaddleJob Running: taken over, pods and other children stay as they are",
             "note  1 PaddleJob Completed: finished, left alone but for their clean-up",
             "note  PaddleJob jobs/empty: Found validation errors: spec: needs at least one of ps, worker and heter",
-            "STOP  service account troupe-system/troupe may not list, watch, patch paddlejobs.batch.paddlepaddle.org",
+            "STOP  service account troupe-system/troupe may not list, watch, patch, get, create, delete paddlejobs.batch.paddlepaddle.org",
         ],
     );
     let lease = "STOP  paddle-operator: lease paddle-system/b2a304f2.paddlepaddle.org was renewed ";

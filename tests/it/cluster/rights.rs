@@ -68,9 +68,9 @@ fn forbidden() -> Vec<(Method, String, Value)> {
         (M::DELETE, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org".into(), json!(null)),
         (M::DELETE, "/api/v1/namespaces/jobs/configmaps/theirs".into(), json!(null)),
         (M::POST, "/apis/apps/v1/namespaces/jobs/deployments".into(), json!({ "metadata": { "name": "mine" } })),
-        (M::POST, "/apis/kubeflow.org/v2beta1/namespaces/jobs/mpijobs".into(), mpi("mine").manifest),
+        (M::POST, "/apis/batch.tutorial.kubebuilder.io/v1/namespaces/jobs/cronjobs".into(), json!({})),
+        (M::DELETE, "/apis/batch.tutorial.kubebuilder.io/v1/namespaces/jobs/cronjobs/nightly".into(), json!(null)),
         (M::PATCH, "/apis/kubeflow.org/v2beta1/namespaces/jobs/mpijobs/pi".into(), json!({ "spec": {} })),
-        (M::DELETE, "/apis/batch.paddlepaddle.org/v1/namespaces/jobs/paddlejobs/wide".into(), json!(null)),
         (M::PATCH, "/apis/troupe.dev/v1alpha1/plugins/p".into(), json!({ "spec": {} })),
     ]
 }
@@ -141,6 +141,10 @@ async fn the_fence_holds(host: &Client, jobs: &Namespace, job: &Value) {
         (pod(job, "x", &json!({}), &security(json!({ "appArmorProfile": { "type": "Unconfined" } }))), "AppArmor"),
         (stranger, "has a job for its controller"),
     ];
+    // It makes the runs of CronJobs, and no other jobs.
+    let jobs_of_mpi = "/apis/kubeflow.org/v2beta1/namespaces/jobs/mpijobs?dryRun=All";
+    let (code, why) = ask(host, Method::POST, jobs_of_mpi, &mpi("mine").manifest).await;
+    assert!(code == 422 && why.contains("has a job for its controller"), "{code} {why}");
     for (pod, words) in denied {
         let (code, why) = ask(host, Method::POST, pods, &pod).await;
         assert!(code == 422 && why.contains("troupe-fence") && why.contains(words), "{code} {why}: {pod}");

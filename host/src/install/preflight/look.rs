@@ -72,7 +72,9 @@ pub(in crate::install) async fn reviewed(client: &Client, options: &Options, plu
     let frameworks = plugins.frameworks();
     let children = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     let optional = children.filter(|child| child.optional).map(Resource::from);
-    let optional = optional.map(|resource| (resource.group, resource.plural)).collect();
+    let mut optional: BTreeSet<_> = optional.map(|resource| (resource.group, resource.plural)).collect();
+    // A job may also be a child of another job.
+    plugins.kinds().into_iter().for_each(|kind| drop(optional.remove(&(kind.group, kind.plural))));
     let reviews = stream::iter(rights::needed(&optional)).map(|right| review(client, options, right));
     reviews.buffered(REVIEWS).collect().await
 }
