@@ -49,12 +49,15 @@ impl Tombstones {
         }
     }
 
-    /// Returns the tombstones of a job, from these watches, whose controller has this uid. Another watch of the same kind
-    /// may keep other fields of an object.
+    /// Returns the tombstones of a job whose controller has this uid: those of these watches first, then the Jobs that
+    /// another watch has seen end. That one may keep other fields of an object, but this one may have missed the end.
     pub(crate) fn owned_by(&self, key: &JobKey, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Held> {
-        let all = self.0.get(key).into_iter().flatten().filter(|(watch, _)| watches.contains(watch));
-        let owned = all.filter(move |(_, object)| object.owner.as_ref().is_some_and(|owner| owner.uid == uid));
-        owned.map(|(_, object)| &object.held)
+        let all = || self.0.get(key).into_iter().flatten();
+        let here = all().filter(|(watch, _)| watches.contains(watch));
+        let is_over = |object: &Object| matches!(&object.held, Held::Child(child) if child.job_is_over());
+        let elsewhere = all().filter(move |(watch, object)| !watches.contains(watch) && is_over(object));
+        let owned = move |object: &Object| object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
+        here.chain(elsewhere).filter(move |(_, object)| owned(object)).map(|(_, object)| &object.held)
     }
 
     /// Returns the number of tombstones of a job.
@@ -116,7 +119,39 @@ mod tests {
         assert!(tombstones.forget_first(&key, count));
         let is_later = |held: &Held| matches!(held, Held::Pod(pod) if pod.name == "later");
         assert_eq!(tombstones.owned_by(&key, &[WatchId(0)], "uid").map(is_later).collect::<Vec<_>>(), [true]);
-        assert_eq!(tombstones.owned_by(&key, &[WatchId(1)], "uid").count(), 0, "another watch keeps other fields");
         assert!(!tombstones.forget_first(&key, 0) && tombstones.forget_first(&key, 1) && tombstones.count(&key) == 0);
+    }
+
+    fn job(conditions: &serde_json::Value) -> Object {
+        let text = serde_json::json!({
+            "apiVersion": "batch/v1", "kind": "Job", "status": { "conditions": conditions },
+            "metadata": {
+                "namespace": "ns", "name": "launcher", "uid": "launcher", "resourceVersion": "1",
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": "job", "uid": "uid", "controller": true }],
+            },
+        });
+        let resource = Resource::new("batch/v1", "Job", "jobs");
+        let purpose = Purpose::Children(vec!["/status".into()]);
+        crate::observe::wire::object(
+            &text.to_string(),
+            &WatchSpec { resource, selector: None, purpose, optional: false },
+        )
+        .unwrap()
+    }
+
+    // Seed 779 of the campaign: the watch of the launchers was listed anew between the end of one and its deletion. A watch
+    // of all Jobs, for the runs of schedules, had seen the end.
+    #[test]
+    fn an_end_that_one_watch_has_missed_is_known_from_another() {
+        let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", "job");
+        let seen = |watch, conditions| {
+            let mut tombstones = Tombstones::default();
+            tombstones.record(WatchId(watch), &BTreeSet::from([key.clone()]), &job(&conditions), Witness::Event);
+            tombstones.owned_by(&key, &[WatchId(0)], "uid").count()
+        };
+        let complete = serde_json::json!([{ "type": "Complete", "status": "True" }]);
+        assert_eq!((seen(0, complete.clone()), seen(1, complete)), (1, 1));
+        // A Job that was deleted before its end is created again: only its own watch can say so.
+        assert_eq!((seen(0, serde_json::json!([])), seen(1, serde_json::json!([]))), (1, 0));
     }
 }

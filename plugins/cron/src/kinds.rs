@@ -31,12 +31,8 @@ pub(crate) const KINDS: [Kind; 9] = [
     kind("kubeflow.org/v1", "PaddleJob", "paddlejobs"),
 ];
 
-/// What is kept of a Job.
-const KEPT: [&str; 4] =
-    ["/status/conditions", "/status/startTime", "/metadata/creationTimestamp", "/metadata/annotations"];
-
-/// What is kept of other jobs beside that.
-const KEPT_OF_OTHERS: [&str; 3] = ["/status/phase", "/status/jobStatus", "/status/troupe"];
+/// What is kept of a run.
+const KEPT: [&str; 3] = ["/status", "/metadata/creationTimestamp", "/metadata/annotations"];
 
 impl Kind {
     /// Returns the kind of these names.
@@ -53,13 +49,12 @@ impl Kind {
     /// Jobs of the original operator carry no label of ours, and the API server always has their kind.
     pub(crate) fn child(&self) -> ChildKind {
         let is_job = self == JOB;
-        let others = KEPT_OF_OTHERS.iter().filter(|_| !is_job);
         ChildKind {
             api_version: self.api_version.into(),
             kind: self.kind.into(),
             plural: self.plural.into(),
             selector: (!is_job).then(|| LABEL.into()),
-            keep: KEPT.iter().chain(others).map(ToString::to_string).collect(),
+            keep: KEPT.map(str::to_owned).into(),
             optional: !is_job,
         }
     }

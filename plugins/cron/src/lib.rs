@@ -149,9 +149,9 @@ mod tests {
         let children = Cron::describe().children;
         let facts =
             |child: &troupe_plugin::types::ChildKind| (child.selector.clone(), child.optional, child.keep.len());
-        assert_eq!(facts(&children[0]), (None, false, 4));
+        assert_eq!(facts(&children[0]), (None, false, 3));
         let label = Some("batch.tutorial.kubebuilder.io/cronjob".to_owned());
-        assert!(children[1..].iter().all(|child| facts(child) == (label.clone(), true, 7)));
+        assert!(children[1..].iter().all(|child| facts(child) == (label.clone(), true, 3)));
         assert_eq!(children.iter().filter(|child| child.kind == "PaddleJob").count(), 2);
     }
 

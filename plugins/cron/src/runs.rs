@@ -38,14 +38,16 @@ pub(crate) fn observed(seen: &Observation) -> Vec<Run<'_>> {
 
 impl<'a> Run<'a> {
     fn of(object: &'a ChildView, now: i64) -> Self {
-        let time = |at: &str| times::parse(object.field(at)?.as_str()?);
+        let time = |value: &Value| times::parse(value.as_str()?);
+        let status = object.field("/status").unwrap_or_default();
+        let created = object.field("/metadata/creationTimestamp").unwrap_or_default();
         let annotations = object.field("/metadata/annotations").unwrap_or_default();
         let slot = annotations.get(SCHEDULED_AT).and_then(Value::as_str).and_then(times::parse);
         Self {
             object,
-            state: state(object),
+            state: state(object, &status),
             slot: slot.filter(|slot| *slot <= now),
-            started: time("/status/startTime").or_else(|| time("/metadata/creationTimestamp")),
+            started: time(&status["startTime"]).or_else(|| time(&created)),
         }
     }
 
@@ -60,19 +62,20 @@ impl<'a> Run<'a> {
 }
 
 /// Returns how far a run is: by what the host noted of a job that Troupe serves, else by its status.
-fn state(object: &ChildView) -> State {
-    if let Some(ledger) = object.field("/status/troupe").filter(|ledger| ledger["uid"] == *object.uid) {
+fn state(object: &ChildView, status: &Value) -> State {
+    let ledger = &status["troupe"];
+    if ledger["uid"] == *object.uid {
         return match ledger.pointer("/finished/outcome").and_then(Value::as_str) {
             Some("succeeded") => State::Succeeded,
             Some("failed") => State::Failed,
             _ => State::Active,
         };
     }
-    let conditions = object.field("/status/conditions").unwrap_or_default();
     let is_true = |condition: &&Value| condition["status"] == "True";
-    let types = conditions.as_array().into_iter().flatten().filter(is_true).filter_map(|it| it["type"].as_str());
-    let words = ["/status/phase", "/status/jobStatus"].map(|at| object.field(at).unwrap_or_default());
-    types.chain(words.iter().filter_map(Value::as_str)).find_map(ended).unwrap_or(State::Active)
+    let types =
+        status["conditions"].as_array().into_iter().flatten().filter(is_true).filter_map(|it| it["type"].as_str());
+    let words = [&status["phase"], &status["jobStatus"]];
+    types.chain(words.into_iter().filter_map(Value::as_str)).find_map(ended).unwrap_or(State::Active)
 }
 
 /// Returns how a job has ended that says this of itself: a condition or a phase.
@@ -105,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     fn state_of(kind: &str, status: &Value) -> State {
-        state(&other(kind, "tick-1", status))
+        Run::of(&other(kind, "tick-1", status), 0).state
     }
 
     fn condition(kind: &str, status: &str) -> Value {
