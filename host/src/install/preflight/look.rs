@@ -74,7 +74,9 @@ pub(in crate::install) async fn reviewed(client: &Client, options: &Options, plu
     let optional = children.filter(|child| child.optional).map(Resource::from);
     let mut optional: BTreeSet<_> = optional.map(|resource| (resource.group, resource.plural)).collect();
     // A job may also be a child of another job.
-    plugins.kinds().into_iter().for_each(|kind| drop(optional.remove(&(kind.group, kind.plural))));
+    for kind in plugins.kinds() {
+        optional.remove(&(kind.group, kind.plural));
+    }
     let reviews = stream::iter(rights::needed(&optional)).map(|right| review(client, options, right));
     reviews.buffered(REVIEWS).collect().await
 }
