@@ -32,7 +32,7 @@ const BUCKETS: [f64; 20] = [
 pub enum Phase {
     /// Not all of its pods run yet.
     Pending,
-    /// All of its pods run, or have run.
+    /// All of its pods run, or have run; or it has none, and makes other jobs.
     Running,
     /// Its user has suspended it.
     Suspended,
@@ -303,6 +303,11 @@ fn wanted(answer: Option<&Answer>) -> Option<usize> {
     }
 }
 
+/// Returns whether the plan has series: a job without pods of its own has begun as soon as it is judged.
+fn makes_jobs(answer: Option<&Answer>) -> bool {
+    matches!(answer, Some(Answer::Judged { plan, .. }) if !plan.series.is_empty())
+}
+
 fn pods(pass: &PassResult<'_>) -> usize {
     let created = pass.applied.created.iter().filter(|object| object.starts_with("pod/"));
     pass.snapshot.pods.len() + created.count()
@@ -332,6 +337,7 @@ fn phase(pass: &PassResult<'_>) -> Phase {
         Report::Condition(it) if it.kind == Condition::Rejected => Phase::Rejected,
         Report::Condition(it) if it.kind == Condition::PluginFaulted => Phase::Faulted,
         _ if wanted(pass.answer).is_some_and(|wanted| begun(snapshot) >= wanted) => Phase::Running,
+        _ if makes_jobs(pass.answer) => Phase::Running,
         _ => Phase::Pending,
     }
 }
@@ -341,5 +347,43 @@ fn waits_for(pass: &PassResult<'_>) -> Option<Reason> {
     match &pass.decision.report {
         Report::Condition(it) => Some(it.reason),
         Report::Unchanged | Report::Verdict { .. } => waiting(pass.decision, pass.applied).map(decide::Waiting::reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{
+        decide,
+        plan::{Runs, Series, Verdict},
+        testkit,
+    };
+    use serde_json::json;
+
+    #[test]
+    fn a_job_that_makes_other_jobs_runs_as_soon_as_it_is_judged() {
+        let snapshot = testkit::snapshot(testkit::job("night", "uid"));
+        let series = Series {
+            key: "runs".into(),
+            api_version: "batch/v1".into(),
+            kind: "Job".into(),
+            template_at: "/template".into(),
+            labels: BTreeMap::new(),
+        };
+        let phase_of = |series: Vec<Series>| {
+            let plan = Plan { series, ..testkit::plan(vec![]) };
+            let verdict = Verdict::new(json!({}), "Idle", Outcome::Open);
+            let answer = Answer::Judged { plan: plan.into(), bodies: BTreeMap::new(), runs: Runs::default(), verdict };
+            let (decision, applied) = (decide(&snapshot, &answer), Applied::default());
+            phase(&PassResult {
+                now: snapshot.now,
+                snapshot: &snapshot,
+                answer: Some(&answer),
+                decision: &decision,
+                applied: &applied,
+                is_published: true,
+            })
+        };
+        assert_eq!((phase_of(vec![]), phase_of(vec![series])), (Phase::Pending, Phase::Running));
     }
 }
