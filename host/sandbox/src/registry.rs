@@ -114,7 +114,15 @@ impl Plugins {
     /// # Errors
     /// Returns an error if one of them does not load.
     pub fn builtin(executor: Executor) -> Result<Self, LoadError> {
-        let plugins = Self::empty(Options::new(executor))?;
+        Self::builtin_within(executor, Limits::default())
+    }
+
+    /// Loads the built-in plugins, with these limits for those that have none of their own.
+    ///
+    /// # Errors
+    /// Returns an error if one of them does not load.
+    pub fn builtin_within(executor: Executor, limits: Limits) -> Result<Self, LoadError> {
+        let plugins = Self::empty(Options { limits, ..Options::new(executor) })?;
         for (name, wasm) in builtin::BUILTIN {
             plugins.load(name, wasm)?;
         }

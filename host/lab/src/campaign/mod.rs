@@ -27,7 +27,7 @@ use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use outages::Outage;
-use sandbox::{Executor, LoadError, Plugins};
+use sandbox::{Executor, Limits, LoadError, Plugins};
 use serde_json::json;
 use sim::{Faults, Kind, RequestRecord, Sim};
 use std::{
@@ -82,12 +82,16 @@ pub struct Run {
     pub passes: Vec<Latest>,
 }
 
-/// The built-in plugins, called inline, so that a run is deterministic.
+/// The maximum time of one call: a machine that stands still for some seconds changes no run.
+const WALL: Duration = Duration::from_secs(600);
+
+/// The built-in plugins, called inline and limited by fuel alone, so that a run is deterministic.
 ///
 /// # Errors
 /// When one does not load.
 pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
-    Ok(Arc::new(Plugins::builtin(Executor::Inline)?.compiled_once()))
+    let limits = Limits { wall: WALL, ..Limits::default() };
+    Ok(Arc::new(Plugins::builtin_within(Executor::Inline, limits)?.compiled_once()))
 }
 
 /// The kinds of job that these plugins serve, for a simulator.
