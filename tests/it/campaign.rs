@@ -98,7 +98,8 @@ fn invariants_hold_under_faults_and_crashes() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     let plugins = campaign::plugins().unwrap();
-    for seed in [0, 3, 7, 8, 9] {
+    // In the last one the watches of the delivery break.
+    for seed in [0, 3, 7, 8, 9, 588] {
         let (once, again) = (campaign::traced(seed, &plugins).unwrap(), campaign::traced(seed, &plugins).unwrap());
         assert_eq!(once.log_hash, again.log_hash, "seed {seed}");
         assert_eq!(once.trace, again.trace, "seed {seed}");

@@ -112,7 +112,7 @@ impl Operator {
         let queue = Arc::new(Queue::default());
         let published = Arc::default();
         let (clock, watched) = (options.clock.clone(), (stores.clone(), Arc::clone(&published)));
-        let delivery = Arc::new(Handles::new(clock, watched, queue.clone(), plugins.clone()));
+        let delivery = Arc::new(Handles::new(clock, options.seed, watched, queue.clone(), plugins.clone()));
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),

@@ -8,7 +8,7 @@ use super::{
     mark::Mark,
     watched::watching,
 };
-use crate::{error::chain, plugin_resource::OciSource};
+use crate::{api::back_off::Waits, error::chain, plugin_resource::OciSource};
 use decide::Digest;
 use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
@@ -19,10 +19,14 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt, reflector,
+        utils::ResetTimerBackoff,
         watcher::{self, Event},
     },
 };
-use sandbox::source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio};
+use sandbox::{
+    Plugins,
+    source::{self, COMPRESSED_KEY, DIGEST_ANNOTATION, Ratio},
+};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -116,6 +120,8 @@ pub(super) type ArchiveStore = reflector::Store<PartialObjectMeta<ConfigMap>>;
 pub(super) struct Archive {
     namespace: String,
     maps: Api<ConfigMap>,
+    /// What compresses, where it holds up no job.
+    plugins: Arc<Plugins>,
     /// Whence a large component is pulled again.
     sources: Sources,
     /// A component with more bytes stays with its registry.
@@ -123,9 +129,9 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    pub(super) fn new(sources: &Sources, namespace: &str, largest: usize) -> Self {
+    pub(super) fn new(sources: &Sources, plugins: &Arc<Plugins>, namespace: &str, largest: usize) -> Self {
         let maps = Api::namespaced(sources.client.clone(), namespace);
-        Self { namespace: namespace.to_owned(), maps, sources: sources.clone(), largest }
+        Self { namespace: namespace.to_owned(), maps, plugins: Arc::clone(plugins), sources: sources.clone(), largest }
     }
 
     /// Keeps the bytes, unless they are kept already. Many of them that are an artifact of a registry stay there, and
@@ -150,9 +156,8 @@ impl Archive {
             return self.create((digest, mark), 0, 1, ConfigMap { data, ..ConfigMap::default() }).await;
         }
         let whole = wasm.to_vec();
-        let compressed = tokio::task::spawn_blocking(move || source::compress(&whole, Ratio::Quick)).await;
-        let bytes =
-            compressed.map_err(std::io::Error::other).and_then(|bytes| bytes).map_err(ArchiveError::Compress)?;
+        let compressed = self.plugins.run_beside(move || source::compress(&whole, Ratio::Quick)).await;
+        let bytes = compressed.map_err(ArchiveError::Compress)?;
         let chunks = bytes.chunks(CHUNK);
         let count = chunks.len();
         for (number, chunk) in chunks.enumerate().rev() {
@@ -238,11 +243,14 @@ impl Archive {
     }
 
     /// A store of what is kept, which is filled as the stream is read; an item of that for each time that it is another.
-    pub(super) fn watched(&self) -> (ArchiveStore, impl Stream<Item = ()> + Send + use<>) {
+    pub(super) fn watched(
+        &self,
+        waits: ResetTimerBackoff<Waits>,
+    ) -> (ArchiveStore, impl Stream<Item = ()> + Send + use<>) {
         let (store, writer) = reflector::store();
         let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.sources.client.clone(), &self.namespace);
         let config = watching().labels(&format!("{}={}", LABEL.0, LABEL.1));
-        let changes = watcher::watcher(maps, config).default_backoff().reflect(writer);
+        let changes = watcher::watcher(maps, config).backoff(waits).reflect(writer);
         let changes = changes.filter_map(async |event| match event {
             Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(()),
             Ok(Event::Init | Event::InitApply(_)) => None,

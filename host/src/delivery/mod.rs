@@ -81,6 +81,8 @@ pub struct Options {
 #[derive(Debug)]
 pub(crate) struct Handles {
     pub(crate) clock: Clock,
+    /// The seed of jitter.
+    seed: [u8; 32],
     pub(crate) stores: Arc<Stores>,
     /// What was last written to the statuses of jobs.
     published: Arc<PublishedStatuses>,
@@ -102,6 +104,7 @@ impl Handles {
     /// Of a host that serves what is loaded now.
     pub(crate) fn new(
         clock: Clock,
+        seed: [u8; 32],
         (stores, published): (Arc<Stores>, Arc<PublishedStatuses>),
         queue: Arc<Queue>,
         plugins: Arc<Plugins>,
@@ -109,6 +112,7 @@ impl Handles {
         let bundled = Bundled::of(&plugins);
         Self {
             clock,
+            seed,
             stores,
             published,
             queue,

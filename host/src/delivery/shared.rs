@@ -42,7 +42,8 @@ impl Shared {
             allowed: options.source_namespaces,
             limit: Limits::default().component,
         };
-        let archive = sources.namespace.as_ref().map(|namespace| Archive::new(&sources, namespace, LARGEST));
+        let archive =
+            sources.namespace.as_ref().map(|namespace| Archive::new(&sources, &handles.plugins, namespace, LARGEST));
         Self {
             handles,
             sources,

@@ -4,7 +4,10 @@ use super::{
     Delivery,
     seen::{self, Seen},
 };
-use crate::error::chain;
+use crate::{
+    api::back_off::{BackOff, Waits},
+    error::chain,
+};
 use futures::{
     Stream, StreamExt,
     stream::{select, select_all},
@@ -15,6 +18,7 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
+        utils::ResetTimerBackoff,
         watcher::{self, Event, watcher},
     },
 };
@@ -127,12 +131,19 @@ pub(super) fn watching() -> watcher::Config {
     watcher::Config::default().timeout(LIFE)
 }
 
+/// The waits of one of the delivery's watches after failures in a row. Their numbers count down from the greatest, those of
+/// the watches for jobs up from the least.
+pub(super) fn waits(seed: [u8; 32], number: u64) -> ResetTimerBackoff<Waits> {
+    Waits::of(BackOff::new(seed, u64::MAX - number))
+}
+
 impl Delivery {
     /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
     pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
         let (client, sources) = (&self.shared.sources.client, &self.shared.sources);
         let plugins = watcher(seen::plugins(client), watching());
-        let plugins = plugins.default_backoff().filter_map(async |event| match event {
+        let seed = self.shared.handles.seed;
+        let plugins = plugins.backoff(waits(seed, 0)).filter_map(async |event| match event {
             Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin.into()))),
             Ok(Event::Delete(plugin)) => Some(Happened::PluginGone(plugin.name_any())),
             Ok(Event::Init) => Some(Happened::Listing),
@@ -144,14 +155,14 @@ impl Delivery {
         });
         // Two watches of one namespace would take each other's lists for their own.
         let namespaces: BTreeSet<String> = sources.namespace.iter().chain(&sources.allowed).cloned().collect();
-        let maps = namespaces.into_iter().map(|namespace| {
+        let maps = (2..).zip(namespaces).map(|(number, namespace)| {
             let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &namespace);
-            let changes = watcher(maps, watching()).default_backoff();
+            let changes = watcher(maps, watching()).backoff(waits(seed, number));
             changes.map(move |event| Happened::ConfigMap(namespace.clone(), change(&namespace, event))).boxed()
         });
         let sources = select(plugins, select_all(maps));
         let Some(archive) = &self.shared.archive else { return sources.boxed() };
-        let (archive_store, changes) = archive.watched();
+        let (archive_store, changes) = archive.watched(waits(seed, 1));
         self.archive_store = Some(archive_store);
         select(sources, changes.map(|()| Happened::Archived)).boxed()
     }

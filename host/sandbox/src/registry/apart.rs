@@ -48,6 +48,12 @@ impl Plugins {
         }
     }
 
+    /// Runs long work that no live job waits for where calls of plugins run, and takes no permit from live jobs.
+    pub async fn run_beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let runner = self.runner.beside();
+        runner.run(&runner.share("", None), "", work).await
+    }
+
     /// Returns the answer of the plugin with this digest to the snapshot, whichever digest plans the job. Applies the
     /// host's own rules too. Calls take neither permits nor fuel from live jobs.
     pub async fn answer(&self, snapshot: &Snapshot, digest: &Digest) -> Answer {

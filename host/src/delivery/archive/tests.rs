@@ -9,6 +9,7 @@ use axum::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use registry::Digest;
+use sandbox::Executor;
 use serde_json::Value;
 use sim::Sim;
 use std::{
@@ -113,7 +114,8 @@ impl Stage {
 
     /// What a host has that has just started.
     fn archive(&self) -> Archive {
-        Archive::new(&self.sources, NAMESPACE, FEW)
+        let plugins = Arc::new(Plugins::empty(sandbox::Options::new(Executor::Inline)).unwrap());
+        Archive::new(&self.sources, &plugins, NAMESPACE, FEW)
     }
 
     /// The component under the tag is kept.
