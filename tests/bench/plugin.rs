@@ -63,6 +63,6 @@ fn judged(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>) -> Answer {
     let wanted: Vec<String> = bound.map(|object| object.key.clone()).collect();
     assert!(!wanted.is_empty());
     let answer = block_on(plugins.judge(snapshot, plan, &wanted, Outlook { suspended: false, waiting: None }));
-    assert!(matches!(&answer, Answer::Judged { bodies, .. } if bodies.len() == wanted.len()));
+    assert!(matches!(&answer, Answer::Judged { bindings, .. } if bindings.bodies.len() == wanted.len()));
     answer
 }

@@ -4,7 +4,7 @@ use crate::{
     Snapshot,
     decision::Part,
     names, ownership,
-    plan::{Answer, Backing, Body, Object, Plan, Role, Run, Series, Text},
+    plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
     standing, weight, workload,
 };
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Returns the whole object, owner reference included; `None` where the answer lacks the part.
 #[must_use]
 pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
-    let Answer::Judged { plan, bodies, runs, .. } = answer else { return None };
+    let Answer::Judged { plan, bindings, .. } = answer else { return None };
     let job_name = &snapshot.job.name;
     match part {
         Part::Pod { role, index } => {
@@ -27,10 +27,10 @@ pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
         }
         Part::Object { object: place, index } => {
             let planned = plan.objects.get(place)?;
-            let content = content(snapshot, plan, planned, index, bodies)?;
+            let content = content(snapshot, plan, planned, index, &bindings.bodies)?;
             Some(object(snapshot, planned, content, &names::of_object(plan, planned, job_name, index)))
         }
-        Part::Run { run } => run_of_series(snapshot, plan, runs.make.get(run)?),
+        Part::Run { run } => run_of_series(snapshot, plan, bindings.runs.make.get(run)?),
         Part::Workload => workload::body(snapshot, plan),
     }
 }
@@ -38,18 +38,18 @@ pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
 /// Returns about how many bytes the body of a part takes in memory; `None` where the answer lacks the part.
 #[must_use]
 pub fn bytes(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<usize> {
-    let Answer::Judged { plan, bodies, runs, .. } = answer else { return None };
+    let Answer::Judged { plan, bindings, .. } = answer else { return None };
     match part {
         Part::Pod { role, .. } | Part::Job { role } => Some(weight::json(&plan.roles.get(role)?.template)),
         Part::Object { object, .. } => {
             let object = plan.objects.get(object)?;
             match &object.body {
                 Body::Fixed(body, _) => Some(weight::json(body)),
-                Body::Bound => bodies.get(&object.key).map(weight::json),
+                Body::Bound => bindings.bodies.get(&object.key).map(weight::json),
             }
         }
         Part::Run { run } => {
-            let series = series_of(plan, runs.make.get(run)?)?;
+            let series = plan.series_of(bindings.runs.make.get(run)?)?;
             Some(snapshot.job.spec.pointer(&series.template_at).map_or(0, weight::json))
         }
         Part::Workload => Some(workload::templates(plan).map(weight::json).sum()),
@@ -100,14 +100,10 @@ pub fn job(snapshot: &Snapshot, plan: &Plan, role: &Role, body: &Value, name: &s
     job
 }
 
-fn series_of<'a>(plan: &'a Plan, run: &Run) -> Option<&'a Series> {
-    plan.series.iter().find(|series| series.key == run.series)
-}
-
 /// Returns one object of a series: the user's template, with the labels and annotations of the plugin in place of the
 /// template's.
 fn run_of_series(snapshot: &Snapshot, plan: &Plan, run: &Run) -> Option<Value> {
-    let series = series_of(plan, run)?;
+    let series = plan.series_of(run)?;
     let template = snapshot.job.spec.pointer(&series.template_at)?;
     let mut metadata = json!({});
     for (section, entries) in ownership::given(&template["metadata"]) {

@@ -10,7 +10,7 @@ use crate::{
     first_failure, jobs,
     ledger::{Finished, Ledger},
     over,
-    plan::{Answer, Fault, Outcome, Plan, Rejection, Runs, Success, Verdict},
+    plan::{Answer, Bindings, Fault, Outcome, Plan, Rejection, Success, Verdict},
     ports, queue,
     queue::Step,
     replicas::replicas,
@@ -23,8 +23,6 @@ use crate::{
     waiting::Waiting,
 };
 use jiff::SignedDuration;
-use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Requeue delay when a name or host ports are taken: no watch event may report when they become free.
 const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -44,9 +42,7 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
         return after_the_end(snapshot, finished, answer);
     }
     match answer {
-        Answer::Judged { plan, bodies, runs, verdict } => {
-            judged(&Standing::of(snapshot, plan), (bodies, runs), verdict)
-        }
+        Answer::Judged { plan, bindings, verdict } => judged(&Standing::of(snapshot, plan), bindings, verdict),
         Answer::Rejected(rejection) => rejected(snapshot, rejection),
         Answer::Faulted(fault) => faulted(snapshot, fault),
     }
@@ -71,10 +67,7 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
     Decision { report: Report::Verdict { status, headline, ledger: Box::new(ledger), events: vec![] }, ..decision }
 }
 
-/// What `bind` returned: bodies of bound objects by key, and what becomes of series.
-type Bound<'a> = (&'a BTreeMap<String, Value>, &'a Runs);
-
-fn judged(standing: &Standing<'_>, bound: Bound<'_>, verdict: &Verdict) -> Decision {
+fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> Decision {
     let Standing { snapshot, plan, .. } = standing;
     let due = Due::of(snapshot, plan);
     let ledger = next_ledger(standing, &due, verdict);
@@ -85,7 +78,7 @@ fn judged(standing: &Standing<'_>, bound: Bound<'_>, verdict: &Verdict) -> Decis
     let (mut actions, mut waiting) = match verdict.outcome {
         // Create nothing before the ledger names the job's host ports.
         Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
-        Outcome::Open => open(standing, bound),
+        Outcome::Open => open(standing, bindings),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
@@ -155,13 +148,13 @@ fn distance_from_cause(waiting: &Waiting) -> u8 {
     }
 }
 
-fn open(standing: &Standing<'_>, (bodies, asked): Bound<'_>) -> (Vec<Action>, Vec<Waiting>) {
+fn open(standing: &Standing<'_>, bindings: &Bindings) -> (Vec<Action>, Vec<Waiting>) {
     let queued = match queue::queue(standing) {
         Step::Renew(delete) => return (vec![delete], vec![]),
         Step::Keep(actions, waiting) => (actions, waiting),
     };
     let (mut actions, mut waiting) = (queued.0, Vec::from_iter(queued.1));
-    let (more, why) = diff::objects(standing, bodies, Of::Job);
+    let (more, why) = diff::objects(standing, &bindings.bodies, Of::Job);
     actions.extend(more);
     waiting.extend(why);
     actions.extend(diff::secrets(standing));
@@ -174,10 +167,10 @@ fn open(standing: &Standing<'_>, (bodies, asked): Bound<'_>) -> (Vec<Action>, Ve
         waiting.extend(blocker::blocked(standing.snapshot));
     }
     // Objects of replicas follow the pods, which take longest to start.
-    let (more, why) = diff::objects(standing, bodies, Of::Replicas);
+    let (more, why) = diff::objects(standing, &bindings.bodies, Of::Replicas);
     actions.extend(more);
     waiting.extend(why);
-    let (more, why) = runs::runs(standing, asked);
+    let (more, why) = runs::runs(standing, &bindings.runs);
     actions.extend(more);
     waiting.extend(why);
     let (more, why) = jobs::jobs(standing);

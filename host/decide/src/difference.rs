@@ -8,14 +8,14 @@ pub(crate) mod tests;
 
 use crate::{
     Action, Snapshot, Write, decide,
-    plan::{Answer, Event, Outcome, Plan, Run, Runs, Verdict},
+    plan::{Answer, Bindings, Event, Outcome, Plan, Run, Runs, Verdict},
     waiting::object,
 };
 use found::Found;
 use live::Live;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// Whether a difference affects live pods and Jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,25 +61,25 @@ pub fn differences(snapshot: &Snapshot, old: &Answer, new: &Answer) -> Vec<Diffe
     let mut found = Found::default();
     match (old, new) {
         (
-            Answer::Judged { plan: old_plan, bodies: old_bodies, runs: old_runs, verdict: old_verdict },
-            Answer::Judged { plan, bodies, runs, verdict },
+            Answer::Judged { plan: old_plan, bindings: old_bindings, verdict: old_verdict },
+            Answer::Judged { plan, bindings, verdict },
         ) => {
             if !Arc::ptr_eq(old_plan, plan) {
                 plans::compare(&mut found, snapshot, old_plan, plan);
             }
-            plans::compare_bodies(&mut found, &Live::of(snapshot), plan, (old_bodies, bodies));
-            made(&mut found, old_runs, runs);
+            plans::compare_bodies(&mut found, &Live::of(snapshot), plan, (&old_bindings.bodies, &bindings.bodies));
+            made(&mut found, &old_bindings.runs, &bindings.runs);
             verdicts(&mut found, old_verdict, verdict);
-            if !found.is_dangerous() && (old_plan != plan || old_bodies != bodies || old_runs != runs) {
-                let before = touched(snapshot, old_plan, (old_bodies, old_runs));
-                writes(&mut found, snapshot, &before, &touched(snapshot, plan, (bodies, runs)));
+            if !found.is_dangerous() && (old_plan != plan || old_bindings != bindings) {
+                let before = touched(snapshot, old_plan, old_bindings);
+                writes(&mut found, snapshot, &before, &touched(snapshot, plan, bindings));
             }
         }
         (Answer::Judged { .. }, _) => found.record(Danger::Dangerous, "answer", "", headline(old), headline(new)),
-        (_, Answer::Judged { plan, bodies, runs, verdict }) => {
+        (_, Answer::Judged { plan, bindings, verdict }) => {
             let ends = verdict.outcome != Outcome::Open && Live::of(snapshot).any();
             found.record(danger_if(ends), "answer", "", headline(old), headline(new));
-            writes(&mut found, snapshot, &[], &touched(snapshot, plan, (bodies, runs)));
+            writes(&mut found, snapshot, &[], &touched(snapshot, plan, bindings));
         }
         (_, Answer::Faulted(_)) => {
             let worse = matches!(old, Answer::Rejected(_));
@@ -103,18 +103,17 @@ pub fn touches_live(snapshot: &Snapshot, old: &Arc<Plan>, new: &Arc<Plan>) -> Op
     let mut found = Found::default();
     plans::compare(&mut found, snapshot, old, new);
     if !found.is_dangerous() {
-        let nothing = (&BTreeMap::new(), &Runs::default());
-        writes(&mut found, snapshot, &touched(snapshot, old, nothing), &touched(snapshot, new, nothing));
+        let nothing = Bindings::default();
+        writes(&mut found, snapshot, &touched(snapshot, old, &nothing), &touched(snapshot, new, &nothing));
     }
     found.into_differences().into_iter().find(|difference| difference.danger == Danger::Dangerous)
 }
 
 fn same(old: &Answer, new: &Answer) -> bool {
     match (old, new) {
-        (
-            Answer::Judged { plan: a, bodies: c, runs: e, verdict: g },
-            Answer::Judged { plan: b, bodies: d, runs: f, verdict: h },
-        ) => (Arc::ptr_eq(a, b) || a == b) && c == d && e == f && g == h,
+        (Answer::Judged { plan: a, bindings: c, verdict: e }, Answer::Judged { plan: b, bindings: d, verdict: f }) => {
+            (Arc::ptr_eq(a, b) || a == b) && c == d && e == f
+        }
         _ => old == new,
     }
 }
@@ -180,9 +179,9 @@ fn writes(found: &mut Found, snapshot: &Snapshot, before: &[Action], after: &[Ac
 }
 
 /// Returns the writes to existing objects that a plan causes while the job goes on.
-fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, (bodies, runs): (&BTreeMap<String, Value>, &Runs)) -> Vec<Action> {
+fn touched(snapshot: &Snapshot, plan: &Arc<Plan>, bindings: &Bindings) -> Vec<Action> {
     let verdict = Verdict::new(Value::Null, "", Outcome::Open);
-    let answer = Answer::Judged { plan: Arc::clone(plan), bodies: bodies.clone(), runs: runs.clone(), verdict };
+    let answer = Answer::Judged { plan: Arc::clone(plan), bindings: bindings.clone(), verdict };
     let actions = decide(snapshot, &answer).actions.into_iter();
     actions.filter(|action| !action.creates() && *action.write() != Write::Require).collect()
 }

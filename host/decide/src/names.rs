@@ -76,7 +76,7 @@ pub fn key_of_child<'a>(plan: &'a Plan, job_name: &str, api_version: &str, kind:
         .filter(|object| object.kind == kind && object.api_version == api_version)
         .find(|object| index_of_object(plan, object, job_name, name).is_some())
         .map(|object| object.key.as_str());
-    let series = plan.series.iter().find(|series| series.has(api_version, kind)).map(|series| series.key.as_str());
+    let series = plan.series_with(api_version, kind).map(|series| series.key.as_str());
     object.or(series).or_else(|| {
         let jobs = plan.roles.iter().filter(|role| kind == "Job" && matches!(role.backing, Backing::Job(_)));
         jobs.filter(|role| of_replica(role, job_name, 0) == name).map(|role| role.name.as_str()).next()

@@ -5,12 +5,15 @@
 use crate::grants::Grants;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+mod series;
 
 pub use crate::{
     fault::{Budget, Fault, Scope},
     rejection::{FieldError, Objection, Rejection},
 };
+pub use series::{Run, Runs, Series};
 
 /// Facts that hold for every job of a framework.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,6 +113,12 @@ impl JobKind {
     }
 }
 
+/// Returns the group of an API version; "" is the core group.
+#[must_use]
+pub fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// A kind of object that jobs of a framework own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildKind {
@@ -164,58 +173,6 @@ pub struct Plan {
     pub policy: Policy,
     /// Events about the plan, emitted with the first verdict.
     pub warnings: Vec<Event>,
-}
-
-/// Objects of one kind that come and go by name while the job is open: the runs of a schedule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Key, unique within the plan.
-    pub key: String,
-    /// API version of the objects.
-    pub api_version: String,
-    /// Their kind.
-    pub kind: String,
-    /// JSON pointer of the user's template in the job's spec: `metadata` and `spec` of each object.
-    pub template_at: String,
-    /// Labels of each object, in place of the template's.
-    pub labels: BTreeMap<String, String>,
-}
-
-impl Series {
-    /// Returns whether an object of this kind belongs to the series, in any version.
-    #[must_use]
-    pub fn has(&self, api_version: &str, kind: &str) -> bool {
-        let group = |api_version: &str| api_version.split_once('/').map(|(group, _)| group.to_owned());
-        self.kind == kind && group(&self.api_version) == group(api_version)
-    }
-}
-
-/// What `bind` says about the series of a plan.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Runs {
-    /// Objects to create. If the name is taken by an object of the series, nothing is created.
-    pub make: Vec<Run>,
-    /// Uids of objects to delete.
-    pub remove: BTreeSet<String>,
-}
-
-impl Runs {
-    /// Returns whether nothing is to be done.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.make.is_empty() && self.remove.is_empty()
-    }
-}
-
-/// One object of a series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
-    /// Key of the series.
-    pub series: String,
-    /// Name of the object.
-    pub name: String,
-    /// Annotations of the object, in place of the template's.
-    pub annotations: BTreeMap<String, String>,
 }
 
 /// A role: replicas that share a template.
@@ -522,6 +479,16 @@ pub struct Event {
     pub message: String,
 }
 
+/// What `bind` returned.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bindings {
+    /// Bodies of bound objects, by key.
+    pub bodies: BTreeMap<String, Value>,
+    /// Objects of series to create and to delete.
+    #[serde(default, skip_serializing_if = "Runs::is_empty")]
+    pub runs: Runs,
+}
+
 /// A plan with bodies and a verdict, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
@@ -529,11 +496,9 @@ pub enum Answer {
     Judged {
         /// The plan.
         plan: std::sync::Arc<Plan>,
-        /// Bodies of bound objects, by key.
-        bodies: BTreeMap<String, Value>,
-        /// Objects of series to create and to delete.
-        #[serde(default, skip_serializing_if = "Runs::is_empty")]
-        runs: Runs,
+        /// What `bind` returned.
+        #[serde(flatten)]
+        bindings: Bindings,
         /// The verdict.
         verdict: Verdict,
     },

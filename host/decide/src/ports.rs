@@ -62,12 +62,12 @@ mod tests {
     use crate::{
         decide,
         decision::Wake,
-        plan::{Answer, Rejection, Runs, Verdict},
+        plan::{Answer, Bindings, Rejection, Verdict},
         snapshot::PodPhase,
         testkit::{self, text},
     };
     use serde_json::json;
-    use std::{collections::BTreeMap, sync::Arc};
+    use std::sync::Arc;
 
     const PORTS: HostPorts = HostPorts { first: 100, count: 20 };
 
@@ -87,10 +87,7 @@ mod tests {
 
     fn decided(snapshot: &Snapshot, plan: Plan, outcome: Outcome) -> Decision {
         let verdict = Verdict::new(json!({}), "x", outcome);
-        decide(
-            snapshot,
-            &Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), runs: Runs::default(), verdict },
-        )
+        decide(snapshot, &Answer::Judged { plan: Arc::new(plan), bindings: Bindings::default(), verdict })
     }
 
     fn has_after(snapshot: &Snapshot, replicas: u32, outcome: Outcome) -> Option<HostPorts> {

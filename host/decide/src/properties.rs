@@ -7,8 +7,8 @@ use crate::{
     ledger::Ledger,
     names, outlook,
     plan::{
-        Answer, Backing, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role, Runs, Scope,
-        Success, Upkeep, Verdict,
+        Answer, Backing, Bindings, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role,
+        Scope, Success, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
     standing::{self, Standing},
@@ -226,7 +226,7 @@ fn judged(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Answer {
     let body = json!({ "data": { "hosts": hosts.join(",") } });
     let bodies = wanted.into_iter().map(|key| (key, body.clone())).collect();
     let verdict = Verdict::new(json!({ "phase": "x" }), "x", outcome);
-    Answer::Judged { plan: Arc::new(plan.clone()), bodies, runs: Runs::default(), verdict }
+    Answer::Judged { plan: Arc::new(plan.clone()), bindings: Bindings { bodies, ..Bindings::default() }, verdict }
 }
 
 /// Returns the gates of what the action writes.

@@ -13,14 +13,14 @@ use crate::{
 pub(crate) fn runs(standing: &Standing<'_>, runs: &Runs) -> (Vec<Action>, Vec<Waiting>) {
     let Standing { snapshot, plan, .. } = standing;
     let is_removed = |child: &Child| {
-        let is_of_series = plan.series.iter().any(|series| series.has(&child.api_version, &child.kind));
-        is_of_series && !child.terminating && runs.remove.contains(&child.uid)
+        let series = plan.series_with(&child.api_version, &child.kind);
+        series.is_some() && !child.terminating && runs.remove.contains(&child.uid)
     };
     let removed = snapshot.children.iter().filter(|child| is_removed(child));
     let mut actions: Vec<_> = removed.map(|child| Action::delete(child)).collect();
     let mut waiting = Vec::new();
     for (place, run) in runs.make.iter().enumerate().filter(|_| !snapshot.suspended()) {
-        let Some(series) = plan.series.iter().find(|series| series.key == run.series) else { continue };
+        let Some(series) = plan.series_of(run) else { continue };
         match existing(standing, series, run) {
             // The next run of this name waits until this object is gone.
             Some(child) if child.terminating => waiting.push(terminating(series, run)),
@@ -52,7 +52,7 @@ mod tests {
     use crate::{
         Snapshot, build, decide,
         ownership::PLUGIN_DIGEST_ANNOTATION,
-        plan::{Answer, Outcome, Verdict},
+        plan::{Answer, Bindings, Outcome, Verdict},
         testkit,
     };
     use serde_json::{Value, json};
@@ -100,10 +100,12 @@ mod tests {
         };
         Answer::Judged {
             plan: Arc::new(crate::plan::Plan { series: vec![series], ..testkit::plan(vec![]) }),
-            bodies: BTreeMap::new(),
-            runs: Runs {
-                make: make.iter().map(run).collect(),
-                remove: remove.iter().map(ToString::to_string).collect(),
+            bindings: Bindings {
+                runs: Runs {
+                    make: make.iter().map(run).collect(),
+                    remove: remove.iter().map(ToString::to_string).collect(),
+                },
+                ..Bindings::default()
             },
             verdict: Verdict::new(json!({}), "Active", Outcome::Open),
         }

@@ -14,15 +14,14 @@ mod uses;
 
 pub use description::{DescriptionError, description};
 pub use kinds::{KindError, is_kubernetes, is_label};
-pub use series::runs;
 
 use crate::{
     flaw::{Flaw, Subject, line},
     grants::Grants,
     names,
     plan::{
-        Backing, Body, Descriptor, Failure, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe, Text,
-        Upkeep,
+        Backing, Bindings, Body, Descriptor, Failure, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe,
+        Text, Upkeep,
     },
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
@@ -56,11 +55,16 @@ pub fn vet(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
     plan_of(descriptor, job, grants, plan).map_err(readable)
 }
 
-/// Checks the bodies that `bind` returned for objects of a plan.
+/// Checks what `bind` returned for a plan.
 ///
 /// # Errors
 /// As for [`vet`].
-pub fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), Objection> {
+pub fn bindings(job: &Job, grants: &Grants, plan: &Plan, bindings: &Bindings) -> Result<(), Objection> {
+    bodies(job, grants, plan, &bindings.bodies)?;
+    series::runs(job, plan, &bindings.runs)
+}
+
+fn bodies(job: &Job, grants: &Grants, plan: &Plan, bodies: &BTreeMap<String, Value>) -> Result<(), Objection> {
     if bodies.is_empty() {
         return Ok(());
     }

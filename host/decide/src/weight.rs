@@ -98,8 +98,9 @@ pub fn snapshot(snapshot: &Snapshot) -> usize {
 /// Estimates the size of an answer, its plan included.
 pub fn answer(answer: &Answer) -> usize {
     match answer {
-        Answer::Judged { plan: planned, bodies, runs, verdict } => {
-            let bodies = bodies.values().map(json).sum::<usize>();
+        Answer::Judged { plan: planned, bindings, verdict } => {
+            let runs = &bindings.runs;
+            let bodies = bindings.bodies.values().map(json).sum::<usize>();
             let runs =
                 runs.make.iter().map(|run| 256 + texts(&run.annotations)).sum::<usize>() + 64 * runs.remove.len();
             plan(planned) + bodies + runs + json(&verdict.status) + events(&verdict.events)

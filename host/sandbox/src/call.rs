@@ -3,7 +3,7 @@
 
 use super::{
     allowance::Allowances,
-    convert::{Bound, Exports, JobInput, Live, Seen, Stop},
+    convert::{Exports, JobInput, Live, Seen, Stop},
     guest::Guest,
     limits::{Limits, OutOfMemory},
     load_error::LoadError,
@@ -12,7 +12,7 @@ use super::{
 };
 use decide::{
     Outlook,
-    plan::{Answer, Budget, Descriptor, Fault, Plan, Rejection, Verdict},
+    plan::{Answer, Bindings, Budget, Descriptor, Fault, Plan, Rejection, Verdict},
 };
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
@@ -45,7 +45,7 @@ impl From<NoPlan> for Answer {
 }
 
 /// The result of a pass: what `bind` and `judge` returned.
-pub(super) type Said = (Bound, Verdict);
+pub(super) type Said = (Bindings, Verdict);
 
 /// Calls plugins within their limits.
 #[derive(Debug)]
@@ -165,9 +165,9 @@ impl Caller {
         let shown = Shown { job: Some(job), seen: Some(seen) };
         let purpose = Purpose { function: "bind", subject: &subject, now: seen.now(), seed: job.uid(), shown };
         let mut open = self.open(callee, &purpose)?;
-        let bound = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
+        let bindings = open.ask("bind", |live, store, limits| live.bind(store, limits, (job, seen), wanted))?;
         let verdict = open.ask("judge", |live, store, limits| live.judge(store, limits, outlook))?;
-        Ok((bound, verdict))
+        Ok((bindings, verdict))
     }
 
     fn open<'a>(&'a self, callee: Callee<'a>, purpose: &Purpose<'a>) -> Result<Open<'a>, NoPlan> {

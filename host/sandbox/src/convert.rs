@@ -37,9 +37,6 @@ mod bindings {
 
 use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
 
-/// What `bind` returned: the bodies by object key, and what becomes of series.
-pub(super) type Bound = (BTreeMap<String, Value>, plan::Runs);
-
 /// The reason why a function gave no answer.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -320,7 +317,7 @@ impl Live {
         limits: &Limits,
         (job, seen): (&JobInput, &Seen),
         wanted: &[String],
-    ) -> Result<Bound, Stop> {
+    ) -> Result<plan::Bindings, Stop> {
         let raw = self.functions().call_bind(store, &job.view, &seen.view, wanted);
         answer::bindings(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, wanted, limits)
     }

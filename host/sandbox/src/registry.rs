@@ -428,7 +428,7 @@ impl Plugins {
     /// Calls `bind` and `judge`, and returns the wanted bodies with the verdict.
     pub async fn judge(&self, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[String], outlook: Outlook) -> Answer {
         match self.pass(snapshot, plan, wanted, outlook).await {
-            Ok(((bodies, runs), verdict)) => Answer::Judged { plan: Arc::clone(plan), bodies, runs, verdict },
+            Ok((bindings, verdict)) => Answer::Judged { plan: Arc::clone(plan), bindings, verdict },
             Err(no_plan) => no_plan.into(),
         }
     }
@@ -448,14 +448,12 @@ impl Plugins {
         let (caller, called, wanted) = (Arc::clone(&self.caller), Arc::clone(&plugin), wanted.to_vec());
         let allowances = Arc::clone(&self.allowances);
         let work = move || caller.pass(called.callee(&allowances), (&job, &seen), &wanted, &outlook);
-        let result = self.runner.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(
-            |((bodies, runs), verdict)| {
-                decide::vet::bodies(&snapshot.job, &plugin.grants, plan, &bodies)
-                    .and_then(|()| decide::vet::runs(&snapshot.job, plan, &runs))
+        let result =
+            self.runner.run(&plugin.share, &snapshot.job.namespace, work).await.and_then(|(bindings, verdict)| {
+                decide::vet::bindings(&snapshot.job, &plugin.grants, plan, &bindings)
                     .map_err(|objection| plugin.objects("bind", objection))?;
-                Ok(((bodies, runs), verdict))
-            },
-        );
+                Ok((bindings, verdict))
+            });
         let result = result.map_err(|no_plan| self.breakers.unanswered(&case, no_plan))?;
         self.breakers.answered(&case);
         Ok(result)

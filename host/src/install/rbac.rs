@@ -16,7 +16,7 @@ pub use users::job_roles;
 
 use decide::{
     grants::{Grants, Need},
-    plan::{ChildKind, Descriptor, JobKind, Queueing},
+    plan::{ChildKind, Descriptor, JobKind, Queueing, group},
     vet,
     workload::{CLASSES, WORKLOADS},
 };
@@ -200,11 +200,10 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
 
 /// The rights to bring jobs into queues: used only where the API server serves these kinds.
 fn of_queues() -> Vec<Value> {
-    let group = |api_version: &str| api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
     let (workloads, plural) = (group(WORKLOADS.api_version), WORKLOADS.plural);
     let mut rules = vec![
-        rule(&workloads, plural, &["get", "list", "watch", "create", "patch", "delete"]),
-        rule(&workloads, &format!("{plural}/status"), &["patch"]),
+        rule(workloads, plural, &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(workloads, &format!("{plural}/status"), &["patch"]),
     ];
     rules.extend(CLASSES.iter().map(|class| rule(class.group(), class.plural, &["list", "watch"])));
     rules

@@ -355,7 +355,7 @@ mod tests {
     use super::*;
     use decide::{
         decide,
-        plan::{Runs, Series, Verdict},
+        plan::{Bindings, Series, Verdict},
         testkit,
     };
     use serde_json::json;
@@ -373,7 +373,7 @@ mod tests {
         let phase_of = |series: Vec<Series>| {
             let plan = Plan { series, ..testkit::plan(vec![]) };
             let verdict = Verdict::new(json!({}), "Idle", Outcome::Open);
-            let answer = Answer::Judged { plan: plan.into(), bodies: BTreeMap::new(), runs: Runs::default(), verdict };
+            let answer = Answer::Judged { plan: plan.into(), bindings: Bindings::default(), verdict };
             let (decision, applied) = (decide(&snapshot, &answer), Applied::default());
             phase(&PassResult {
                 now: snapshot.now,

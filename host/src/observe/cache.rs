@@ -12,6 +12,7 @@ use crate::{
 use decide::{
     Digest,
     ledger::Ledger,
+    plan::group,
     snapshot::{Child, QUEUE_LABEL},
 };
 use std::{
@@ -164,7 +165,7 @@ impl Cache {
     }
 
     fn kind_of(&self, owner: &Owner) -> Option<&GroupKind> {
-        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+        let group = group(&owner.api_version);
         self.layout.kinds().keys().find(|kind| kind.kind() == owner.kind && kind.group() == group)
     }
 

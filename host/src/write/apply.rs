@@ -416,8 +416,7 @@ mod tests {
         let template = json!({ "spec": { "containers": [{ "name": "main", "command": ["x".repeat(bytes)] }] } });
         let plan = testkit::plan(vec![testkit::role("worker", pods, testkit::text(&["JOB", "-", "INDEX"]), template)]);
         let verdict = Verdict::new(json!({}), "Running", Outcome::Open);
-        let answer =
-            Answer::Judged { plan: plan.into(), bodies: Default::default(), runs: Default::default(), verdict };
+        let answer = Answer::Judged { plan: plan.into(), bindings: Default::default(), verdict };
         (testkit::snapshot(testkit::job(name, "uid")), answer)
     }
 

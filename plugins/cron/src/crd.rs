@@ -2,9 +2,8 @@
 
 use crate::kinds::KINDS;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use troupe_plugin::crd as shared;
+use troupe_plugin::crd::{self as shared, rule};
 
 /// Returns the CRD to install.
 ///
@@ -16,31 +15,14 @@ pub fn crd() -> CustomResourceDefinition {
 }
 
 fn definition() -> Value {
-    let kind = crate::kind();
     let name_fits = rule("self.metadata.name.size() <= 52", "metadata.name must be no more than 52 characters");
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
-        "spec": {
-            "group": kind.group,
-            "names": { "kind": kind.kind, "plural": kind.plural, "singular": kind.kind.to_lowercase() },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": kind.version,
-                "served": true,
-                "storage": true,
-                "schema": { "openAPIV3Schema": {
-                    "description": "CronJob runs a job at the times of a schedule.",
-                    "type": "object",
-                    "properties": { "spec": spec(), "status": status() },
-                    "x-kubernetes-validations": [name_fits],
-                } },
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns(),
-            }],
-        },
-    })
+    let schema = json!({
+        "description": "CronJob runs a job at the times of a schedule.",
+        "type": "object",
+        "properties": { "spec": spec(), "status": status() },
+        "x-kubernetes-validations": [name_fits],
+    });
+    shared::document(&crate::kind(), &schema, &json!({ "status": {} }), &columns())
 }
 
 /// A column cannot count a list, so that Active says whether there are any.
@@ -86,9 +68,10 @@ fn spec() -> Value {
 }
 
 fn job_template() -> Value {
-    let mut spec = object("The spec of the Job.", [("template", of_sdk(shared::pod_template))]);
+    let mut spec = object("The spec of the Job.", [("template", shared::of(shared::pod_template))]);
     spec["x-kubernetes-preserve-unknown-fields"] = true.into();
-    let mut schema = object("The template of a batch/v1 Job.", [("metadata", opaque()), ("spec", spec)]);
+    let mut schema =
+        object("The template of a batch/v1 Job.", [("metadata", shared::of(shared::opaque)), ("spec", spec)]);
     schema["required"] = json!(["spec"]);
     schema
 }
@@ -98,7 +81,12 @@ fn template() -> Value {
     let text = || json!({ "type": "string" });
     let mut schema = object(
         &format!("The template of a job of another kind: {kinds}."),
-        [("apiVersion", text()), ("kind", text()), ("metadata", opaque()), ("spec", opaque())],
+        [
+            ("apiVersion", text()),
+            ("kind", text()),
+            ("metadata", shared::of(shared::opaque)),
+            ("spec", shared::of(shared::opaque)),
+        ],
     );
     schema["required"] = json!(["apiVersion", "kind", "spec"]);
     schema
@@ -124,29 +112,21 @@ fn status() -> Value {
             ("active", active),
             ("lastScheduleTime", last),
             ("conditions", conditions()),
-            ("troupe", of_sdk(shared::opaque)),
+            ("troupe", shared::of(shared::opaque)),
         ],
     )
 }
 
 /// The conditions that every job has, and their generation, which those of `metav1` have as well.
 fn conditions() -> Value {
-    let mut schema = of_sdk(shared::conditions);
+    let mut schema = shared::of(shared::conditions);
     schema["items"]["properties"]["observedGeneration"] = json!({ "type": "integer", "format": "int64", "minimum": 0 });
     schema
-}
-
-fn rule(expression: &str, message: &str) -> Value {
-    json!({ "rule": expression, "message": message })
 }
 
 fn object<const N: usize>(description: &str, properties: [(&str, Value); N]) -> Value {
     let properties: Map<_, _> = properties.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
     json!({ "description": description, "type": "object", "properties": properties })
-}
-
-fn opaque() -> Value {
-    json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
 fn count(description: &str, format: &str, default: Option<u32>) -> Value {
@@ -156,10 +136,6 @@ fn count(description: &str, format: &str, default: Option<u32>) -> Value {
         None => schema["nullable"] = true.into(),
     }
     schema
-}
-
-fn of_sdk(schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
-    schema(&mut SchemaGenerator::default()).into()
 }
 
 #[cfg(test)]

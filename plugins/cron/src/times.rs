@@ -1,25 +1,9 @@
 //! Times in annotations and statuses, which anybody may have written. They are Unix seconds here.
 
-use jiff::{civil::Date, tz::Offset};
-
-/// Reads a time as RFC 3339 has it, with an offset and a fraction of a second, which is dropped.
+/// Reads a time since 1970 as RFC 3339 has it, with an offset and a fraction of a second, which is dropped.
 pub(crate) fn parse(text: &str) -> Option<i64> {
-    let number = |from: usize, to: usize| {
-        let digits = text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
-        digits.parse::<i16>().ok()
-    };
-    let small = |from: usize| i8::try_from(number(from, from + 2)?).ok();
-    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
-    if marks.iter().any(|(at, mark)| text.get(*at..=*at) != Some(mark)) {
-        return None;
-    }
-    let date = Date::new(number(0, 4)?, small(5)?, small(8)?).ok()?;
-    let (hour, minute, second) = (small(11)?, small(14)?, small(17)?);
-    if hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let local = Offset::UTC.to_timestamp(date.at(hour, minute, second, 0)).ok()?.as_second();
-    Some(local - offset(without_fraction(text.get(19..)?)?)?)
+    let local = troupe_plugin::parse_rfc3339(&format!("{}Z", text.get(..19)?))?;
+    Some(seconds(local) - offset(without_fraction(text.get(19..)?)?)?)
 }
 
 fn without_fraction(text: &str) -> Option<&str> {

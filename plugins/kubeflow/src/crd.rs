@@ -2,11 +2,9 @@
 
 use crate::kind::{Framework, KINDS, Kind};
 use crate::spec::OWN_MANAGER;
-use crate::{GROUP, VERSION};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use troupe_plugin::crd as shared;
+use troupe_plugin::crd::{self as shared, rule};
 
 /// Returns the CRDs to install.
 ///
@@ -35,28 +33,11 @@ fn crd(kind: &Kind) -> Value {
             "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
         });
     }
-    let singular = kind.name.to_lowercase();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{GROUP}", kind.plural) },
-        "spec": {
-            "group": GROUP,
-            "names": { "kind": kind.name, "plural": kind.plural, "singular": singular },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": VERSION,
-                "served": true,
-                "storage": true,
-                "schema": { "openAPIV3Schema": schema },
-                "subresources": subresources,
-                "additionalPrinterColumns": [
-                    { "name": "State", "type": "string", "jsonPath": ".status.troupe.step" },
-                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
-                ],
-            }],
-        },
-    })
+    let columns = json!([
+        { "name": "State", "type": "string", "jsonPath": ".status.troupe.step" },
+        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+    ]);
+    shared::document(&crate::kind_info(kind), &schema, &subresources, &columns)
 }
 
 fn spec(kind: &Kind) -> Value {
@@ -124,7 +105,7 @@ fn replica_specs(kind: &Kind) -> Value {
     let replicas = properties([
         ("replicas", integer("How many pods. Defaults to 1.", "int32")),
         ("restartPolicy", text("Always, OnFailure, Never or ExitCode; replaces the one of the template.")),
-        ("template", of_sdk(shared::pod_template)),
+        ("template", shared::of(shared::pod_template)),
     ]);
     let mut schema = json!({
         "description": format!("The replicas by type; their program runs in the container `{}`.", kind.container),
@@ -164,7 +145,7 @@ fn scheduling_policy() -> Value {
     let fields = properties([
         ("minAvailable", integer("The least number of pods to start with. Defaults to all of them.", "int32")),
         ("queue", queue),
-        ("minResources", of_sdk(shared::quantities)),
+        ("minResources", shared::of(shared::quantities)),
         ("priorityClass", text("The priority class of the group.")),
         ("scheduleTimeoutSeconds", integer("How long the group may wait to be scheduled.", "int32")),
     ]);
@@ -202,23 +183,19 @@ fn status() -> Value {
         ("succeeded", count()),
         ("failed", count()),
         ("selector", text("The labels of the pods.")),
-        ("labelSelector", of_sdk(shared::opaque)),
+        ("labelSelector", shared::of(shared::opaque)),
     ]);
     let mut replicas = object("Pods by phase, for each type of replica.", Map::new());
     replicas["additionalProperties"] = object("The pods of one type.", counts);
     let fields = properties([
-        ("conditions", of_sdk(shared::conditions)),
+        ("conditions", shared::of(shared::conditions)),
         ("replicaStatuses", replicas),
         ("startTime", time("When the job was first seen, or resumed.")),
         ("completionTime", time("When the job was finished.")),
         ("lastReconcileTime", time("Never written.")),
-        ("troupe", of_sdk(shared::opaque)),
+        ("troupe", shared::of(shared::opaque)),
     ]);
     object("What is known of the job.", fields)
-}
-
-fn rule(expression: &str, message: &str) -> Value {
-    json!({ "rule": expression, "message": message })
 }
 
 fn properties<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
@@ -261,10 +238,6 @@ fn list(description: &str, item: &Value) -> Value {
     let mut schema = described(description, "array");
     schema["items"] = item.clone();
     schema
-}
-
-fn of_sdk(schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
-    schema(&mut SchemaGenerator::default()).into()
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The CRD of a kind, made from the types of its spec and status, and schemas that CRDs share.
 
 mod definition;
+mod document;
 
 pub use definition::{definition, yaml};
+pub use document::{document, of, rule};
 
 #[cfg(feature = "crd")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -11,6 +11,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 fn worker() -> Role {
     Role {
@@ -103,7 +104,7 @@ fn verdict() -> Verdict {
 }
 
 fn judged(plan: Plan, verdict: Verdict) -> Answer {
-    Answer::Judged { plan: Arc::new(plan), bodies: BTreeMap::new(), runs: Runs::default(), verdict }
+    Answer::Judged { plan: Arc::new(plan), bindings: Bindings::default(), verdict }
 }
 
 /// Returns the differences that a change of the plan makes.
@@ -223,7 +224,11 @@ fn a_bound_body_is_compared_as_a_fixed_one_is() {
     let bound = Arc::new(bound);
     let answer = |hosts: &str| {
         let bodies = BTreeMap::from([("config".to_owned(), json!({ "data": { "hosts": hosts } }))]);
-        Answer::Judged { plan: Arc::clone(&bound), bodies, runs: Runs::default(), verdict: verdict() }
+        Answer::Judged {
+            plan: Arc::clone(&bound),
+            bindings: Bindings { bodies, ..Bindings::default() },
+            verdict: verdict(),
+        }
     };
     let found = differences(&running(), &answer("one"), &answer("two"));
     let [difference] = found.as_slice() else { panic!("{found:#?}") };

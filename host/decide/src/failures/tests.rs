@@ -3,7 +3,7 @@ use crate::{
     back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
     decide,
     decision::{Decision, Report, Write},
-    plan::{Answer, Clean, Outcome, Runs, Verdict},
+    plan::{Answer, Bindings, Clean, Outcome, Verdict},
     snapshot::ContainerStatus,
     testkit,
 };
@@ -52,8 +52,7 @@ impl World {
     fn pass(&mut self) -> Decision {
         let answer = Answer::Judged {
             plan: self.plan.clone().into(),
-            bodies: BTreeMap::new(),
-            runs: Runs::default(),
+            bindings: Bindings::default(),
             verdict: self.verdict.clone(),
         };
         let decision = decide(&self.snapshot, &answer);

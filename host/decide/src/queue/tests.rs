@@ -6,7 +6,7 @@ use crate::{
     decision::{Action, Decision, Part},
     ledger::Finished,
     over,
-    plan::{Answer, Clean, Outcome, Plan, Runs, Verdict},
+    plan::{Answer, Bindings, Clean, Outcome, Plan, Verdict},
     snapshot::{Child, Hold, PodPhase, QUEUE_LABEL, Queue},
     testkit,
     waiting::Waiting,
@@ -14,7 +14,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 fn plan(replicas: u32) -> Plan {
     let container = json!({
@@ -79,7 +79,7 @@ fn admitted() -> [Value; 2] {
 
 fn answer(plan: &Plan) -> Answer {
     let verdict = Verdict::new(json!({ "phase": "x" }), "x", Outcome::Open);
-    Answer::Judged { plan: Arc::new(plan.clone()), bodies: BTreeMap::new(), runs: Runs::default(), verdict }
+    Answer::Judged { plan: Arc::new(plan.clone()), bindings: Bindings::default(), verdict }
 }
 
 fn decided(snapshot: &Snapshot, plan: &Plan) -> Decision {

@@ -9,7 +9,9 @@ use crate::{
     flaw::Flaw,
     grants::{self, Grants, Need},
     names, ownership,
-    plan::{Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Series, Text, Upkeep},
+    plan::{
+        Backing, Body, ChildKind, Descriptor, Object, Piece, Plan, Role, SecretRecipe, Series, Text, Upkeep, group,
+    },
     rejection::{Objection, Rejection, field_of_spec},
     snapshot::Job,
 };
@@ -66,7 +68,7 @@ impl<'a> Provenance<'a> {
     /// Checks an object, and its body unless `bind` returns it.
     pub(super) fn object(&self, object: &Object) -> Result<(), Objection> {
         let kind = id(&object.api_version, &object.kind);
-        if is_never(object.api_version.split_once('/').map_or("", |(group, _)| group), &object.kind) {
+        if is_never(group(&object.api_version), &object.kind) {
             return Err(Flaw::ForbiddenKind { kind }.into());
         }
         self.kind(&kind)?;
@@ -239,7 +241,7 @@ impl ChildKind {
     /// Returns the API group; "" is the core group.
     #[must_use]
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        group(&self.api_version)
     }
 
     /// Returns whether a plan may keep a field of such an object equal to its body: one that is kept and not the API

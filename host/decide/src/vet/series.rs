@@ -58,8 +58,8 @@ fn template(job: &Job, series: &Series) -> Result<(), Objection> {
 /// Checks the runs that `bind` asks for.
 ///
 /// # Errors
-/// As for [`vet`](super::vet).
-pub fn runs(job: &Job, plan: &Plan, runs: &Runs) -> Result<(), Objection> {
+/// As for [`vet`].
+pub(super) fn runs(job: &Job, plan: &Plan, runs: &Runs) -> Result<(), Objection> {
     let count = runs.make.len();
     if count > MOST_RUNS {
         return Err(PlanError::from(Flaw::ManyRuns { count, most: MOST_RUNS }).into());
@@ -71,7 +71,7 @@ pub fn runs(job: &Job, plan: &Plan, runs: &Runs) -> Result<(), Objection> {
 }
 
 fn run(job: &Job, plan: &Plan, run: &Run, subject: &Subject) -> Result<(), Objection> {
-    if !plan.series.iter().any(|series| series.key == run.series) {
+    if plan.series_of(run).is_none() {
         return Err(Flaw::NoSeries.into());
     }
     if let Some(annotation) = run.annotations.keys().find(|name| marks::is_reserved_annotation(name)) {

@@ -1,5 +1,7 @@
 //! The kinds of a queue that the host watches.
 
+use crate::plan::group;
+
 /// The kind of Workloads.
 #[derive(Debug)]
 pub struct Watched {
@@ -50,7 +52,7 @@ impl Class {
     /// Returns the API group.
     #[must_use]
     pub fn group(&self) -> &'static str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        group(self.api_version)
     }
 }
 

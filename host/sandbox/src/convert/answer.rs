@@ -1,7 +1,7 @@
 //! Converts a plugin's answers to the host's own types. Answers are not trusted: JSON is parsed and its size checked,
 //! texts for people are cleaned. `decide::vet` checks what a plan contains.
 
-use super::{Bound, Stop, wit};
+use super::{Stop, wit};
 use crate::{limits::Limits, log::clean};
 use decide::{
     grants::Grants,
@@ -303,7 +303,7 @@ fn events(raw: Vec<wit::Event>) -> Vec<plan::Event> {
     raw.into_iter().take(MOST).map(event).collect()
 }
 
-pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<Bound> {
+pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -> Checked<plan::Bindings> {
     let run = |run: wit::Run| plan::Run {
         series: run.series,
         name: run.name,
@@ -320,7 +320,7 @@ pub(super) fn bindings(raw: wit::Bindings, wanted: &[String], limits: &Limits) -
             return Err(format!("body of object {key}: it appears twice").into());
         }
     }
-    Ok((bodies, runs))
+    Ok(plan::Bindings { bodies, runs })
 }
 
 fn timestamp(milliseconds: u64) -> Checked<Timestamp> {

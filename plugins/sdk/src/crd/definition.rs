@@ -1,6 +1,6 @@
 //! A CustomResourceDefinition as JSON, from the description of a kind and the types of its spec and status.
 
-use super::{conditions, opaque};
+use super::{conditions, document, opaque};
 use crate::types::KindInfo;
 use schemars::{
     JsonSchema, Schema,
@@ -41,29 +41,9 @@ pub fn definition<Spec: JsonSchema, Status: JsonSchema>(kind: &KindInfo, columns
     status["properties"]["troupe"] = opaque(&mut generator).to_value();
     let column = |(name, path): &(&str, &str)| json!({ "name": name, "type": "string", "jsonPath": path });
     let age = json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" });
-    let columns: Vec<_> = columns.iter().map(column).chain([age]).collect();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
-        "spec": {
-            "group": kind.group,
-            "names": { "kind": kind.kind, "plural": kind.plural, "singular": kind.kind.to_lowercase() },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": kind.version,
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns,
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "required": ["spec"],
-                    "properties": { "spec": spec, "status": status },
-                } },
-            }],
-        },
-    })
+    let columns = columns.iter().map(column).chain([age]).collect();
+    let schema = json!({ "type": "object", "required": ["spec"], "properties": { "spec": spec, "status": status } });
+    document(kind, &schema, &json!({ "status": {} }), &columns)
 }
 
 /// Makes a schema one that the API server accepts in a CRD ("structural").

@@ -5,7 +5,7 @@ use crate::{
     plan::{Plan, Run, Runs, Series},
     rejection::Objection,
     snapshot::Job,
-    vet::{runs, vet},
+    vet::{series::runs, vet},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
