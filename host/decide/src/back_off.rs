@@ -16,16 +16,40 @@ pub(crate) const MOST_BACK_OFF: SignedDuration = SignedDuration::from_mins(10);
 pub struct Failures {
     /// How many were counted in the life of the job.
     pub count: u32,
-    /// How many times in a row, for the back-off. Failures during a back-off count as one.
-    pub in_a_row: u32,
-    /// When the last one was counted.
-    pub last: Timestamp,
-    /// Uids of the counted pods, by index, until another pod has taken the place.
+    /// The failures in a row.
+    pub row: Row,
+    /// Uids of the failed pods that are replaced, by index, until another pod has taken the place.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pods: BTreeMap<u32, String>,
+    /// Uids of pods that are not counted, or not again, whatever becomes of them; by index, until they are gone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settled: BTreeMap<u32, String>,
+    /// The failures of replicas that have a back-off of their own and are not done, by index.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<u32, OfReplica>,
 }
 
-impl Failures {
+/// The failed pods of one replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OfReplica {
+    /// How many were counted.
+    pub count: u32,
+    /// The failures in a row.
+    pub row: Row,
+}
+
+/// Failures in a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Row {
+    /// How many, for the back-off. Failures during a back-off count as one.
+    pub in_a_row: u32,
+    /// When the last one was seen.
+    pub last: Timestamp,
+}
+
+impl Row {
     /// Returns when the back-off ends, unless it is over. It is over, too, if the last failure is later than now: the
     /// clock was set back.
     #[must_use]
@@ -34,19 +58,32 @@ impl Failures {
         (self.in_a_row > 0 && self.last <= now && now < end).then_some(end)
     }
 
-    /// Counts these pods, by index and uid, at this time.
-    pub(crate) fn add(&mut self, now: Timestamp, pods: &[(u32, &str)]) {
+    /// Adds a failure at this time.
+    pub(crate) fn add(&mut self, now: Timestamp) {
         if self.ends_at(now).is_none() {
             let is_recent = now.duration_since(self.end()) < MOST_BACK_OFF;
             self.in_a_row = if is_recent { self.in_a_row.saturating_add(1) } else { 1 };
         }
         self.last = now;
-        self.count = self.count.saturating_add(u32::try_from(pods.len()).unwrap_or(u32::MAX));
-        self.pods.extend(pods.iter().map(|(index, uid)| (*index, (*uid).to_owned())));
     }
 
     fn end(&self) -> Timestamp {
         let doubled = LEAST_BACK_OFF * (1 << self.in_a_row.saturating_sub(1).min(6));
         self.last.checked_add(doubled.min(MOST_BACK_OFF)).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl Failures {
+    /// Returns whether the pod of this uid is in the record of its replica.
+    #[must_use]
+    pub(crate) fn knows(&self, index: u32, uid: &str) -> bool {
+        [&self.pods, &self.settled].into_iter().any(|known| known.get(&index).is_some_and(|known| known == uid))
+    }
+
+    /// Returns when the back-off of a replica ends, by the role's failures or by its own.
+    #[must_use]
+    pub(crate) fn ends_at(&self, index: u32, own: bool, now: Timestamp) -> Option<Timestamp> {
+        let row = if own { self.replicas.get(&index).map(|replica| replica.row) } else { Some(self.row) };
+        row?.ends_at(now)
     }
 }

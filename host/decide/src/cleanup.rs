@@ -25,6 +25,15 @@ pub fn cleanup(snapshot: &Snapshot, finished: &Finished) -> Vec<Action> {
     pods.chain(objects).chain(jobs::stop(snapshot, finished)).collect()
 }
 
+/// Returns the deletions of pods that have not ended, of a job whose observed ledger says how it is going to end.
+pub(crate) fn ending(snapshot: &Snapshot) -> Vec<Action> {
+    if snapshot.ledger.ending.is_none() {
+        return vec![];
+    }
+    let pods = snapshot.own_pods().filter(|pod| removes(Clean::Active, pod)).map(|pod| Action::delete_pod(pod));
+    pods.chain(jobs::suspend_all(snapshot)).collect()
+}
+
 /// Returns the end of a job at this time, with the plan's rules for finished jobs. `clean` is the verdict's own rule.
 #[must_use]
 pub fn finished(
@@ -36,7 +45,7 @@ pub fn finished(
     let clean_is_final = clean.is_some();
     let clean = clean.unwrap_or(match outcome {
         Outcome::Failed => plan.policy.clean_on_failure,
-        Outcome::Succeeded | Outcome::Open => plan.policy.clean_on_success,
+        Outcome::Succeeded | Outcome::Open | Outcome::Succeeding | Outcome::Failing => plan.policy.clean_on_success,
     });
     let goes = |object: &&Object| {
         let with_pods = clean != Clean::Keep && object.remove_when.contains(&Moment::Cleaned);

@@ -70,7 +70,7 @@ fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> D
 fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> Decision {
     let Standing { snapshot, plan, .. } = standing;
     let due = Due::of(snapshot, plan);
-    let ledger = next_ledger(standing, &due, verdict);
+    let mut ledger = next_ledger(standing, &due, verdict);
     let (expired, until_expired) = ttl::expire(snapshot, ttl::due_unfinished(snapshot, plan.policy.ttl));
     if let Some(delete) = expired {
         return Decision::without_report(vec![delete], Wake::OnChange);
@@ -78,10 +78,12 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
     let (mut actions, mut waiting) = match verdict.outcome {
         // Create nothing before the ledger names the job's host ports.
         Outcome::Open if ports::lacks(snapshot, plan) => (vec![], no_ports(snapshot, plan).into_iter().collect()),
-        Outcome::Open => open(standing, bindings),
+        Outcome::Open if snapshot.ledger.ending.is_none() => open(standing, bindings),
+        Outcome::Open | Outcome::Succeeding | Outcome::Failing => (cleanup::ending(snapshot), vec![]),
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
+    failures::settle(standing, &mut actions, &mut ledger);
     if snapshot.namespace_terminating {
         actions.retain(|action| !action.creates() && *action.write() != Write::Require);
         waiting = vec![Waiting::NamespaceTerminating { namespace: snapshot.job.namespace.clone() }];
@@ -122,7 +124,7 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
 /// Returns when the plugin wants to be asked again. A time that has come is put off: the same answer would follow.
 fn asked_for(snapshot: &Snapshot, verdict: &Verdict) -> Wake {
     match verdict.wake_at {
-        Some(at) if verdict.outcome == Outcome::Open => Wake::At(at.max(later(snapshot, SOONEST))),
+        Some(at) if !verdict.outcome.is_over() => Wake::At(at.max(later(snapshot, SOONEST))),
         _ => Wake::OnChange,
     }
 }
@@ -186,12 +188,16 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
     ledger.digest = snapshot.digest.clone().filter(|_| !is_at_rest(snapshot)).into();
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
-        let is_final = replica.role.success == Success::Final;
-        if is_final && replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded) {
+        let is_kept = replica.role.success != Success::Momentary;
+        let has_succeeded = replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
+        if is_kept && has_succeeded && !ledger.has_succeeded(&replica.role.name, replica.index) {
             ledger.record_success(&replica.role.name, replica.index);
+            failures::succeed(&mut ledger, replica.role);
         }
     }
-    due.record(&standing.replicas, &mut ledger);
+    ledger.ending = ledger.ending.or(verdict.outcome.ending());
+    due.record(standing, &mut ledger);
+    forget_removed(plan, &mut ledger);
     for role in plan.roles.iter().filter(|role| role.removes_itself()) {
         match snapshot.job_behind(role) {
             // A time to live deletes only finished Jobs: somebody else deletes this one, so it is created again.
@@ -202,14 +208,24 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
         }
     }
     ledger.host_ports = ports::next(snapshot, plan, verdict.outcome);
-    if verdict.outcome == Outcome::Failed && ledger.first_failure.is_none() {
+    if matches!(verdict.outcome, Outcome::Failed | Outcome::Failing) && ledger.first_failure.is_none() {
         ledger.first_failure = first_failure::of(snapshot);
     }
-    if verdict.outcome != Outcome::Open {
+    if verdict.outcome.is_over() {
         let at = cleanup::ended_at(snapshot, &verdict.status);
         ledger.finished = Some(cleanup::finished(snapshot, plan, (verdict.outcome, verdict.clean), at));
     }
     ledger
+}
+
+/// Forgets what became of replicas that a role with turns has no more: as in a Job, they run again if they come back.
+fn forget_removed(plan: &Plan, ledger: &mut Ledger) {
+    for role in plan.roles.iter().filter(|role| role.at_once.is_some()) {
+        for indices in [ledger.succeeded.get_mut(&role.name), ledger.given_up.get_mut(&role.name)].into_iter().flatten()
+        {
+            *indices = indices.below(role.replicas);
+        }
+    }
 }
 
 /// Returns whether the job is suspended and nothing of it runs: the digest that serves at its resumption plans it anew.

@@ -142,6 +142,8 @@ fn made(found: &mut Found, old: &Runs, new: &Runs) {
 fn verdicts(found: &mut Found, old: &Verdict, new: &Verdict) {
     let word = |outcome| match outcome {
         Outcome::Open => "open",
+        Outcome::Succeeding => "succeeding",
+        Outcome::Failing => "failing",
         Outcome::Succeeded => "succeeded",
         Outcome::Failed => "failed",
     };

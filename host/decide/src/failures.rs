@@ -1,59 +1,84 @@
-//! Failed pods that are replaced: which they are, how often it has happened, and when the next one is created.
+//! Failed pods: which of them count, what becomes of them, and when the next one is created.
 //!
-//! A failed pod is counted in the ledger before it is deleted, and by its uid, so that it counts once whatever happens to
-//! the host in between. A pod that is being deleted when it fails is not counted: somebody else ended it.
+//! A pod is counted in the ledger before it is deleted, and by its uid, so that it counts once whatever happens to the
+//! host in between. For the same reason a pod that is deleted and must not count is in the ledger before.
 
 use crate::{
     Snapshot,
-    decision::{Action, Wake},
+    back_off::Failures,
+    decision::{Action, Wake, Write},
     ledger::Ledger,
     names,
-    plan::{Failure, Plan, Role},
-    snapshot::{ContainerState, Pod, PodPhase},
-    standing::Replica,
+    plan::{Deletion, Ending, Failure, Plan, Remedy, Role, Success},
+    ranges::Ranges,
+    snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
+    standing::{Replica, Standing},
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Maximum number of replicas of a role that are replaced at once: the ledger holds the uid of each.
+/// Maximum number of pods of a role whose uids the ledger holds at once.
 const MOST_AT_ONCE: usize = 500;
 
 /// What becomes of a pod by the rules of its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replacement {
-    /// It has not failed, or no rule of its role is about it.
+    /// It has not failed, or it stays.
     None,
     /// It has failed, and the next ledger counts it.
     Due,
     /// It is counted, or cannot be: it is deleted, and another is created.
     UnderWay,
+    /// It is counted, and its replica has no other pod.
+    GivenUp,
 }
 
 /// The failed pods that the next ledger counts.
 #[derive(Debug)]
 pub struct Due<'a> {
     snapshot: &'a Snapshot,
-    /// By role: indices and uids.
-    counted: BTreeMap<&'a str, Vec<(u32, &'a str)>>,
+    /// By role.
+    counted: BTreeMap<&'a str, Vec<DuePod<'a>>>,
+}
+
+/// A failed pod that the next ledger counts.
+#[derive(Debug)]
+struct DuePod<'a> {
+    index: u32,
+    uid: &'a str,
+    role: &'a Role,
+    remedy: Remedy,
+    /// Whether the job is ending: the pod is not replaced.
+    ending: bool,
+    /// Whether it is the failure with which its replica is given up.
+    gives_up: bool,
 }
 
 impl<'a> Due<'a> {
-    /// Returns the failed pods of wanted replicas that a rule is about and that the ledger lacks. None of a suspended
-    /// job, whose pods the host ends.
+    /// Returns the failed pods of wanted replicas that a rule is about and that the ledger lacks. Of a suspended job only
+    /// those of roles that tell the host's deletions from others.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
-        let mut counted: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
-        if snapshot.suspended() || plan.roles.iter().all(|role| role.replace.is_empty()) {
+        let mut counted: BTreeMap<&str, Vec<DuePod<'_>>> = BTreeMap::new();
+        if plan.roles.iter().all(|role| role.failures.is_empty()) {
             return Self { snapshot, counted };
         }
-        for pod in snapshot.own_pods().filter(|pod| pod.phase == PodPhase::Failed && !pod.terminating) {
+        for pod in snapshot.own_pods() {
             let Some((role, index)) = place(snapshot, plan, pod) else { continue };
-            let known = snapshot.ledger.failures.get(&role.name);
-            let is_known = known.is_some_and(|known| known.pods.get(&index).is_some_and(|uid| *uid == pod.uid));
-            let under_way = known.map_or(0, |known| known.pods.len());
-            let due = counted.entry(&role.name).or_default();
-            if is_replaced(role, pod) && !is_known && under_way + due.len() < MOST_AT_ONCE {
-                due.push((index, &pod.uid));
+            let (Some(remedy), ledger) = (remedy(snapshot, role, pod), &snapshot.ledger) else { continue };
+            if remedy == Remedy::Keep || ledger.is_given_up(&role.name, index) {
+                continue;
             }
+            let known = ledger.failures.get(&role.name);
+            let under_way = known.map_or(0, |known| known.pods.len() + known.settled.len());
+            let due = counted.entry(&role.name).or_default();
+            if known.is_some_and(|known| known.knows(index, &pod.uid)) || under_way + due.len() >= MOST_AT_ONCE {
+                continue;
+            }
+            let before = known.and_then(|known| known.replicas.get(&index)).map_or(0, |of| of.count);
+            let is_last = role.failures_per_replica.is_some_and(|most| before >= most);
+            let gives_up = remedy == Remedy::GiveUp || remedy == Remedy::Replace && is_last;
+            let gives_up = gives_up && (pod.phase == PodPhase::Failed || role.deletion == Deletion::AtOnce);
+            due.push(DuePod { index, uid: &pod.uid, role, remedy, ending: ledger.ending.is_some(), gives_up });
         }
         counted.retain(|_, due| !due.is_empty());
         Self { snapshot, counted }
@@ -67,36 +92,90 @@ impl<'a> Due<'a> {
     /// Returns what becomes of a pod of this role and index.
     #[must_use]
     pub fn replacement(&self, role: &Role, index: u32, pod: &Pod) -> Replacement {
-        if index >= role.replicas || !is_replaced(role, pod) {
+        let is_terminating = pod.terminating && pod.phase == PodPhase::Failed;
+        let remedy = remedy(self.snapshot, role, pod).or(is_terminating.then(|| rule(role, pod)));
+        let Some(remedy) = remedy.filter(|remedy| *remedy != Remedy::Keep && index < role.replicas) else {
             return Replacement::None;
+        };
+        if self.of_role(&role.name).any(|due| (due.index, due.uid) == (index, &*pod.uid)) {
+            return Replacement::Due;
         }
-        let is_due = self.counted.get(role.name.as_str()).is_some_and(|due| due.contains(&(index, &*pod.uid)));
-        if is_due { Replacement::Due } else { Replacement::UnderWay }
+        match self.snapshot.ledger.is_given_up(&role.name, index) || remedy == Remedy::GiveUp {
+            true => Replacement::GivenUp,
+            false => Replacement::UnderWay,
+        }
     }
 
     /// Returns how many failed pods of the role are counted, with those that are due.
     #[must_use]
     pub fn count(&self, role: &str) -> u32 {
         let before = self.snapshot.ledger.failures.get(role).map_or(0, |failures| failures.count);
-        let due = self.counted.get(role).map_or(0, Vec::len);
+        let due = self.of_role(role).filter(|due| due.remedy != Remedy::ReplaceUncounted).count();
         before.saturating_add(u32::try_from(due).unwrap_or(u32::MAX))
     }
 
+    /// Returns the wanted replicas that are given up, with those that are due.
+    #[must_use]
+    pub fn given_up(&self, role: &Role) -> Ranges {
+        let recorded = self.snapshot.ledger.given_up.get(&role.name);
+        let mut indices = recorded.map_or_else(Ranges::default, |indices| indices.below(role.replicas));
+        self.of_role(&role.name).filter(|due| due.gives_up).for_each(|due| indices.insert(due.index));
+        indices
+    }
+
+    fn of_role(&self, role: &str) -> impl Iterator<Item = &DuePod<'a>> {
+        self.counted.get(role).into_iter().flatten()
+    }
+
     /// Counts the pods that are due, and forgets those whose place another pod has taken.
-    pub(crate) fn record(&self, replicas: &[Replica<'_>], ledger: &mut Ledger) {
-        for (role, failures) in ledger.failures.iter_mut().filter(|(_, failures)| !failures.pods.is_empty()) {
-            let of_role = |replica: &&Replica<'_>| replica.role.name == *role;
-            let taken: BTreeMap<_, _> = replicas.iter().filter(of_role).map(|it| (it.index, it.pod)).collect();
-            failures.pods.retain(|index, uid| match taken.get(index) {
-                Some(Some(pod)) => pod.uid == *uid,
-                Some(None) => true,
-                None => false,
-            });
+    pub(crate) fn record(&self, standing: &Standing<'_>, ledger: &mut Ledger) {
+        for (role, failures) in &mut ledger.failures {
+            forget(failures, role, standing, ledger.ending);
         }
-        for (role, due) in &self.counted {
-            ledger.failures.entry((*role).to_owned()).or_default().add(self.snapshot.now, due);
+        for due in self.counted.values().flatten() {
+            let failures = ledger.failures.entry(due.role.name.clone()).or_default();
+            if due.remedy != Remedy::ReplaceUncounted {
+                failures.count = failures.count.saturating_add(1);
+            }
+            let uid = due.uid.to_owned();
+            if due.gives_up {
+                failures.replicas.remove(&due.index);
+                ledger.given_up.entry(due.role.name.clone()).or_default().insert(due.index);
+            }
+            if due.ending {
+                failures.settled.insert(due.index, uid);
+                continue;
+            }
+            if due.gives_up {
+                continue;
+            }
+            failures.row.add(self.snapshot.now);
+            if due.role.failures_per_replica.is_some() {
+                let own = failures.replicas.entry(due.index).or_default();
+                own.count += u32::from(due.remedy == Remedy::Replace);
+                own.row.add(self.snapshot.now);
+            }
+            failures.pods.insert(due.index, uid);
         }
     }
+}
+
+/// Forgets the uids that are of no use any more.
+fn forget(failures: &mut Failures, role: &str, standing: &Standing<'_>, ending: Option<Ending>) {
+    if failures.pods.is_empty() && failures.settled.is_empty() && failures.replicas.is_empty() {
+        return;
+    }
+    let of_role = |replica: &&Replica<'_>| replica.role.name == *role;
+    let wanted: BTreeMap<_, _> = standing.replicas.iter().filter(of_role).map(|it| (it.index, it)).collect();
+    let surplus = standing.surplus.iter().filter(of_role).map(|it| (it.index, it));
+    let all: BTreeMap<_, _> = surplus.chain(wanted.iter().map(|(index, it)| (*index, *it))).collect();
+    let is_of = |index: &u32, uid: &String| all.get(index).and_then(|it| it.pod).is_some_and(|pod| pod.uid == *uid);
+    failures.pods.retain(|index, uid| match wanted.get(index) {
+        Some(replica) => replica.pod.map_or(ending.is_none(), |pod| pod.uid == *uid),
+        None => false,
+    });
+    failures.settled.retain(|index, uid| is_of(index, uid));
+    failures.replicas.retain(|index, _| wanted.get(index).is_some_and(|replica| !standing.has_succeeded(replica)));
 }
 
 /// Returns the wanted replica that the pod belongs to.
@@ -106,44 +185,116 @@ fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role
     (index < role.replicas).then_some((role, index))
 }
 
-fn is_replaced(role: &Role, pod: &Pod) -> bool {
-    pod.phase == PodPhase::Failed && role.replace.iter().any(|rule| matches(rule, pod))
+/// Returns what becomes of the pod if it counts as failed.
+fn remedy(snapshot: &Snapshot, role: &Role, pod: &Pod) -> Option<Remedy> {
+    let fails = match (pod.phase, role.deletion) {
+        (PodPhase::Succeeded, _) => false,
+        (PodPhase::Failed, Deletion::Uncounted) => !pod.terminating && !snapshot.suspended(),
+        (PodPhase::Failed, Deletion::WhenFailed | Deletion::AtOnce) => true,
+        (_, Deletion::Uncounted) => false,
+        (_, Deletion::WhenFailed) => is_failing(snapshot),
+        (_, Deletion::AtOnce) => pod.terminating || is_failing(snapshot),
+    };
+    fails.then(|| rule(role, pod))
+}
+
+fn is_failing(snapshot: &Snapshot) -> bool {
+    snapshot.ledger.ending == Some(Ending::Failing)
+}
+
+fn rule(role: &Role, pod: &Pod) -> Remedy {
+    role.failures.iter().find(|rule| matches(&rule.about, pod)).map_or(Remedy::Keep, |rule| rule.then)
 }
 
 fn matches(rule: &Failure, pod: &Pod) -> bool {
     match rule {
         Failure::Any => true,
-        Failure::ExitCodes { container, ranges } => exit_code(pod, container)
-            .is_some_and(|code| ranges.iter().any(|(first, last)| (*first..=*last).contains(&code))),
-        Failure::NoExitCode { container } => exit_code(pod, container).is_none(),
+        Failure::ExitCodes { container, ranges } => {
+            exit_codes(pod, container).any(|code| ranges.iter().any(|(first, last)| (*first..=*last).contains(&code)))
+        }
+        Failure::NoExitCode { container } => exit_codes(pod, container).next().is_none(),
+        Failure::Condition { kind, status } => pod.conditions.iter().any(|(it, is)| it == kind && is == status),
     }
 }
 
-fn exit_code(pod: &Pod, container: &str) -> Option<i32> {
-    let of_name = pod.containers.iter().find(|status| !status.init && status.name == container)?;
-    match of_name.state {
+/// Returns the exit codes of the container of this name, or of all containers where the name is "".
+fn exit_codes<'a>(pod: &'a Pod, container: &'a str) -> impl Iterator<Item = i32> + 'a {
+    let is_meant = move |status: &&ContainerStatus| container.is_empty() || status.name == container;
+    pod.containers.iter().filter(is_meant).filter_map(|status| match status.state {
         ContainerState::Terminated { exit_code, .. } => Some(exit_code),
         ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
-    }
+    })
 }
 
-/// Returns the deletion of the replica's pod if the ledger has counted it as failed.
-pub(crate) fn removal(snapshot: &Snapshot, replica: &Replica<'_>) -> Option<Action> {
+/// Returns the deletion of the replica's pod if the ledger has counted it as failed and another pod follows.
+pub(crate) fn removal(standing: &Standing<'_>, replica: &Replica<'_>) -> Option<Action> {
     let pod: &Arc<Pod> = replica.pod.filter(|pod| !pod.terminating)?;
-    let counted = snapshot.ledger.failures.get(&replica.role.name)?.pods.get(&replica.index)?;
-    (*counted == pod.uid && is_replaced(replica.role, pod)).then(|| Action::delete_pod(pod))
+    let counted = standing.snapshot.ledger.failures.get(&replica.role.name)?.pods.get(&replica.index)?;
+    let is_replaced = *counted == pod.uid && pod.phase == PodPhase::Failed && !standing.is_done(replica.role);
+    is_replaced.then(|| Action::delete_pod(pod))
 }
 
 /// Returns whether the replica, whose last pod has failed, is not created yet.
 pub(crate) fn backs_off(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
+    let own = replica.role.failures_per_replica.is_some();
     let failures = snapshot.ledger.failures.get(&replica.role.name);
-    failures.is_some_and(|it| it.pods.contains_key(&replica.index) && it.ends_at(snapshot.now).is_some())
+    failures.is_some_and(|it| {
+        it.pods.contains_key(&replica.index) && it.ends_at(replica.index, own, snapshot.now).is_some()
+    })
 }
 
 /// Returns when the first back-off of the job ends.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let waiting = snapshot.ledger.failures.values().filter(|failures| !failures.pods.is_empty());
-    waiting.filter_map(|failures| failures.ends_at(snapshot.now)).min().map_or(Wake::OnChange, Wake::At)
+    let ends = snapshot.ledger.failures.values().flat_map(|failures| {
+        let own = failures.pods.keys().filter_map(|index| failures.replicas.get(index)).map(|replica| replica.row);
+        let of_role = (!failures.pods.is_empty()).then_some(failures.row);
+        of_role.into_iter().chain(own).filter_map(|row| row.ends_at(snapshot.now))
+    });
+    ends.min().map_or(Wake::OnChange, Wake::At)
+}
+
+/// Takes out the deletions of pods whose end would count although the host causes it, and that the ledger does not name
+/// yet. Adds them to the next ledger, so that they follow once it is written.
+pub(crate) fn settle(standing: &Standing<'_>, actions: &mut Vec<Action>, ledger: &mut Ledger) {
+    let Standing { snapshot, plan, .. } = standing;
+    if plan.roles.iter().all(|role| role.deletion == Deletion::Uncounted) {
+        return;
+    }
+    let job_name = &snapshot.job.name;
+    actions.retain(|action| {
+        let (Write::Delete { uid, .. }, "Pod") = (action.write(), &*action.kind) else { return true };
+        let Some((place, index)) = names::role_of_pod(plan, job_name, &action.name) else { return true };
+        let role = &plan.roles[place];
+        let ended = snapshot.own_pods().any(|pod| pod.uid == *uid && pod.phase.is_terminal());
+        if ended || role.deletion == Deletion::Uncounted {
+            return true;
+        }
+        let recorded = snapshot.ledger.failures.get(&role.name);
+        if recorded.is_some_and(|failures| failures.knows(index, uid)) {
+            return true;
+        }
+        match snapshot.ledger.ending {
+            // As in a Job, what fails after the success of the job is known counts like anything else.
+            Some(Ending::Succeeding) => return true,
+            // These are due, and counted first.
+            Some(Ending::Failing) => return false,
+            None => {}
+        }
+        let failures = ledger.failures.entry(role.name.clone()).or_default();
+        if failures.settled.len() < MOST_AT_ONCE {
+            failures.settled.insert(index, uid.clone());
+        }
+        false
+    });
+}
+
+/// Ends the row of failures of a role of which a replica has succeeded.
+pub(crate) fn succeed(ledger: &mut Ledger, role: &Role) {
+    if role.success != Success::Momentary
+        && let Some(failures) = ledger.failures.get_mut(&role.name)
+    {
+        failures.row.in_a_row = 0;
+    }
 }
 
 #[cfg(test)]

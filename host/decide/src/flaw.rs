@@ -108,8 +108,8 @@ pub(crate) enum Flaw {
     JobWithoutSpec,
     #[error("a role backed by a Job has 1 replica, not {replicas}")]
     JobReplicas { replicas: u32 },
-    #[error("failed pods of a Job are its controller's to replace")]
-    ReplaceBehindJob,
+    #[error("what becomes of a pod of a Job is for the Job to say")]
+    FailuresBehindJob,
     #[error("no exit code is in the range {first} to {last}")]
     EmptyRange { first: i32, last: i32 },
     #[error("its Job has /spec/{field}: {}, which is not a plugin's to say", shown(value))]

@@ -3,7 +3,8 @@
 use crate::{
     back_off::Failures,
     digest::RecordedDigest,
-    plan::{Clean, Outcome},
+    plan::{Clean, Ending, Outcome},
+    ranges::Ranges,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,12 @@ pub struct Ledger {
     /// their role.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub made: BTreeSet<String>,
-    /// Replicas that have succeeded, by role: the first and last index of each range.
+    /// Replicas that have succeeded, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub succeeded: BTreeMap<String, Vec<(u32, u32)>>,
+    pub succeeded: BTreeMap<String, Ranges>,
+    /// Replicas that are given up, by role.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<String, Ranges>,
     /// Failed pods that were replaced, or are going to be, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, Failures>,
@@ -46,6 +50,9 @@ pub struct Ledger {
     /// What failed first, of a job that has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_failure: Option<FirstFailure>,
+    /// How the job is going to end, once its pods have: `None` before that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     /// How the job ended; `None` before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Finished>,
@@ -183,26 +190,18 @@ impl Ledger {
     /// Returns whether the replica has succeeded, now or before.
     #[must_use]
     pub fn has_succeeded(&self, role: &str, index: u32) -> bool {
-        let ranges = self.succeeded.get(role).map_or(&[][..], Vec::as_slice);
-        ranges.iter().any(|(first, last)| (*first..=*last).contains(&index))
+        self.succeeded.get(role).is_some_and(|indices| indices.contains(index))
     }
 
     /// Records that a replica has succeeded.
     pub fn record_success(&mut self, role: &str, index: u32) {
-        if self.has_succeeded(role, index) {
-            return;
-        }
-        let ranges = self.succeeded.entry(role.to_owned()).or_default();
-        ranges.push((index, index));
-        ranges.sort_unstable();
-        let mut folded: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
-        for (first, last) in ranges.drain(..) {
-            match folded.last_mut() {
-                Some(before) if before.1 + 1 >= first => before.1 = before.1.max(last),
-                _ => folded.push((first, last)),
-            }
-        }
-        *ranges = folded;
+        self.succeeded.entry(role.to_owned()).or_default().insert(index);
+    }
+
+    /// Returns whether the replica is given up.
+    #[must_use]
+    pub fn is_given_up(&self, role: &str, index: u32) -> bool {
+        self.given_up.get(role).is_some_and(|indices| indices.contains(index))
     }
 }
 
@@ -247,6 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_read_as_they_were_written() {
+        let mut failures = Failures { count: 3, ..Failures::default() };
+        failures.row.add(Timestamp::UNIX_EPOCH);
+        failures.pods.insert(7, "uid-7".into());
+        failures.settled.insert(8, "uid-8".into());
+        failures.replicas.entry(7).or_default().count = 2;
+        let mut ledger = Ledger { uid: "u".into(), ending: Some(Ending::Failing), ..Ledger::default() };
+        ledger.failures.insert("w".into(), failures);
+        ledger.given_up.entry("w".into()).or_default().insert(9);
+        ledger.record_success("w", 1);
+        assert_eq!(Ledger::read(&json!({ "troupe": ledger }), "u"), ledger);
+    }
+
+    #[test]
     fn a_warning_is_kept_once_for_a_generation() {
         let warning = |words: &str, child: &str| BTreeMap::from([(words.to_owned(), child.to_owned())]);
         let mut warned = Warned::default();
@@ -264,15 +277,5 @@ mod tests {
             warned.add(2, &warning(&number.to_string(), "pod/x-0"));
         }
         assert_eq!(warned.of.len(), MOST_WARNINGS);
-    }
-
-    #[test]
-    fn successes_fold_into_ranges() {
-        let mut ledger = Ledger::default();
-        for index in [0, 2, 1, 5, 1] {
-            ledger.record_success("worker", index);
-        }
-        assert_eq!(ledger.succeeded["worker"], vec![(0, 2), (5, 5)]);
-        assert!(ledger.has_succeeded("worker", 2) && !ledger.has_succeeded("worker", 3));
     }
 }

@@ -204,14 +204,29 @@ pub struct Role {
     pub fill: Vec<(String, Text)>,
     /// What the success of a pod means.
     pub success: Success,
-    /// The failed pods that are deleted and created again; the others stay.
+    /// What becomes of failed pods: the first rule that matches decides; without one a pod stays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub replace: Vec<Failure>,
+    pub failures: Vec<FailureRule>,
+    /// Whether pods that are deleted count as failed.
+    #[serde(default)]
+    pub deletion: Deletion,
+    /// Maximum number of replicas with a pod that has not ended; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// How often one replica may fail before it is given up; `None` for as often as it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures_per_replica: Option<u32>,
     /// Gates to open before the pods are created.
     pub after: Vec<Gate>,
 }
 
 impl Role {
+    /// Returns how many pods that have not ended the role has at most.
+    #[must_use]
+    pub fn most_at_once(&self) -> u32 {
+        self.at_once.map_or(self.replicas, |most| most.min(self.replicas))
+    }
+
     /// Returns whether a Job with `ttlSecondsAfterFinished` backs the role: when that Job is gone, it may have done its
     /// work.
     #[must_use]
@@ -230,16 +245,54 @@ pub enum Success {
     Final,
     /// Only its pod has ended; the replica has not succeeded.
     Momentary,
+    /// The work of the whole role is done; no pod of it is created again.
+    Shared,
 }
 
-/// A rule about failed pods.
+/// What becomes of the failed pods that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureRule {
+    /// The pods.
+    pub about: Failure,
+    /// What becomes of them.
+    pub then: Remedy,
+}
+
+/// What becomes of a failed pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Remedy {
+    /// It is counted, deleted and created again.
+    Replace,
+    /// It is deleted and created again, and not counted.
+    ReplaceUncounted,
+    /// It is counted, and its replica has no other pod.
+    GiveUp,
+    /// It stays.
+    Keep,
+}
+
+/// Whether a pod that is deleted counts as failed, unless it has succeeded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Deletion {
+    /// No.
+    #[default]
+    Uncounted,
+    /// If it fails while it is being deleted.
+    WhenFailed,
+    /// As soon as it is being deleted.
+    AtOnce,
+}
+
+/// Which failed pods a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// Every failed pod.
     Any,
     /// Pods whose container of this name ended with an exit code in one of these ranges, first to last.
     ExitCodes {
-        /// Name of the container.
+        /// Name of the container; "" for any.
         container: String,
         /// The first and last exit code of each range.
         ranges: Vec<(i32, i32)>,
@@ -248,6 +301,13 @@ pub enum Failure {
     NoExitCode {
         /// Name of the container.
         container: String,
+    },
+    /// Pods with this condition.
+    Condition {
+        /// Its type.
+        kind: String,
+        /// Its status.
+        status: String,
     },
 }
 
@@ -462,10 +522,42 @@ impl Verdict {
 pub enum Outcome {
     /// It is not finished.
     Open,
+    /// It has succeeded but for its pods, some of which have not ended.
+    Succeeding,
+    /// It has failed but for its pods, some of which have not ended.
+    Failing,
     /// It is finished and has succeeded.
     Succeeded,
     /// It is finished and has failed.
     Failed,
+}
+
+impl Outcome {
+    /// Returns whether the job is finished.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+
+    /// Returns how the job is going to end, if that is known and it has not ended.
+    #[must_use]
+    pub fn ending(self) -> Option<Ending> {
+        match self {
+            Self::Succeeding => Some(Ending::Succeeding),
+            Self::Failing => Some(Ending::Failing),
+            Self::Open | Self::Succeeded | Self::Failed => None,
+        }
+    }
+}
+
+/// How a job is going to end once its pods have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// It succeeds.
+    Succeeding,
+    /// It fails.
+    Failing,
 }
 
 /// An event on the job.

@@ -7,8 +7,8 @@ use crate::{
     ledger::Ledger,
     names, outlook,
     plan::{
-        Answer, Backing, Bindings, Body, Clean, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached, Role,
-        Scope, Success, Upkeep, Verdict,
+        Answer, Backing, Bindings, Body, Clean, Deletion, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached,
+        Role, Scope, Success, Upkeep, Verdict,
     },
     snapshot::{Child, Job, Pod, PodPhase},
     standing::{self, Standing},
@@ -39,7 +39,10 @@ fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
         labels: vec![],
         fill: vec![],
         success: Success::Final,
-        replace: vec![],
+        failures: vec![],
+        deletion: Deletion::Uncounted,
+        at_once: None,
+        failures_per_replica: None,
         after,
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     decision::{Action, Part},
     failures,
     standing::{Replica, Standing},
+    turns,
     waiting::Waiting,
 };
 
@@ -12,10 +13,12 @@ use crate::{
 /// others.
 pub(crate) const MOST_AT_ONCE: usize = 500;
 
-/// Creates missing replicas whose gates are open; deletes pods beyond the wanted replicas, and failed pods that are
-/// replaced.
+/// Creates missing replicas whose gates are open and that may run now; deletes pods beyond those, and failed pods that
+/// are replaced.
 pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
-    let wanted = standing.replicas.iter().filter(|replica| !standing.has_succeeded(replica));
+    let ledger = &standing.snapshot.ledger;
+    let is_over = |it: &&Replica<'_>| standing.has_succeeded(it) || ledger.is_given_up(&it.role.name, it.index);
+    let wanted = standing.replicas.iter().filter(|replica| !is_over(replica));
     let absent = wanted.filter(|replica| replica.pod.is_none_or(|pod| pod.terminating));
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
@@ -27,12 +30,16 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     for of_role in missing.chunk_by(|one, other| one.place == other.place) {
         match standing.closed(&of_role[0].role.after) {
             Some(why) => waiting.push(why),
-            None => actions.extend(of_role.iter().take(MOST_AT_ONCE - actions.len()).map(|replica| create(replica))),
+            None => {
+                let most = turns::room(standing, of_role[0].role).min(MOST_AT_ONCE - actions.len());
+                actions.extend(of_role.iter().take(most).map(|replica| create(replica)));
+            }
         }
     }
     let surplus = standing.surplus.iter().filter_map(|replica| replica.pod).filter(|pod| !pod.terminating);
     actions.extend(surplus.map(|pod| Action::delete_pod(pod)));
-    actions.extend(standing.replicas.iter().filter_map(|replica| failures::removal(standing.snapshot, replica)));
+    actions.extend(turns::too_many(standing));
+    actions.extend(standing.replicas.iter().filter_map(|replica| failures::removal(standing, replica)));
     (actions, waiting)
 }
 

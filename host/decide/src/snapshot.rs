@@ -144,6 +144,9 @@ pub struct Pod {
     pub unscheduled: Option<Unscheduled>,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
+    /// Type and status of each of its conditions, if it has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<(String, String)>,
 }
 
 /// A pod's condition PodScheduled that is False.

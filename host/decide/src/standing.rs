@@ -164,11 +164,18 @@ impl<'a> Standing<'a> {
         by_pod || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
     }
 
+    /// Returns whether no pod of the role is created any more: one of them has done the work of all.
+    pub(crate) fn is_done(&self, role: &Role) -> bool {
+        let of_role = |replica: &&Replica<'_>| replica.role.name == role.name;
+        role.success == Success::Shared && self.replicas.iter().filter(of_role).any(|it| self.has_succeeded(it))
+    }
+
     fn is_made(&self, role: &Role) -> bool {
         match role.backing {
             Backing::Job(_) => self.snapshot.job_behind(role).is_some(),
             Backing::Pods => {
-                self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some())
+                role.at_once.is_some()
+                    || self.replicas.iter().all(|replica| replica.role.name != role.name || replica.pod.is_some())
             }
         }
     }

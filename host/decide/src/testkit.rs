@@ -3,7 +3,7 @@
 use crate::{
     Digest, Snapshot,
     ledger::Ledger,
-    plan::{Backing, Clean, JobKind, Piece, Plan, Policy, Queueing, Role, Success, Text},
+    plan::{Backing, Clean, Deletion, JobKind, Piece, Plan, Policy, Queueing, Role, Success, Text},
     snapshot::{Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
@@ -66,6 +66,7 @@ pub fn job(name: &str, uid: &str) -> Job {
 #[must_use]
 pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
     Pod {
+        conditions: vec![],
         name: name.into(),
         uid: format!("uid-of-{name}"),
         resource_version: "1".into(),
@@ -120,7 +121,10 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
         labels: vec![],
         fill: vec![],
         success: Success::Final,
-        replace: vec![],
+        failures: vec![],
+        deletion: Deletion::Uncounted,
+        at_once: None,
+        failures_per_replica: None,
         after: vec![],
     }
 }

@@ -20,8 +20,8 @@ use crate::{
     grants::Grants,
     names,
     plan::{
-        Backing, Bindings, Body, Descriptor, Failure, Gate, Moment, Object, Piece, Plan, Reached, Role, SecretRecipe,
-        Text, Upkeep,
+        Backing, Bindings, Body, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object, Piece, Plan,
+        Reached, Role, SecretRecipe, Success, Text, Upkeep,
     },
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
@@ -123,7 +123,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         return Err(Flaw::JobWithoutSpec.into());
     }
     gates(descriptor, plan, &role.after)?;
-    ranges(&role.replace)?;
+    ranges(&role.failures)?;
     fillable(&role.template, &role.fill)?;
     unaddressed(std::iter::once(&role.pod_name).chain(&role.hostname).chain(&role.subdomain))?;
     let texts = role.env.iter().map(|entry| &entry.value);
@@ -133,7 +133,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         Backing::Pods if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) => {
             Err(Flaw::NameWithoutIndex.into())
         }
-        Backing::Job(_) if !role.replace.is_empty() => Err(Flaw::ReplaceBehindJob.into()),
+        Backing::Job(_) if has_fate(role) => Err(Flaw::FailuresBehindJob.into()),
         Backing::Job(_) if role.replicas != 1 => Err(Flaw::JobReplicas { replicas: role.replicas }.into()),
         Backing::Job(_) => Ok(kept(descriptor, "Job", "/spec/suspend")?),
         Backing::Pods => Ok(()),
@@ -198,10 +198,16 @@ fn vet_object(
     }
 }
 
+/// Returns whether the role says what becomes of its pods, which a Job knows for itself.
+fn has_fate(role: &Role) -> bool {
+    let limited = role.at_once.is_some() || role.failures_per_replica.is_some();
+    limited || !role.failures.is_empty() || role.deletion != Deletion::Uncounted || role.success == Success::Shared
+}
+
 /// Refuses a rule that no exit code fits.
-fn ranges(rules: &[Failure]) -> Result<(), Flaw> {
+fn ranges(rules: &[FailureRule]) -> Result<(), Flaw> {
     for rule in rules {
-        let Failure::ExitCodes { ranges, .. } = rule else { continue };
+        let Failure::ExitCodes { ranges, .. } = &rule.about else { continue };
         if let Some(&(first, last)) = ranges.iter().find(|(first, last)| first > last) {
             return Err(Flaw::EmptyRange { first, last });
         }

@@ -101,13 +101,13 @@ pub(crate) fn is_of(queue: &Queue, workload: &Child, plan: &Plan) -> bool {
     let annotations = workload.fields.get("/metadata/annotations").unwrap_or(&Value::Null);
     let counted = queue.assignments().all(|of| {
         let role = with_pods(plan).find(|role| of["name"] == pod_set(role));
-        role.is_some_and(|role| of["count"].as_u64().is_none_or(|count| count == u64::from(role.replicas)))
+        role.is_some_and(|role| of["count"].as_u64().is_none_or(|count| count == u64::from(role.most_at_once())))
     });
     counted && annotations[PODS_ANNOTATION] == hash(&pod_sets(plan))
 }
 
 fn with_pods(plan: &Plan) -> impl Iterator<Item = &Role> {
-    plan.roles.iter().filter(|role| role.replicas > 0)
+    plan.roles.iter().filter(|role| role.most_at_once() > 0)
 }
 
 /// Returns the name of the role in a Workload.
@@ -116,8 +116,7 @@ pub(crate) fn pod_set(role: &Role) -> String {
 }
 
 fn pod_sets(plan: &Plan) -> Vec<Value> {
-    let of =
-        |role: &Role| json!({ "name": pod_set(role), "count": role.replicas, "template": template(&role.template) });
+    let of = |role: &Role| json!({ "name": pod_set(role), "count": role.most_at_once(), "template": template(&role.template) });
     with_pods(plan).map(of).collect()
 }
 

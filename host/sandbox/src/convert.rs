@@ -209,9 +209,10 @@ fn ended(container: &wit::ContainerRow) -> usize {
 fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
     wit::RoleFacts {
         role: facts.role.to_owned(),
-        succeeded: facts.succeeded,
+        succeeded: facts.succeeded.into(),
         lost: facts.lost,
         failures: facts.failures,
+        given_up: facts.given_up.into(),
     }
 }
 
@@ -237,10 +238,12 @@ fn pod(row: &Row<'_>, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
         node: pod.node.clone(),
         created: milliseconds(pod.created),
         containers: pod.containers.iter().map(container).collect(),
+        conditions: pod.conditions.clone(),
         replacement: match row.index.map_or(Replacement::None, |index| due.replacement(role, index, pod)) {
             Replacement::None => wit::Replacement::None,
             Replacement::Due => wit::Replacement::Due,
             Replacement::UnderWay => wit::Replacement::UnderWay,
+            Replacement::GivenUp => wit::Replacement::GivenUp,
         },
     }
 }

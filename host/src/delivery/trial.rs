@@ -90,7 +90,7 @@ impl Trial {
     pub(crate) fn record_end(&mut self, digest: Option<&Digest>, outcome: Outcome) {
         let ended = if digest == Some(&self.digest) { &mut self.candidate } else { &mut self.active };
         match outcome {
-            Outcome::Open => return,
+            Outcome::Open | Outcome::Succeeding | Outcome::Failing => return,
             Outcome::Succeeded => ended.succeeded += 1,
             Outcome::Failed => ended.failed += 1,
         }

@@ -328,7 +328,7 @@ fn phase(pass: &PassResult<'_>) -> Phase {
     match snapshot.ledger.finished.as_ref().map_or(judged, |finished| finished.outcome) {
         Outcome::Succeeded => return Phase::Succeeded,
         Outcome::Failed => return Phase::Failed,
-        Outcome::Open => {}
+        Outcome::Open | Outcome::Succeeding | Outcome::Failing => {}
     }
     match &pass.decision.report {
         _ if snapshot.job.deleting => Phase::Deleting,

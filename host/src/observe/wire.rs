@@ -373,7 +373,10 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
     };
     let init = status.init_container_statuses.into_iter().map(|wire| container(wire, true));
     let main = status.container_statuses.into_iter().map(|wire| container(wire, false));
+    let has_failed = status.phase == "Failed";
+    let conditions = status.conditions.iter().filter(|_| has_failed).map(|it| (it.kind.clone(), it.status.clone()));
     Pod {
+        conditions: conditions.collect(),
         name: metadata.name.clone(),
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),

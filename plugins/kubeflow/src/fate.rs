@@ -2,7 +2,7 @@
 
 use crate::family::{Family, Replicas};
 use crate::rules;
-use troupe_plugin::types::{ContainerState, Failure, PodRow};
+use troupe_plugin::types::{ContainerState, Failure, FailureRule, PodRow, Remedy};
 
 /// The restart policy of a type of replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,17 +63,18 @@ impl RestartPolicy {
 }
 
 /// Returns the rules that name the pods of these replicas whose fate is another pod.
-pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<Failure> {
+pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<FailureRule> {
     let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
     let is_replaced = |code| rules::fate(family, replicas.of, policy, code) == Fate::Restart;
     let container = || family.kind.container.to_owned();
-    if is_replaced(Some(1)) {
+    let failures = if is_replaced(Some(1)) {
         vec![Failure::Any]
     } else if is_replaced(Some(RETRYABLE)) {
         vec![Failure::ExitCodes((container(), vec![(RETRYABLE, i32::MAX)])), Failure::NoExitCode(container())]
     } else {
         vec![]
-    }
+    };
+    failures.into_iter().map(|about| FailureRule { about, then: Remedy::Replace }).collect()
 }
 
 /// Returns the exit code of the container of this name, if it has ended.

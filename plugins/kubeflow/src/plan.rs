@@ -3,7 +3,7 @@
 use crate::family::{Family, Group};
 use crate::valid::{Valid, validate};
 use crate::{TrainingJob, env, fate, gang, hpa, pods, rules, service};
-use troupe_plugin::types::{Backing, Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Success, Template, Ttl};
+use troupe_plugin::types::{Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Success, Template, Ttl};
 use troupe_plugin::{job_name, text};
 
 /// Returns the plan, or a refusal with all errors of the job.
@@ -35,20 +35,13 @@ fn role(valid: &Valid<'_>, group: &Group<'_>) -> Result<Role, Refusal> {
     let (template, env) = planned.transpose()?.unwrap_or_else(|| (Template::Whole("{}".into()), vec![]));
     let index = env::piece(group, 0);
     Ok(Role {
-        name: group.role.into(),
-        replicas: group.count,
-        backing: Backing::Pods,
-        pod_name: name(group, index.clone()),
-        hostname: None,
-        subdomain: None,
-        template,
         env,
-        labels: vec![(pods::REPLICA_INDEX.into(), vec![index])],
-        fill: vec![],
+        labels: vec![(pods::REPLICA_INDEX.into(), vec![index.clone()])],
         // As in the original, a resumed job begins anew, with all its replicas.
         success: Success::Momentary,
-        replace: group.replicas.map_or_else(Vec::new, |replicas| fate::replaced(valid.family, replicas)),
+        failures: group.replicas.map_or_else(Vec::new, |replicas| fate::replaced(valid.family, replicas)),
         after: gang::admitted(valid.family.job).into_iter().collect(),
+        ..Role::new(group.role, group.count, name(group, index), template)
     })
 }
 

@@ -39,40 +39,27 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
 /// deleted.
 fn worker_role(job: &MpiJob, worker: Option<&Replicas<'_>>) -> Result<Role, Refusal> {
     let first = i32::from(job.spec.launcher_is_a_host());
+    let replicas = worker.map_or(0, |worker| worker.replicas);
+    let template = worker.map_or_else(|| Ok(Template::Whole("{}".into())), |worker| pods::worker(job, worker))?;
     Ok(Role {
-        name: WORKER.into(),
-        replicas: worker.map_or(0, |worker| worker.replicas),
-        backing: Backing::Pods,
-        pod_name: vec![job_name(), text("-worker-"), Piece::Index(0)],
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![job_name()]),
-        template: worker.map_or_else(|| Ok(Template::Whole("{}".into())), |worker| pods::worker(job, worker))?,
-        env: vec![],
         labels: vec![(pods::REPLICA_INDEX.into(), vec![Piece::Index(first)])],
-        fill: vec![],
         // A worker serves the launcher: its success does not finish it, and a resumed job needs it again.
         success: Success::Momentary,
-        replace: vec![],
-        after: vec![],
+        ..Role::new(WORKER, replicas, vec![job_name(), text("-worker-"), Piece::Index(0)], template)
     })
 }
 
 fn launcher_role(job: &MpiJob, valid: &Valid<'_>) -> Result<Role, Refusal> {
     let waits = job.spec.launcher_waits_for_workers() && valid.worker.is_some();
+    let name = || vec![job_name(), text("-launcher")];
     Ok(Role {
-        name: launcher::ROLE.into(),
-        replicas: 1,
         backing: Backing::Job(launcher::job_body(job)),
-        pod_name: vec![job_name(), text("-launcher")],
-        hostname: Some(vec![job_name(), text("-launcher")]),
+        hostname: Some(name()),
         subdomain: Some(vec![job_name()]),
-        template: pods::launcher(job, valid)?,
-        env: vec![],
-        labels: vec![],
-        fill: vec![],
-        success: Success::Final,
-        replace: vec![],
         after: waits.then(|| pods_are(WORKER, Reached::Ready)).into_iter().collect(),
+        ..Role::new(launcher::ROLE, 1, name(), pods::launcher(job, valid)?)
     })
 }
 

@@ -349,6 +349,7 @@ mod tests {
             succeeded: vec![(0, 0)],
             lost: false,
             failures: 0,
+            given_up: vec![],
         }];
         assert_eq!(judge(&job, &seen, false).outcome, Outcome::Succeeded);
     }

@@ -7,7 +7,7 @@ use crate::{
 use troupe_plugin::{
     MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
     types::{
-        Backing, Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Success,
+        Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
         Template,
     },
 };
@@ -52,20 +52,12 @@ fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
 
 /// Returns a role with an empty template.
 fn role(name: &str, replicas: u32) -> PlannedRole {
+    let own_name = vec![job_name(), text(format!("-{name}-")), index()];
     PlannedRole {
-        name: name.into(),
-        replicas,
-        backing: Backing::Pods,
-        pod_name: vec![job_name(), text(format!("-{name}-")), index()],
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![pod_name()]),
-        template: Template::Whole("{}".into()),
-        env: vec![],
         labels: vec![("paddle-res-name".into(), vec![pod_name()])],
-        fill: vec![],
-        success: Success::Final,
-        replace: vec![],
-        after: vec![],
+        ..PlannedRole::new(name, replicas, own_name, Template::Whole("{}".into()))
     }
 }
 

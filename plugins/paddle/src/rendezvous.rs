@@ -260,7 +260,13 @@ mod tests {
         let job = job(&json!({ "worker": role(2) }));
         let mut seen = testkit::seen(four_pods().pods.split_off(3));
         assert_eq!(body(&job, &seen), None, "it is made again");
-        seen.roles = vec![RoleFacts { role: "worker".into(), succeeded: vec![(0, 0)], lost: false, failures: 0 }];
+        seen.roles = vec![RoleFacts {
+            role: "worker".into(),
+            succeeded: vec![(0, 0)],
+            lost: false,
+            failures: 0,
+            given_up: vec![],
+        }];
         assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINERS"], "wide-worker-0,10.0.0.21");
         let there = json!({ "PADDLE_PORT": "36000", "PADDLE_TRAINER_ENDPOINTS": "10.0.0.20:36000,10.0.0.99:36000" });
         seen.children = vec![testkit::child(KEY, "ConfigMap", "wide", &[("/data", there)])];

@@ -5,7 +5,7 @@ use crate::validate::{Data, Valid, validate};
 use crate::{Job, launcher, workers};
 use serde_json::{Value, json};
 use troupe_plugin::types::{
-    Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Success, Template, Ttl,
+    Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Template, Ttl,
 };
 use troupe_plugin::{pods_are, text};
 
@@ -69,22 +69,10 @@ fn workers_role(job: &Job, valid: &Valid<'_>) -> Role {
 /// A role whose pods a Job with this spec makes. The Job has the labels of its pods.
 fn role(job: &Job, name: &str, spec: &Value, template: &Value) -> Role {
     let body = json!({ "metadata": { "labels": template["metadata"]["labels"] }, "spec": spec });
-    Role {
-        name: name.to_owned(),
-        // Of the Job; how many pods it makes is the Job's business.
-        replicas: 1,
-        backing: Backing::Job(body.to_string()),
-        pod_name: vec![Piece::JobName, text(suffix(job, name))],
-        hostname: None,
-        subdomain: None,
-        template: Template::Whole(template.to_string()),
-        env: vec![],
-        labels: vec![],
-        fill: vec![],
-        success: Success::Final,
-        replace: vec![],
-        after: vec![],
-    }
+    let job_name = vec![Piece::JobName, text(suffix(job, name))];
+    // One replica, the Job; how many pods it makes is the Job's business.
+    let role = Role::new(name, 1, job_name, Template::Whole(template.to_string()));
+    Role { backing: Backing::Job(body.to_string()), ..role }
 }
 
 fn labels(job: &Job, kind: &str) -> Value {

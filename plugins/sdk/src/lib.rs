@@ -50,7 +50,10 @@ pub use pod::{Container, PodTemplate, UserTemplate};
 pub use text::{dns_label_problem, index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
-use types::{Bindings, Descriptor, JobPlan, Observation, Outcome, Outlook, Refusal, Verdict};
+use types::{
+    Backing, Bindings, Deletion, Descriptor, JobPlan, Observation, Outcome, Outlook, Piece, Refusal, Role, Success,
+    Template, Verdict,
+};
 
 /// The maximum number of replicas of a job. The host refuses a plan with more; a plugin should refuse the job first and
 /// name the field that is too large.
@@ -86,6 +89,32 @@ pub trait Framework {
     /// # Errors
     /// As for [`Framework::plan`].
     fn judge(job: &Job<Self::Spec, Self::Config>, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal>;
+}
+
+impl Role {
+    /// Returns a role whose pods the host makes at once, each of which has done its work when it succeeds and stays as it is
+    /// when it fails.
+    #[must_use]
+    pub fn new(name: impl Into<String>, replicas: u32, pod_name: Vec<Piece>, template: Template) -> Self {
+        Self {
+            name: name.into(),
+            replicas,
+            backing: Backing::Pods,
+            pod_name,
+            hostname: None,
+            subdomain: None,
+            template,
+            env: vec![],
+            labels: vec![],
+            fill: vec![],
+            success: Success::Final,
+            failures: vec![],
+            deletion: Deletion::Uncounted,
+            at_once: None,
+            failures_per_replica: None,
+            after: vec![],
+        }
+    }
 }
 
 impl Verdict {

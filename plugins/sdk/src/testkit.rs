@@ -40,6 +40,7 @@ pub fn calm() -> Outlook {
 #[must_use]
 pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
     PodRow {
+        conditions: vec![],
         role: role.into(),
         index: Some(index),
         name: name.into(),

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
-        Backing, Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
-        Outlook, Policy, Queueing, Refusal, Role, Success, Switches, Template, Upkeep, Verdict,
+        Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
+        Outlook, Policy, Queueing, Refusal, Role, Switches, Template, Upkeep, Verdict,
     },
 };
 
@@ -101,21 +101,8 @@ impl Framework for Hostile {
         let template = misdeeds::edited(misdeed).unwrap_or_else(|| {
             Template::Whole(made.unwrap_or_else(|| json!({ "spec": { "containers": [container] } }).to_string()))
         });
-        let role = Role {
-            name: "worker".into(),
-            replicas: if misdeed == "many replicas" { u32::MAX } else { 2 },
-            backing: Backing::Pods,
-            pod_name: vec![job_name(), text("-worker-"), index()],
-            hostname: None,
-            subdomain: None,
-            template,
-            env: vec![],
-            labels: vec![],
-            fill: vec![],
-            success: Success::Final,
-            replace: vec![],
-            after: vec![],
-        };
+        let replicas = if misdeed == "many replicas" { u32::MAX } else { 2 };
+        let role = Role::new("worker", replicas, vec![job_name(), text("-worker-"), index()], template);
         let object = Object {
             key: "map".into(),
             api_version: "v1".into(),

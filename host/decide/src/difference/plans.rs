@@ -54,6 +54,7 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
             let counts = live.pods(old, place).next().is_some() || snapshot.ledger.succeeded.contains_key(&was.name);
             debug(found, danger_if(counts), &what, "/success", &was.success, &is.success);
         }
+        fate(found, danger_if(lives), &what, was, is);
         contents(found, danger_if(lives), &what, was, is);
         gates(found, &what, &was.after, &is.after);
     }
@@ -64,6 +65,14 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
 
 fn replicas(role: &Role) -> String {
     format!("{} replicas", role.replicas)
+}
+
+/// Compares how many of a role's pods run, and what becomes of those that fail.
+fn fate(found: &mut Found, danger: Danger, what: &str, old: &Role, new: &Role) {
+    debug(found, Danger::Harmless, what, "/failures", &old.failures, &new.failures);
+    debug(found, danger, what, "/deletion", &old.deletion, &new.deletion);
+    debug(found, danger, what, "/at_once", &old.at_once, &new.at_once);
+    debug(found, danger, what, "/failures_per_replica", &old.failures_per_replica, &new.failures_per_replica);
 }
 
 /// Compares what a role's pods, or its Job, are made of.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     plan::{
-        Backing, Body, Clean, EnvEntry, Fault, Gate, Moment, Object, Policy, Reached, Rejection, Role, Success, Ttl,
-        Upkeep,
+        Backing, Body, Clean, Deletion, EnvEntry, Fault, Gate, Moment, Object, Policy, Reached, Rejection, Role,
+        Success, Ttl, Upkeep,
     },
     snapshot::{Child, Pod, PodPhase},
     testkit::{self, text},
@@ -27,7 +27,10 @@ fn worker() -> Role {
         labels: vec![("replica".into(), text(&["INDEX"]))],
         fill: vec![("/spec/containers/0/image".into(), text(&["a"]))],
         success: Success::Final,
-        replace: vec![],
+        failures: vec![],
+        deletion: Deletion::Uncounted,
+        at_once: None,
+        failures_per_replica: None,
         after: vec![],
     }
 }

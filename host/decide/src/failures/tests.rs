@@ -3,7 +3,7 @@ use crate::{
     back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
     decide,
     decision::{Decision, Report, Write},
-    plan::{Answer, Bindings, Clean, Outcome, Verdict},
+    plan::{Answer, Bindings, Clean, FailureRule, Outcome, Verdict},
     snapshot::ContainerStatus,
     testkit,
 };
@@ -24,10 +24,12 @@ impl World {
         let name = testkit::text(&["JOB", "-w-", "INDEX"]);
         let mut role = testkit::role("w", 3, name, json!({ "spec": { "containers": [{ "name": "main" }] } }));
         let main = || "main".to_owned();
-        role.replace = vec![
+        role.failures = [
             Failure::ExitCodes { container: main(), ranges: vec![(128, 255)] },
             Failure::NoExitCode { container: main() },
-        ];
+        ]
+        .map(|about| FailureRule { about, then: Remedy::Replace })
+        .into();
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
         snapshot.pods = (0..3).map(|index| Arc::new(pod(index, PodPhase::Running))).collect();
         Self { snapshot, plan: testkit::plan(vec![role]), verdict: Verdict::new(json!({}), "x", Outcome::Open) }
@@ -137,7 +139,7 @@ fn every_failed_pod_counts_once_and_the_back_off_doubles() {
         // A host that was started again sees the same pod, and the ledger that was written.
         world.pass();
         assert_eq!((world.snapshot.ledger == ledger, world.count()), (true, failure.unsigned_abs()));
-        let delay = ledger.failures["w"].ends_at(world.snapshot.now).unwrap().duration_since(world.snapshot.now);
+        let delay = ledger.failures["w"].row.ends_at(world.snapshot.now).unwrap().duration_since(world.snapshot.now);
         delays.push(delay.as_secs());
         world.later(delay);
     }
@@ -145,7 +147,7 @@ fn every_failed_pod_counts_once_and_the_back_off_doubles() {
     world.later(MOST_BACK_OFF);
     world.fails(1, 255);
     world.pass();
-    assert_eq!((world.snapshot.ledger.failures["w"].in_a_row, world.count()), (1, 9), "it begins anew");
+    assert_eq!((world.snapshot.ledger.failures["w"].row.in_a_row, world.count()), (1, 9), "it begins anew");
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn failures_during_a_back_off_do_not_double_it() {
     world.fails(2, 137);
     world.pass();
     let failures = &world.snapshot.ledger.failures["w"];
-    assert_eq!((failures.count, failures.in_a_row, failures.pods.len()), (2, 1, 2));
+    assert_eq!((failures.count, failures.row.in_a_row, failures.pods.len()), (2, 1, 2));
 }
 
 // A clock that is set back, or a tenant who writes a time to come into his status, delays nothing.
@@ -167,7 +169,7 @@ fn a_failure_that_is_later_than_now_backs_nothing_off() {
     world.fails(1, 137);
     world.pass();
     world.remove(1);
-    world.snapshot.ledger.failures.get_mut("w").unwrap().last = world.snapshot.now + SignedDuration::from_hours(1);
+    world.snapshot.ledger.failures.get_mut("w").unwrap().row.last = world.snapshot.now + SignedDuration::from_hours(1);
     assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-1"]);
 }
 

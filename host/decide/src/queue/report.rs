@@ -66,7 +66,9 @@ pub(crate) fn finish(snapshot: &Snapshot, finished: &Finished) -> Option<Action>
     let workload = queue.workload().filter(|_| queue.has("Finished").is_none())?;
     let (reason, message) = match finished.outcome {
         Outcome::Failed => ("Failed", "The job has failed"),
-        Outcome::Succeeded | Outcome::Open => ("Succeeded", "The job has succeeded"),
+        Outcome::Succeeded | Outcome::Open | Outcome::Succeeding | Outcome::Failing => {
+            ("Succeeded", "The job has succeeded")
+        }
     };
     Some(tell(snapshot, queue, workload, &Said { kind: "Finished", is: true, reason, message }))
 }

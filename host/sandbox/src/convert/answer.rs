@@ -173,19 +173,35 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         success: match raw.success {
             wit::Success::Final => plan::Success::Final,
             wit::Success::Momentary => plan::Success::Momentary,
+            wit::Success::Shared => plan::Success::Shared,
         },
-        replace: raw.replace.into_iter().map(failure).collect(),
+        failures: raw.failures.into_iter().map(failure_rule).collect(),
+        deletion: match raw.deletion {
+            wit::Deletion::Uncounted => plan::Deletion::Uncounted,
+            wit::Deletion::WhenFailed => plan::Deletion::WhenFailed,
+            wit::Deletion::AtOnce => plan::Deletion::AtOnce,
+        },
+        at_once: raw.at_once,
+        failures_per_replica: raw.failures_per_replica,
         after: gates(&what("gate"), raw.after)?,
         name: raw.name,
     })
 }
 
-fn failure(raw: wit::Failure) -> plan::Failure {
-    match raw {
+fn failure_rule(raw: wit::FailureRule) -> plan::FailureRule {
+    let about = match raw.about {
         wit::Failure::Any => plan::Failure::Any,
         wit::Failure::ExitCodes((container, ranges)) => plan::Failure::ExitCodes { container, ranges },
         wit::Failure::NoExitCode(container) => plan::Failure::NoExitCode { container },
-    }
+        wit::Failure::Condition((kind, status)) => plan::Failure::Condition { kind, status },
+    };
+    let then = match raw.then {
+        wit::Remedy::Replace => plan::Remedy::Replace,
+        wit::Remedy::ReplaceUncounted => plan::Remedy::ReplaceUncounted,
+        wit::Remedy::GiveUp => plan::Remedy::GiveUp,
+        wit::Remedy::Keep => plan::Remedy::Keep,
+    };
+    plan::FailureRule { about, then }
 }
 
 /// Returns the template, and the pointer to the user's template if it was made from one.
@@ -338,6 +354,8 @@ pub(super) fn verdict(raw: wit::Verdict, limits: &Limits) -> Checked<plan::Verdi
         headline: clean(&raw.headline, 256),
         outcome: match raw.outcome {
             wit::Outcome::Open => plan::Outcome::Open,
+            wit::Outcome::Succeeding => plan::Outcome::Succeeding,
+            wit::Outcome::Failing => plan::Outcome::Failing,
             wit::Outcome::Succeeded => plan::Outcome::Succeeded,
             wit::Outcome::Failed => plan::Outcome::Failed,
         },

@@ -75,7 +75,7 @@ impl JobFacts {
                 (Standing::RefusedRunning, vec![condition.message.clone()])
             }
             Report::Condition(condition) => (Standing::Refused, vec![condition.message.clone()]),
-            _ if outcome != Outcome::Open || snapshot.ledger.finished.is_some() => (Standing::Finished, writes),
+            _ if outcome.is_over() || snapshot.ledger.finished.is_some() => (Standing::Finished, writes),
             _ if snapshot.suspended() => (Standing::Suspended, writes),
             _ if is_untouched(snapshot) => (Standing::New, vec![]),
             _ if writes.is_empty() => (Standing::AsItIs, writes),

@@ -62,25 +62,15 @@ impl Framework for AcmeJob {
         template
             .first_container()
             .env("WORKER_COUNT", &worker.replicas.to_string());
+        let pod_name = vec![job_name(), text("-worker-"), index()];
         let role = Role {
-            name: WORKER.into(),
-            replicas: worker.replicas,
-            backing: Backing::Pods,
-            pod_name: vec![job_name(), text("-worker-"), index()],
-            hostname: None,
-            subdomain: None,
-            template: template.into_template(),
             // What differs from pod to pod: the host fills it in.
             env: vec![EnvEntry {
                 container: "*".into(),
                 name: "WORKER_INDEX".into(),
                 value: vec![index()],
             }],
-            labels: vec![],
-            fill: vec![],
-            success: Success::Final,
-            replace: vec![],
-            after: vec![],
+            ..Role::new(WORKER, worker.replicas, pod_name, template.into_template())
         };
         Ok(JobPlan {
             roles: vec![role],

@@ -1,0 +1,136 @@
+//! Sets of replica indices as ranges, which is how a ledger holds them.
+
+use serde::{Deserialize, Serialize};
+
+/// A set of indices. Its ranges are in ascending order and do not touch each other, whatever order they are read in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
+pub struct Ranges(Vec<(u32, u32)>);
+
+impl Ranges {
+    /// Returns whether there is no index.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether the index is in the set.
+    #[must_use]
+    pub fn contains(&self, index: u32) -> bool {
+        let after = self.0.partition_point(|(first, _)| *first <= index);
+        after > 0 && index <= self.0[after - 1].1
+    }
+
+    /// Adds an index.
+    pub fn insert(&mut self, index: u32) {
+        if self.contains(index) {
+            return;
+        }
+        let after = self.0.partition_point(|(first, _)| *first <= index);
+        let joins_before = after > 0 && self.0[after - 1].1.checked_add(1) == Some(index);
+        let joins_after = self.0.get(after).is_some_and(|(first, _)| index.checked_add(1) == Some(*first));
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.0[after - 1].1 = self.0[after].1;
+                self.0.remove(after);
+            }
+            (true, false) => self.0[after - 1].1 = index,
+            (false, true) => self.0[after].0 = index,
+            (false, false) => self.0.insert(after, (index, index)),
+        }
+    }
+
+    /// Returns the indices below `end`.
+    #[must_use]
+    pub fn below(&self, end: u32) -> Self {
+        let begun = self.0.iter().filter(|(first, _)| *first < end);
+        Self(begun.map(|(first, last)| (*first, (*last).min(end - 1))).collect())
+    }
+
+    /// Returns the set without these indices.
+    #[must_use]
+    pub fn without(&self, indices: impl Iterator<Item = u32>) -> Self {
+        let mut left = self.0.clone();
+        for index in indices {
+            let Some(place) = left.iter().position(|(first, last)| (*first..=*last).contains(&index)) else { continue };
+            let (first, last) = left[place];
+            let before = index.checked_sub(1).filter(|before| *before >= first).map(|before| (first, before));
+            let after = index.checked_add(1).filter(|after| *after <= last).map(|after| (after, last));
+            left.splice(place..=place, before.into_iter().chain(after));
+        }
+        Self(left)
+    }
+}
+
+impl From<Vec<(u32, u32)>> for Ranges {
+    /// Puts the ranges in order. Drops those whose last index is before their first: users can write a ledger.
+    fn from(mut ranges: Vec<(u32, u32)>) -> Self {
+        ranges.retain(|(first, last)| first <= last);
+        ranges.sort_unstable();
+        let mut folded: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            match folded.last_mut() {
+                Some(before) if before.1.saturating_add(1) >= first => before.1 = before.1.max(last),
+                _ => folded.push((first, last)),
+            }
+        }
+        Self(folded)
+    }
+}
+
+impl From<Ranges> for Vec<(u32, u32)> {
+    fn from(ranges: Ranges) -> Self {
+        ranges.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn indices_fold_into_ranges() {
+        let mut ranges = Ranges::default();
+        for index in [0, 2, 1, 5, 1, u32::MAX] {
+            ranges.insert(index);
+        }
+        assert_eq!(Vec::from(ranges.clone()), vec![(0, 2), (5, 5), (u32::MAX, u32::MAX)]);
+        assert!(ranges.contains(2) && !ranges.contains(3) && ranges.contains(u32::MAX));
+        assert_eq!(Vec::from(ranges.below(2)), vec![(0, 1)]);
+        assert_eq!(Vec::from(ranges.without([1, 5].into_iter())), vec![(0, 0), (2, 2), (u32::MAX, u32::MAX)]);
+        assert!(ranges.below(0).is_empty());
+    }
+
+    #[test]
+    fn indices_are_taken_out_of_ranges() {
+        let without = |ranges: &[(u32, u32)], indices: &[u32]| {
+            Vec::from(Ranges::from(ranges.to_vec()).without(indices.iter().copied()))
+        };
+        assert_eq!(without(&[(0, 4), (7, 7)], &[0, 2, 7]), vec![(1, 1), (3, 4)]);
+        assert_eq!(without(&[(0, 0)], &[0, 0]), vec![]);
+        assert_eq!(without(&[(0, u32::MAX)], &[u32::MAX]), vec![(0, u32::MAX - 1)]);
+        let below = |end, ranges: &[(u32, u32)]| Vec::from(Ranges::from(ranges.to_vec()).below(end));
+        assert_eq!(below(4, &[(0, 1), (3, 7), (9, 9)]), vec![(0, 1), (3, 3)]);
+        assert_eq!(below(u32::MAX, &[(2, u32::MAX)]), vec![(2, u32::MAX - 1)]);
+    }
+
+    #[test]
+    fn ranges_in_any_order_are_one_set() {
+        let read: Ranges = serde_json::from_str("[[7,6],[4,9],[1,2],[3,5],[4,4294967295]]").unwrap();
+        assert_eq!(Vec::from(read), vec![(1, u32::MAX)]);
+    }
+
+    #[test]
+    fn a_set_of_ranges_is_a_set() {
+        let (mut ranges, mut set, mut seed) = (Ranges::default(), BTreeSet::new(), 1_u32);
+        for _ in 0..500 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let index = (seed >> 16) % 64;
+            ranges.insert(index);
+            set.insert(index);
+            assert!((0..64).all(|index| ranges.contains(index) == set.contains(&index)));
+            assert_eq!(Ranges::from(Vec::from(ranges.clone())), ranges);
+        }
+    }
+}
