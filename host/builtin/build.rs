@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The built-in packages. A new framework needs a folder in `plugins/` and an entry here.
-const BUILTIN: &[&str] = &["paddle", "mpi", "rhino", "kubeflow", "cron"];
+const BUILTIN: &[&str] = &["paddle", "mpi", "rhino", "kubeflow", "cron", "job"];
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";

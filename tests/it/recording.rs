@@ -65,7 +65,7 @@ pub(crate) fn lines(settings: &Value) -> String {
 fn every_pass_of_a_campaign_replays_to_the_same_bytes() {
     let plugins = campaign::plugins().unwrap();
     let again = |name| replay::Replayer::load(name, Plugins::built_in(name).unwrap()).unwrap();
-    let mut again = ["paddle", "mpi", "rhino", "kubeflow", "cron"].map(again);
+    let mut again = ["paddle", "mpi", "rhino", "kubeflow", "cron", "job"].map(again);
     let (mut frameworks, mut count) = (BTreeSet::new(), 0);
     for seed in 0..12 {
         let run = campaign::run(seed, &plugins).unwrap();

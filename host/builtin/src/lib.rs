@@ -11,7 +11,7 @@ pub const CATEGORY: &str = "troupe";
 /// Returns the CRD of each kind that the plugins serve.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let crds = [cron::crd::crd(), mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()]
+    let crds = [cron::crd::crd(), job::crd::crd(), mpi::crd::crd(), paddle::crd::crd(), rhino::crd::crd()]
         .into_iter()
         .chain(kubeflow::crd::crds());
     let categorised = crds.map(|mut crd| {

@@ -11,7 +11,6 @@ use std::{cmp::Reverse, sync::Arc};
 /// Returns how many more pods of the role may be created. A pod that is being deleted counts until it has ended.
 pub(crate) fn room(standing: &Standing<'_>, role: &Role) -> usize {
     match role.at_once {
-        _ if standing.is_done(role) => 0,
         None => usize::MAX,
         Some(most) => {
             let most = usize::try_from(most).unwrap_or(usize::MAX);

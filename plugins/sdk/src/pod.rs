@@ -101,6 +101,15 @@ impl<'a> PodTemplate<'a> {
         }
     }
 
+    /// Edits each init container in the order of the user's template.
+    pub fn each_init_container(&mut self, edit: impl Fn(&mut Container<'_, 'a>)) {
+        let containers: Vec<Fields<'a>> = self.spec.get("initContainers").unwrap_or_default();
+        for (place, user) in containers.iter().enumerate() {
+            let at = ["/spec/initContainers/", &place.to_string(), "/"].concat().into();
+            edit(&mut Container { at, user, edits: &mut self.edits });
+        }
+    }
+
     fn container_at(&mut self, place: usize) -> Container<'_, 'a> {
         let at = match place {
             0 => FIRST_CONTAINER.into(),
@@ -322,6 +331,21 @@ mod tests {
         assert_eq!(json["spec"]["future"], json!([1]));
         assert_eq!(json["spec"]["containers"][0]["resources"]["limits"]["cpu"], json!(1));
         assert_eq!(json["spec"]["containers"][0]["env"], json!([{ "name": "X", "value": "1" }]));
+    }
+
+    #[test]
+    fn init_containers_are_edited_one_by_one() {
+        let user = json!({ "spec": { "containers": [{ "name": "a" }], "initContainers": [{ "name": "b" }, { "name": "c", "env": [{ "name": "X" }] }] } });
+        let json = edited(&user, |template| {
+            template.each_init_container(|container| {
+                if !container.has_env("X") {
+                    container.env("X", "1");
+                }
+            });
+        });
+        let env = |at: usize| json["spec"]["initContainers"][at]["env"].clone();
+        assert_eq!((env(0), env(1)), (json!([{ "name": "X", "value": "1" }]), json!([{ "name": "X" }])));
+        assert_eq!(json["spec"]["containers"], json!([{ "name": "a" }]));
     }
 
     #[test]

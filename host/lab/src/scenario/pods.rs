@@ -17,7 +17,7 @@ pub(super) enum Fate {
 
 /// Changes the pod as the words say: `pending`, `initialising <container>`, `running`, `unready`, `succeeded`,
 /// `waiting <reason>`, `failed [code]`, `exits <container> <code>`, `restarts <count>`, `evicted`, `unknown`, `reason <word>`, `message <text>`, `ip <address>`,
-/// `terminating`, `gone`.
+/// `condition <type>`, `terminating`, `gone`.
 pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp) -> anyhow::Result<Fate> {
     let mut story = story.iter().copied().peekable();
     while let Some(word) = story.next() {
@@ -42,6 +42,13 @@ pub(super) fn befall(pod: &mut Value, story: &[&str], place: u8, now: Timestamp)
             "unknown" => pod["status"]["phase"] = json!("Unknown"),
             "reason" => pod["status"]["reason"] = json!(words::text(next("a word")?)),
             "message" => pod["status"]["message"] = json!(words::text(next("a text")?)),
+            "condition" => {
+                let condition = json!({ "type": next("a type")?, "status": "True" });
+                match pod["status"]["conditions"].as_array_mut() {
+                    Some(conditions) => conditions.push(condition),
+                    None => pod["status"]["conditions"] = json!([condition]),
+                }
+            }
             "ip" => {
                 address(pod, &counted_up(next("an address")?, place));
                 created(pod);

@@ -1,0 +1,200 @@
+//! The CRD of IndexedJob. The API server checks the numbers and names; the plugin checks what depends on other fields.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Map, Value, json};
+use troupe_plugin::MAX_REPLICAS;
+use troupe_plugin::crd::{self as shared, rule};
+
+/// Returns the CRD to install.
+///
+/// # Panics
+/// If what is generated is no CRD, which a test excludes.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    serde_json::from_value(definition()).expect("it is a CRD")
+}
+
+fn definition() -> Value {
+    let label = "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 61";
+    let schema = json!({
+        "description": "IndexedJob runs pods to their end, as a batch/v1 Job does.",
+        "type": "object",
+        "properties": { "spec": spec(), "status": status() },
+        "x-kubernetes-validations": [rule(
+            label,
+            "metadata.name must be a DNS label of at most 61 characters: pods are called by it and their index",
+        )],
+    });
+    shared::document(&crate::kind(), &schema, &json!({ "status": {} }), &columns())
+}
+
+fn columns() -> Value {
+    json!([
+        { "name": "Status", "type": "string", "jsonPath": ".status.troupe.step" },
+        { "name": "Completions", "type": "integer", "jsonPath": ".spec.completions" },
+        { "name": "Succeeded", "type": "integer", "jsonPath": ".status.succeeded" },
+        { "name": "Failed", "type": "integer", "jsonPath": ".status.failed" },
+        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+    ])
+}
+
+/// What a Job's API server refuses to change, or only together. A field that is not there is as good as its default.
+fn fixed() -> Value {
+    let same = |field: &str, default: &str| {
+        let value = |of: &str| format!("(has({of}.{field}) ? {of}.{field} : {default})");
+        rule(&format!("{} == {}", value("self"), value("oldSelf")), &format!("spec.{field} is immutable"))
+    };
+    let elastic = "(has(self.completions) ? self.completions : -1) == (has(oldSelf.completions) ? oldSelf.completions : -1) \
+        || (has(self.completions) && has(oldSelf.completions) && has(self.parallelism) && has(oldSelf.parallelism) \
+        && self.completions == self.parallelism && oldSelf.completions == oldSelf.parallelism \
+        && (!has(self.completionMode) || self.completionMode == 'Indexed'))";
+    json!([
+        same("completionMode", "'Indexed'"),
+        same("backoffLimitPerIndex", "-1"),
+        same("podReplacementPolicy", "''"),
+        same("managedBy", "''"),
+        rule(elastic, "spec.completions may change only together with spec.parallelism, of an Indexed job in which both are equal"),
+    ])
+}
+
+fn spec() -> Value {
+    let text = |description: &str, words: &[&str]| {
+        let mut schema = json!({ "description": description, "type": "string" });
+        if !words.is_empty() {
+            schema["enum"] = json!(words);
+        }
+        schema
+    };
+    let mut schema = object(
+        "The fields of a JobSpec of batch/v1.",
+        [
+            ("parallelism", number("How many pods run at once, at most. Defaults to 1.", 0, Some(MAX_REPLICAS))),
+            (
+                "completions",
+                number(
+                    "How many pods have to succeed. Without it the pods are a work queue: one success is enough, and the others end by themselves.",
+                    0,
+                    Some(MAX_REPLICAS),
+                ),
+            ),
+            ("completionMode", text("Whether each completion has an index of its own. Defaults to Indexed.", &["Indexed", "NonIndexed"])),
+            ("backoffLimit", number("How many pods may fail. Defaults to 6.", 0, None)),
+            ("backoffLimitPerIndex", number("How many pods of an index may fail before it is given up.", 0, None)),
+            ("maxFailedIndexes", number("How many indexes may be given up.", 0, None)),
+            ("podFailurePolicy", failure_policy()),
+            ("successPolicy", success_policy()),
+            (
+                "podReplacementPolicy",
+                text(
+                    "Whether a pod that is being deleted counts as failed at once, or only if it fails.",
+                    &["TerminatingOrFailed", "Failed"],
+                ),
+            ),
+            ("activeDeadlineSeconds", number("Seconds from the start, or the last resumption, to the latest end.", 0, None)),
+            ("ttlSecondsAfterFinished", number("Seconds from the end to the deletion of the job.", 0, None)),
+            ("suspend", json!({ "description": "The job has no pods.", "type": "boolean", "nullable": true })),
+            ("managedBy", text("Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.", &[])),
+            ("template", shared::of(shared::pod_template)),
+        ],
+    );
+    schema["required"] = json!(["template"]);
+    schema["x-kubernetes-validations"] = fixed();
+    schema
+}
+
+fn failure_policy() -> Value {
+    let text = || json!({ "type": "string" });
+    let mut codes = object(
+        "Exit codes of containers.",
+        [
+            ("containerName", json!({ "description": "The container; without it any.", "type": "string", "nullable": true })),
+            ("operator", json!({ "type": "string", "enum": ["In", "NotIn"] })),
+            ("values", json!({ "type": "array", "maxItems": 255, "items": { "type": "integer", "format": "int32" } })),
+        ],
+    );
+    codes["required"] = json!(["operator", "values"]);
+    codes["nullable"] = true.into();
+    let mut condition = object("A condition of the pod.", [("type", text()), ("status", text())]);
+    condition["required"] = json!(["type"]);
+    let mut one = object(
+        "What a failed pod means that has one of these exit codes or conditions.",
+        [
+            ("action", json!({ "type": "string", "enum": ["FailJob", "FailIndex", "Ignore", "Count"] })),
+            ("onExitCodes", codes),
+            ("onPodConditions", json!({ "type": "array", "nullable": true, "maxItems": 20, "items": condition })),
+        ],
+    );
+    one["required"] = json!(["action"]);
+    let rules = json!({ "type": "array", "maxItems": 20, "items": one });
+    let mut schema = object("What failed pods mean: the first rule that is about a pod counts.", [("rules", rules)]);
+    schema["required"] = json!(["rules"]);
+    schema["nullable"] = true.into();
+    schema
+}
+
+fn success_policy() -> Value {
+    let indexes = json!({ "description": "The indexes that count, as 1,3-5.", "type": "string", "nullable": true });
+    let one = object(
+        "These indexes have succeeded, or so many of them.",
+        [("succeededIndexes", indexes), ("succeededCount", number("How many are enough.", 1, None))],
+    );
+    let rules = json!({ "type": "array", "minItems": 1, "maxItems": 20, "items": one });
+    let mut schema = object("Which successes are enough: one rule has to be met.", [("rules", rules)]);
+    schema["required"] = json!(["rules"]);
+    schema["nullable"] = true.into();
+    schema
+}
+
+fn status() -> Value {
+    let time = || json!({ "type": "string", "format": "date-time" });
+    let text = |description: &str| json!({ "description": description, "type": "string" });
+    let mut conditions = shared::of(shared::conditions);
+    conditions["items"]["properties"]["lastProbeTime"] = time();
+    object(
+        "The fields of a JobStatus of batch/v1.",
+        [
+            ("active", number("Pods that have not ended and are not being deleted.", 0, None)),
+            ("ready", number("Of those, the ready ones.", 0, None)),
+            ("terminating", number("Pods that are being deleted and have not ended.", 0, None)),
+            ("succeeded", number("Pods that succeeded.", 0, None)),
+            ("failed", number("Pods that failed.", 0, None)),
+            ("completedIndexes", text("The indexes that succeeded, as 1,3-5.")),
+            ("failedIndexes", text("The indexes that are given up, as 1,3-5.")),
+            ("startTime", time()),
+            ("completionTime", time()),
+            ("conditions", conditions),
+            ("troupe", shared::of(shared::opaque)),
+        ],
+    )
+}
+
+fn object<const N: usize>(description: &str, properties: [(&str, Value); N]) -> Value {
+    let properties: Map<_, _> = properties.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({ "description": description, "type": "object", "properties": properties })
+}
+
+fn number(description: &str, least: u32, most: Option<u32>) -> Value {
+    let mut schema = json!({
+        "description": description, "type": "integer", "format": "int32", "minimum": least, "nullable": true,
+    });
+    if let Some(most) = most {
+        schema["maximum"] = most.into();
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_are_those_of_a_job() {
+        let crd = serde_json::to_value(crd()).unwrap();
+        assert_eq!(crd["metadata"]["name"], "indexedjobs.batch.troupe.dev");
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+        assert_eq!(schema["spec"]["properties"].as_object().unwrap().len(), 14);
+        assert_eq!(schema["spec"]["properties"]["parallelism"]["maximum"].as_f64(), Some(10_000.0));
+        assert_eq!(schema["status"]["properties"]["troupe"]["x-kubernetes-preserve-unknown-fields"], json!(true));
+        assert!(schema["status"]["properties"]["conditions"]["items"]["properties"]["lastProbeTime"].is_object());
+    }
+}
