@@ -18,7 +18,7 @@ const ONCE_FAILED: [(u64, &str); 6] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 50] = [
+const HAPPENS: [&str; 51] = [
     "answer lost",
     "clock set",
     "connection refused",
@@ -44,6 +44,7 @@ const HAPPENS: [&str; 50] = [
     "refused with 500",
     "refused with 503",
     "slow answer",
+    "user creates IndexedJob",
     "user creates JAXJob",
     "user creates MPIJob",
     "user creates PaddleJob",

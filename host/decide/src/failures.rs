@@ -77,7 +77,8 @@ impl<'a> Due<'a> {
             let before = known.and_then(|known| known.replicas.get(&index)).map_or(0, |of| of.count);
             let is_last = role.failures_per_replica.is_some_and(|most| before >= most);
             let gives_up = remedy == Remedy::GiveUp || remedy == Remedy::Replace && is_last;
-            let gives_up = gives_up && (pod.phase == PodPhase::Failed || role.deletion == Deletion::AtOnce);
+            // Not what the host ends because the job has failed.
+            let gives_up = gives_up && (pod.phase == PodPhase::Failed || pod.terminating);
             due.push(DuePod { index, uid: &pod.uid, role, remedy, ending: ledger.ending.is_some(), gives_up });
         }
         counted.retain(|_, due| !due.is_empty());
@@ -189,6 +190,8 @@ fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role
 fn remedy(snapshot: &Snapshot, role: &Role, pod: &Pod) -> Option<Remedy> {
     let fails = match (pod.phase, role.deletion) {
         (PodPhase::Succeeded, _) => false,
+        // As in a Job, nothing counts after the success is known.
+        _ if snapshot.ledger.ending == Some(Ending::Succeeding) => false,
         (PodPhase::Failed, Deletion::Uncounted) => !pod.terminating && !snapshot.suspended(),
         (PodPhase::Failed, Deletion::WhenFailed | Deletion::AtOnce) => true,
         (_, Deletion::Uncounted) => false,
@@ -274,7 +277,6 @@ pub(crate) fn settle(standing: &Standing<'_>, actions: &mut Vec<Action>, ledger:
             return true;
         }
         match snapshot.ledger.ending {
-            // As in a Job, what fails after the success of the job is known counts like anything else.
             Some(Ending::Succeeding) => return true,
             // These are due, and counted first.
             Some(Ending::Failing) => return false,

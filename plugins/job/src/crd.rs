@@ -53,7 +53,10 @@ fn fixed() -> Value {
         same("backoffLimitPerIndex", "-1"),
         same("podReplacementPolicy", "''"),
         same("managedBy", "''"),
-        rule(elastic, "spec.completions may change only together with spec.parallelism, of an Indexed job in which both are equal"),
+        rule(
+            elastic,
+            "spec.completions may change only together with spec.parallelism, of an Indexed job in which both are equal"
+        ),
     ])
 }
 
@@ -77,7 +80,13 @@ fn spec() -> Value {
                     Some(MAX_REPLICAS),
                 ),
             ),
-            ("completionMode", text("Whether each completion has an index of its own. Defaults to Indexed.", &["Indexed", "NonIndexed"])),
+            (
+                "completionMode",
+                text(
+                    "Whether each completion has an index of its own. Defaults to Indexed.",
+                    &["Indexed", "NonIndexed"],
+                ),
+            ),
             ("backoffLimit", number("How many pods may fail. Defaults to 6.", 0, None)),
             ("backoffLimitPerIndex", number("How many pods of an index may fail before it is given up.", 0, None)),
             ("maxFailedIndexes", number("How many indexes may be given up.", 0, None)),
@@ -90,10 +99,16 @@ fn spec() -> Value {
                     &["TerminatingOrFailed", "Failed"],
                 ),
             ),
-            ("activeDeadlineSeconds", number("Seconds from the start, or the last resumption, to the latest end.", 0, None)),
+            (
+                "activeDeadlineSeconds",
+                number("Seconds from the start, or the last resumption, to the latest end.", 0, None),
+            ),
             ("ttlSecondsAfterFinished", number("Seconds from the end to the deletion of the job.", 0, None)),
             ("suspend", json!({ "description": "The job has no pods.", "type": "boolean", "nullable": true })),
-            ("managedBy", text("Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.", &[])),
+            (
+                "managedBy",
+                text("Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.", &[]),
+            ),
             ("template", shared::of(shared::pod_template)),
         ],
     );
@@ -107,7 +122,10 @@ fn failure_policy() -> Value {
     let mut codes = object(
         "Exit codes of containers.",
         [
-            ("containerName", json!({ "description": "The container; without it any.", "type": "string", "nullable": true })),
+            (
+                "containerName",
+                json!({ "description": "The container; without it any.", "type": "string", "nullable": true }),
+            ),
             ("operator", json!({ "type": "string", "enum": ["In", "NotIn"] })),
             ("values", json!({ "type": "array", "maxItems": 255, "items": { "type": "integer", "format": "int32" } })),
         ],

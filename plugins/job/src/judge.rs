@@ -117,9 +117,7 @@ fn suspension(
 /// Sets the condition that says how the job is going to end, and the last one once no pod is left that has not ended.
 fn finish(conditions: &mut Conditions, end: &End, is_over: bool, now: &str, events: &mut Vec<Event>) -> Outcome {
     let (interim, last, reason, outcomes) = match end {
-        End::Succeeds(reason) => {
-            ("SuccessCriteriaMet", "Complete", reason, (Outcome::Succeeding, Outcome::Succeeded))
-        }
+        End::Succeeds(reason) => ("SuccessCriteriaMet", "Complete", reason, (Outcome::Succeeding, Outcome::Succeeded)),
         End::Fails(reason) => ("FailureTarget", "Failed", reason, (Outcome::Failing, Outcome::Failed)),
     };
     conditions.set(interim, true, reason, now);

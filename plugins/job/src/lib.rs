@@ -45,9 +45,7 @@ mod success;
 mod tally;
 mod valid;
 
-pub use spec::{
-    Config, ExitCodes, FailureRule, JobSpec, PodCondition, PodFailurePolicy, SuccessPolicy, SuccessRule,
-};
+pub use spec::{Config, ExitCodes, FailureRule, JobSpec, PodCondition, PodFailurePolicy, SuccessPolicy, SuccessRule};
 
 use troupe_plugin::types::{
     Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,

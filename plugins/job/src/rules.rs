@@ -37,9 +37,9 @@ impl Action {
 
 /// Returns the host's rules: the policy's, and that every other failed pod is counted and replaced.
 pub(crate) fn failures(valid: &Valid<'_>) -> Vec<Rule> {
-    let of_policy = valid.failure_rules().flat_map(|(rule, action)| {
-        about(rule).into_iter().map(move |about| Rule { about, then: action.remedy() })
-    });
+    let of_policy = valid
+        .failure_rules()
+        .flat_map(|(rule, action)| about(rule).into_iter().map(move |about| Rule { about, then: action.remedy() }));
     of_policy.chain([Rule { about: Failure::Any, then: Remedy::Replace }]).collect()
 }
 
@@ -78,16 +78,21 @@ fn ranges(codes: &ExitCodes) -> Vec<(i32, i32)> {
 /// Returns what the first pod says that fails the job by a rule; None if no pod does.
 pub(crate) fn fail_job(valid: &Valid<'_>, namespace: &str, pods: &[&PodRow]) -> Option<String> {
     let failed = pods.iter().filter(|pod| pod.phase == PodPhase::Failed);
-    failed.filter_map(|pod| {
-        let mut rules = valid.failure_rules().enumerate();
-        let (index, action, what) = rules.find_map(|(index, (rule, action))| Some((index, action, met(rule, pod)?)))?;
-        let pod = format!("{namespace}/{}", pod.name);
-        let what = match what {
-            Met::Code { container, code } => format!("Container {container} for pod {pod} failed with exit code {code}"),
-            Met::Condition(kind) => format!("Pod {pod} has condition {kind}"),
-        };
-        (action == Action::FailJob).then(|| format!("{what} matching FailJob rule at index {index}"))
-    }).next()
+    failed
+        .filter_map(|pod| {
+            let mut rules = valid.failure_rules().enumerate();
+            let (index, action, what) =
+                rules.find_map(|(index, (rule, action))| Some((index, action, met(rule, pod)?)))?;
+            let pod = format!("{namespace}/{}", pod.name);
+            let what = match what {
+                Met::Code { container, code } => {
+                    format!("Container {container} for pod {pod} failed with exit code {code}")
+                }
+                Met::Condition(kind) => format!("Pod {pod} has condition {kind}"),
+            };
+            (action == Action::FailJob).then(|| format!("{what} matching FailJob rule at index {index}"))
+        })
+        .next()
 }
 
 /// What of a pod meets a rule.
@@ -101,16 +106,16 @@ fn met<'a>(rule: &FailureRule, pod: &'a PodRow) -> Option<Met<'a>> {
         let ranges = ranges(codes);
         // As in a Job, the init containers come last.
         let rows = [false, true].into_iter().flat_map(|init| pod.containers.iter().filter(move |row| row.init == init));
-        return rows
-            .filter(|row| codes.container_name.as_ref().is_none_or(|name| *name == row.name))
-            .find_map(|row| match &row.state {
+        return rows.filter(|row| codes.container_name.as_ref().is_none_or(|name| *name == row.name)).find_map(|row| {
+            match &row.state {
                 ContainerState::Terminated(ended) => {
                     let code = ended.exit_code;
                     let is_in = ranges.iter().any(|(first, last)| (*first..=*last).contains(&code));
                     is_in.then_some(Met::Code { container: &row.name, code })
                 }
                 ContainerState::Unknown | ContainerState::Waiting(_) | ContainerState::Running(_) => None,
-            });
+            }
+        });
     }
     let patterns = || rule.on_pod_conditions.iter().flatten();
     let is_met = |(kind, is): &&(String, String)| {

@@ -326,9 +326,10 @@ mod tests {
         let counted = json!({ "completionMode": "NonIndexed", "parallelism": 3, "completions": 2 });
         assert_eq!(mode(counted), Mode::Counted { completions: 2 });
         assert_eq!(mode(json!({ "completions": 2 })), Mode::Indexed { completions: 2 });
-        assert_eq!(told(&spec(&json!({ "parallelism": 3 }))), [
-            "spec.completions: is required with completionMode Indexed"
-        ]);
+        assert_eq!(
+            told(&spec(&json!({ "parallelism": 3 }))),
+            ["spec.completions: is required with completionMode Indexed"]
+        );
     }
 
     // J07, J09
@@ -355,28 +356,31 @@ mod tests {
             "successPolicy": { "rules": [] },
             "template": { "spec": { "containers": [{ "name": "a" }] } },
         });
-        assert_eq!(told(&spec), [
-            "spec.template.spec.restartPolicy: must be OnFailure or Never",
-            "spec.parallelism: must be a number from 0 to 10000",
-            "spec.completions: must be a number from 0 to 10000",
-            "spec.completionMode: must be Indexed or NonIndexed",
-            "spec.backoffLimit: must be a number from 0 to 2147483647",
-            "spec.maxFailedIndexes: needs backoffLimitPerIndex",
-            "spec.podReplacementPolicy: must be Failed where there is a podFailurePolicy",
-            "spec.podFailurePolicy: needs restartPolicy Never in the template",
-            "spec.podFailurePolicy.rules[0].action: must be FailJob, FailIndex, Ignore or Count",
-            "spec.podFailurePolicy.rules[0]: must have either onExitCodes or onPodConditions",
-            "spec.podFailurePolicy.rules[1].action: FailIndex needs backoffLimitPerIndex",
-            "spec.podFailurePolicy.rules[1]: must have either onExitCodes or onPodConditions",
-            "spec.podFailurePolicy.rules[2].onExitCodes.containerName: must be a container or an init container of the template",
-            "spec.podFailurePolicy.rules[2].onExitCodes.operator: must be In or NotIn",
-            "spec.podFailurePolicy.rules[2].onExitCodes.values: must have 1 to 255 codes",
-            "spec.podFailurePolicy.rules[3].onExitCodes.values: must not have 0: a container that succeeded fails no pod",
-            "spec.podFailurePolicy.rules[4].onExitCodes.values: must be in ascending order, each once",
-            "spec.podFailurePolicy.rules[5].onPodConditions[0].type: is required",
-            "spec.podFailurePolicy.rules[5].onPodConditions[0].status: must be True, False or Unknown",
-            "spec.successPolicy: needs completionMode Indexed",
-        ]);
+        assert_eq!(
+            told(&spec),
+            [
+                "spec.template.spec.restartPolicy: must be OnFailure or Never",
+                "spec.parallelism: must be a number from 0 to 10000",
+                "spec.completions: must be a number from 0 to 10000",
+                "spec.completionMode: must be Indexed or NonIndexed",
+                "spec.backoffLimit: must be a number from 0 to 2147483647",
+                "spec.maxFailedIndexes: needs backoffLimitPerIndex",
+                "spec.podReplacementPolicy: must be Failed where there is a podFailurePolicy",
+                "spec.podFailurePolicy: needs restartPolicy Never in the template",
+                "spec.podFailurePolicy.rules[0].action: must be FailJob, FailIndex, Ignore or Count",
+                "spec.podFailurePolicy.rules[0]: must have either onExitCodes or onPodConditions",
+                "spec.podFailurePolicy.rules[1].action: FailIndex needs backoffLimitPerIndex",
+                "spec.podFailurePolicy.rules[1]: must have either onExitCodes or onPodConditions",
+                "spec.podFailurePolicy.rules[2].onExitCodes.containerName: must be a container or an init container of the template",
+                "spec.podFailurePolicy.rules[2].onExitCodes.operator: must be In or NotIn",
+                "spec.podFailurePolicy.rules[2].onExitCodes.values: must have 1 to 255 codes",
+                "spec.podFailurePolicy.rules[3].onExitCodes.values: must not have 0: a container that succeeded fails no pod",
+                "spec.podFailurePolicy.rules[4].onExitCodes.values: must be in ascending order, each once",
+                "spec.podFailurePolicy.rules[5].onPodConditions[0].type: is required",
+                "spec.podFailurePolicy.rules[5].onPodConditions[0].status: must be True, False or Unknown",
+                "spec.successPolicy: needs completionMode Indexed",
+            ]
+        );
     }
 
     // J11
@@ -386,12 +390,15 @@ mod tests {
             {}, { "succeededIndexes": "0-4" }, { "succeededIndexes": "0,2", "succeededCount": 3 },
             { "succeededCount": 0 }, { "succeededCount": 2 }, { "succeededCount": 2 },
         ] } });
-        assert_eq!(told(&indexed(4, &rules)), [
-            "spec.successPolicy.rules[0]: must have succeededIndexes, succeededCount or both",
-            "spec.successPolicy.rules[1].succeededIndexes: index 4 is not below spec.completions, 4",
-            "spec.successPolicy.rules[2].succeededCount: must be a number from 1 to 2",
-            "spec.successPolicy.rules[3].succeededCount: must be a number from 1 to 4",
-            "spec.successPolicy.rules[5]: must not be there twice",
-        ]);
+        assert_eq!(
+            told(&indexed(4, &rules)),
+            [
+                "spec.successPolicy.rules[0]: must have succeededIndexes, succeededCount or both",
+                "spec.successPolicy.rules[1].succeededIndexes: index 4 is not below spec.completions, 4",
+                "spec.successPolicy.rules[2].succeededCount: must be a number from 1 to 2",
+                "spec.successPolicy.rules[3].succeededCount: must be a number from 1 to 4",
+                "spec.successPolicy.rules[5]: must not be there twice",
+            ]
+        );
     }
 }

@@ -6,10 +6,7 @@ use crate::{
 };
 use troupe_plugin::{
     MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
-    types::{
-        Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole,
-        Template,
-    },
+    types::{Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Template},
 };
 
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {

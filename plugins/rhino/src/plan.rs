@@ -4,9 +4,7 @@ use crate::spec::TtlFrom;
 use crate::validate::{Data, Valid, validate};
 use crate::{Job, launcher, workers};
 use serde_json::{Value, json};
-use troupe_plugin::types::{
-    Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Template, Ttl,
-};
+use troupe_plugin::types::{Backing, Clean, Event, JobPlan, Piece, Policy, Reached, Refusal, Role, Template, Ttl};
 use troupe_plugin::{pods_are, text};
 
 /// The label with the job's uid, which every child carries.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
-        Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome,
-        Outlook, Policy, Queueing, Refusal, Role, Switches, Template, Upkeep, Verdict,
+        Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome, Outlook,
+        Policy, Queueing, Refusal, Role, Switches, Template, Upkeep, Verdict,
     },
 };
 

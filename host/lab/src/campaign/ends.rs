@@ -146,7 +146,8 @@ fn essence(status: &Value) -> Value {
     let mut status = decide::status::of_framework(status);
     strip(&mut status);
     if let Some(conditions) = status["conditions"].as_array() {
-        let ends = conditions.iter().filter(|of| of["type"] == "Succeeded" || of["type"] == "Failed");
+        let last = ["Succeeded", "Complete", "Failed"];
+        let ends = conditions.iter().filter(|of| last.iter().any(|kind| of["type"] == *kind));
         status["conditions"] = ends.map(|of| json!([of["type"], of["status"]])).collect();
     }
     if let Some(counts) = status.get_mut("replicaStatuses").and_then(Value::as_object_mut) {

@@ -225,13 +225,19 @@ impl Succeeded {
 fn is_recorded(job: &Value, pod: &str) -> bool {
     let Ok(ledger) = serde_json::from_value::<Ledger>(job["status"]["troupe"].clone()) else { return false };
     let replica = pod.rsplit_once('-').and_then(|(rest, index)| Some((rest.rsplit_once('-')?.1, index.parse().ok()?)));
-    replica.is_some_and(|(role, index)| ledger.has_succeeded(role, index))
+    // The names of its pods do not name their role.
+    let role = |named| if job["kind"] == "IndexedJob" { "main" } else { named };
+    replica.is_some_and(|(named, index)| ledger.has_succeeded(role(named), index))
 }
 
 /// S1: names are the only hard uniqueness; nobody makes a second pod for an index under another name.
 fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
     let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
     let uid = controller(pod)?;
+    // Pods that are all alike have no index.
+    if pod["metadata"]["ownerReferences"][0]["kind"] == "IndexedJob" && pod["spec"]["hostname"].is_null() {
+        return None;
+    }
     let index = |pod: &Value| (pod["metadata"]["labels"].clone(), pod["spec"]["hostname"].clone());
     let live = view.owned_by(uid).into_iter().filter(|other| other["kind"] == "Pod" && is_live(other));
     let same = live.filter(|other| index(other) == index(pod)).count();

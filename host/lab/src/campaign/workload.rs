@@ -4,7 +4,7 @@ use super::{
     deeds::{self, Deed},
     draw::Draw,
     history::History,
-    jobs::{Config, FRAMEWORKS, Job, JobParams},
+    jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
     neighbours,
     tally::Tally,
 };
@@ -42,6 +42,7 @@ impl Workload {
         for number in 2..4 {
             workload.submit(&mut draw, JobParams { namespace: BUSY, number, sound: calm, is_edited: !calm });
         }
+        workload.index(&mut Draw::new(seed, "indexed"), calm);
         if !calm {
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
@@ -68,6 +69,24 @@ impl Workload {
         let job = draw.of(&FRAMEWORKS)(draw, params, &self.config);
         self.deeds.push((draw.ms(0, 3000), Deed::Submit(job.manifest.clone())));
         self.jobs.push(job);
+    }
+
+    /// Puts indexed jobs in the place of some, which leaves the rest of the seed as it was.
+    fn index(&mut self, draw: &mut Draw, calm: bool) {
+        for (number, job) in (0..).zip(&mut self.jobs) {
+            if !draw.one_in(4) {
+                continue;
+            }
+            let namespace = if job.namespace() == QUIET { QUIET } else { BUSY };
+            let is_edited = namespace == BUSY && !calm;
+            let indexed = indexed(draw, JobParams { namespace, number, sound: calm, is_edited });
+            for (_, deed) in &mut self.deeds {
+                if matches!(deed, Deed::Submit(manifest) if *manifest == job.manifest) {
+                    *deed = Deed::Submit(indexed.manifest.clone());
+                }
+            }
+            *job = indexed;
+        }
     }
 
     /// What is left of it where only the quiet namespace is.
@@ -122,8 +141,10 @@ impl Workload {
                 requests.iter().filter(|r| r.verb == "create" && r.name.starts_with(job.name())).collect();
             let distinct: BTreeSet<_> = creates.iter().map(|r| (&r.resource, &r.name)).collect();
             let twice = creates.len() - distinct.len();
-            // Headlines, plus at most one folded write a second of its life; a pod that is replaced adds its own.
-            if statuses > 20 + 4 * twice {
+            // Headlines, plus at most one folded write a second of its life; a pod that is replaced, or has to wait for its
+            // turn, adds its own.
+            let in_turns = if job.kind() == "IndexedJob" { distinct.len() } else { 0 };
+            if statuses > 20 + 4 * (twice + in_turns) {
                 over.push(format!("S7: {statuses} status writes for {}", job.name()));
             }
             if twice > 0 && !job.is_restarted {
