@@ -22,7 +22,7 @@ const PROFILE: &str = "plugin";
 const STACK: &str = "-Clink-arg=-zstack-size=262144";
 
 /// Inlines less than the compiler does by default: the components are a twentieth smaller and no slower.
-const INLINE: &str = "-Cllvm-args=-inline-threshold=100";
+const INLINE: &str = "-Cllvm-args=-inline-threshold=75";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);

@@ -9,8 +9,8 @@ use std::{
 };
 
 /// How cases are called: a prefix, and the least and the greatest number of digits. `I1` to `I6` are Paddle's rules.
-const CASES: [(&str, usize, usize); 6] =
-    [("A", 1, 2), ("C", 2, 2), ("M", 2, 2), ("R", 2, 2), ("AC-", 2, 2), ("I", 1, 1)];
+const CASES: [(&str, usize, usize); 7] =
+    [("A", 1, 2), ("C", 2, 2), ("J", 2, 2), ("M", 2, 2), ("R", 2, 2), ("AC-", 2, 2), ("I", 1, 1)];
 
 /// Folders whose comments cite cases.
 const CITED_IN: [&str; 4] = ["host", "plugins", "tests", "wit"];

@@ -74,10 +74,16 @@ impl Row {
 }
 
 impl Failures {
-    /// Returns whether the pod of this uid is in the record of its replica.
+    /// Returns whether the pod of this uid is counted, and replaced.
     #[must_use]
-    pub(crate) fn knows(&self, index: u32, uid: &str) -> bool {
-        [&self.pods, &self.settled].into_iter().any(|known| known.get(&index).is_some_and(|known| known == uid))
+    pub(crate) fn replaces(&self, index: u32, uid: &str) -> bool {
+        self.pods.get(&index).is_some_and(|known| known == uid)
+    }
+
+    /// Returns whether the pod of this uid is not counted, or not again.
+    #[must_use]
+    pub(crate) fn has_settled(&self, index: u32, uid: &str) -> bool {
+        self.settled.get(&index).is_some_and(|known| known == uid)
     }
 
     /// Returns when the back-off of a replica ends, by the role's failures or by its own.

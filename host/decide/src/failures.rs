@@ -71,7 +71,7 @@ impl<'a> Due<'a> {
             let known = ledger.failures.get(&role.name);
             let under_way = known.map_or(0, |known| known.pods.len() + known.settled.len());
             let due = counted.entry(&role.name).or_default();
-            if known.is_some_and(|known| known.knows(index, &pod.uid)) || under_way + due.len() >= MOST_AT_ONCE {
+            if known.is_some_and(|known| is_known(known, ledger, index, pod)) || under_way + due.len() >= MOST_AT_ONCE {
                 continue;
             }
             let before = known.and_then(|known| known.replicas.get(&index)).map_or(0, |of| of.count);
@@ -150,6 +150,7 @@ impl<'a> Due<'a> {
             if due.gives_up {
                 continue;
             }
+            failures.settled.remove(&due.index);
             failures.row.add(self.snapshot.now);
             if due.role.failures_per_replica.is_some() {
                 let own = failures.replicas.entry(due.index).or_default();
@@ -184,6 +185,12 @@ fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role
     let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
     let role = plan.roles.get(role)?;
     (index < role.replicas).then_some((role, index))
+}
+
+/// Returns whether the pod counts no more. One that the host was going to delete, and that failed before, counts.
+fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod) -> bool {
+    let failed_before = pod.phase == PodPhase::Failed && !pod.terminating && ledger.ending.is_none();
+    known.replaces(index, &pod.uid) || known.has_settled(index, &pod.uid) && !failed_before
 }
 
 /// Returns what becomes of the pod if it counts as failed.
@@ -273,7 +280,7 @@ pub(crate) fn settle(standing: &Standing<'_>, actions: &mut Vec<Action>, ledger:
             return true;
         }
         let recorded = snapshot.ledger.failures.get(&role.name);
-        if recorded.is_some_and(|failures| failures.knows(index, uid)) {
+        if recorded.is_some_and(|known| known.replaces(index, uid) || known.has_settled(index, uid)) {
             return true;
         }
         match snapshot.ledger.ending {

@@ -239,3 +239,167 @@ fn a_verdict_can_end_a_job_with_a_clean_up_of_its_own_that_no_edit_changes() {
     assert_eq!(world.snapshot.ledger.finished.as_ref().unwrap().clean, Clean::Active);
     assert_eq!(writes(&world.pass()).len(), 3);
 }
+
+/// A job of three indexes, of which each failed pod is replaced, and each deleted pod counts at once.
+fn indexes() -> World {
+    let mut world = World::new();
+    let role = &mut world.plan.roles[0];
+    role.failures = vec![FailureRule { about: Failure::Any, then: Remedy::Replace }];
+    role.deletion = Deletion::AtOnce;
+    role.at_once = Some(3);
+    world
+}
+
+// J09, J12
+#[test]
+fn a_pod_that_the_host_deletes_is_settled_before_and_does_not_count() {
+    let mut world = indexes();
+    world.plan.roles[0].at_once = Some(2);
+    assert_eq!(writes(&world.pass()), Vec::<String>::new(), "the ledger names it first");
+    assert_eq!(world.snapshot.ledger.failures["w"].settled.len(), 1);
+    let deleted = writes(&world.pass());
+    assert_eq!(deleted, ["delete pod/hamlet-w-2"]);
+    world.set(2, |pod| pod.terminating = true);
+    world.pass();
+    world.set(2, |pod| pod.phase = PodPhase::Failed);
+    world.pass();
+    world.remove(2);
+    world.pass();
+    assert_eq!((world.count(), world.snapshot.ledger.failures["w"].settled.len()), (0, 0));
+}
+
+// J04: seeds 52, 182, 628 and 674 of the campaign
+#[test]
+fn a_pod_that_fails_before_the_host_deletes_it_counts_and_is_replaced() {
+    let mut world = indexes();
+    world.plan.roles[0].at_once = Some(2);
+    world.pass();
+    world.plan.roles[0].at_once = Some(3);
+    world.fails(2, 1);
+    world.pass();
+    assert_eq!((world.count(), world.replacement(2)), (1, Replacement::UnderWay));
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-2"]);
+}
+
+// J09
+#[test]
+fn a_pod_that_somebody_deletes_counts_once() {
+    let mut world = indexes();
+    world.set(1, |pod| pod.terminating = true);
+    world.pass();
+    world.set(1, |pod| pod.phase = PodPhase::Failed);
+    world.pass();
+    assert_eq!((world.count(), world.replacement(1)), (1, Replacement::UnderWay));
+    world.plan.roles[0].deletion = Deletion::WhenFailed;
+    world.set(0, |pod| pod.terminating = true);
+    world.pass();
+    assert_eq!(world.count(), 1, "it has not failed yet");
+    world.set(0, |pod| pod.phase = PodPhase::Failed);
+    world.pass();
+    assert_eq!(world.count(), 2);
+}
+
+// J05
+#[test]
+fn pods_of_a_failing_job_are_counted_and_then_deleted() {
+    let mut world = indexes();
+    world.fails(0, 1);
+    world.verdict.outcome = Outcome::Failing;
+    assert_eq!(writes(&world.pass()), Vec::<String>::new());
+    assert_eq!((world.count(), world.snapshot.ledger.ending), (1, Some(Ending::Failing)));
+    assert_eq!(writes(&world.pass()), Vec::<String>::new());
+    assert_eq!(world.count(), 3);
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-1", "delete pod/hamlet-w-2"]);
+    world.verdict.outcome = Outcome::Open;
+    world.remove(1);
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-2"], "it is not taken back");
+    assert_eq!(world.count(), 3);
+}
+
+// J11
+#[test]
+fn pods_of_a_succeeding_job_do_not_count() {
+    let mut world = indexes();
+    world.verdict.outcome = Outcome::Succeeding;
+    world.pass();
+    assert_eq!(writes(&world.pass()).len(), 3);
+    world.set(1, |pod| pod.phase = PodPhase::Failed);
+    world.pass();
+    assert_eq!(world.count(), 0);
+}
+
+// J07
+#[test]
+fn a_replica_that_fails_too_often_is_given_up() {
+    let mut world = indexes();
+    world.plan.roles[0].failures_per_replica = Some(1);
+    world.fails(1, 3);
+    world.pass();
+    world.remove(1);
+    world.later(LEAST_BACK_OFF);
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-1"]);
+    let again = Pod { uid: "again".into(), ..failed(1, 3) };
+    world.snapshot.pods.push(again.into());
+    world.pass();
+    assert!(world.snapshot.ledger.is_given_up("w", 1));
+    assert_eq!((world.count(), world.replacement(1)), (2, Replacement::GivenUp));
+    assert_eq!(writes(&world.pass()), Vec::<String>::new(), "it stays, and nothing follows");
+    assert_eq!(world.count(), 2);
+}
+
+// J08
+#[test]
+fn the_first_rule_about_a_pod_decides() {
+    let mut world = indexes();
+    let about = |kind: &str| Failure::Condition { kind: kind.into(), status: "True".into() };
+    let code = |code| Failure::ExitCodes { container: String::new(), ranges: vec![(code, code)] };
+    world.plan.roles[0].failures = [
+        (about("DisruptionTarget"), Remedy::ReplaceUncounted),
+        (code(3), Remedy::GiveUp),
+        (code(4), Remedy::Keep),
+        (Failure::Any, Remedy::Replace),
+    ]
+    .map(|(about, then)| FailureRule { about, then })
+    .into();
+    world.fails(0, 3);
+    world.set(0, |pod| pod.conditions = vec![("DisruptionTarget".into(), "True".into())]);
+    world.fails(1, 3);
+    world.fails(2, 4);
+    world.pass();
+    assert_eq!(world.count(), 1);
+    let fates = [0, 1, 2].map(|index| world.replacement(index));
+    assert_eq!(fates, [Replacement::UnderWay, Replacement::GivenUp, Replacement::None]);
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-0"]);
+}
+
+// J17
+#[test]
+fn a_success_that_is_shared_ends_replacements() {
+    let mut world = indexes();
+    world.plan.roles[0].success = Success::Shared;
+    world.fails(0, 1);
+    world.pass();
+    world.set(1, |pod| pod.phase = PodPhase::Succeeded);
+    assert_eq!(writes(&world.pass()), Vec::<String>::new());
+    world.remove(2);
+    assert_eq!(writes(&world.pass()), Vec::<String>::new());
+    assert!(world.snapshot.ledger.has_succeeded("w", 1));
+}
+
+// J16
+#[test]
+fn replicas_run_in_turns_and_what_is_worth_least_goes_first() {
+    let mut world = indexes();
+    world.plan.roles[0].at_once = Some(2);
+    world.snapshot.pods.clear();
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-0", "create pod/hamlet-w-1"]);
+    world.snapshot.pods = (0..2).map(|index| Arc::new(pod(index, PodPhase::Succeeded))).collect();
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-2"]);
+    world.snapshot.pods = (0..3).map(|index| Arc::new(pod(index, PodPhase::Running))).collect();
+    world.set(0, |pod| pod.ready = false);
+    world.pass();
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-0"]);
+    world.plan.roles[0].replicas = 1;
+    world.pass();
+    assert!(!world.snapshot.ledger.has_succeeded("w", 1), "what is beyond the replicas is forgotten");
+}
