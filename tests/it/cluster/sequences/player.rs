@@ -135,6 +135,10 @@ impl<'a> Player<'a> {
             Step::Settle => return Ok(self.settled(&(self.side.expects)(command)).await),
             Step::Replaced(index) => return Ok(vec![self.replaced(*index).await?]),
             Step::Pods(indexes, act) => {
+                // A pod that is seen late takes the number of one that has ended.
+                if !self.view.borrow().is_indexed() && act.is_of_live_pods() {
+                    self.live(indexes.iter().copied().max().unwrap_or_default()).await?;
+                }
                 for index in indexes {
                     self.act(*index, act).await.with_context(|| format!("pod {index}"))?;
                 }
@@ -327,7 +331,7 @@ impl<'a> Player<'a> {
         match found {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => bail!("the watch has ended"),
-            Err(_) => bail!("no {what} within {SOON:?}"),
+            Err(_) => bail!("{what}: not within {SOON:?}"),
         }
     }
 }

@@ -66,6 +66,13 @@ pub(super) struct Ended {
     pub(super) ago: i64,
 }
 
+impl Act {
+    /// It happens to pods that have neither ended nor been deleted.
+    pub(super) fn is_of_live_pods(&self) -> bool {
+        !matches!(self, Self::Remove | Self::Stop(_) | Self::Gone(_))
+    }
+}
+
 impl FromStr for Step {
     type Err = Error;
 
