@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(75);
 /// second after an event of a pod, to sync once for many.
 const QUIET: Duration = Duration::from_secs(3);
 /// The same where nobody says what to expect.
-const SURELY_QUIET: Duration = Duration::from_secs(7);
+const SURELY_QUIET: Duration = Duration::from_secs(5);
 
 /// Who controls the jobs.
 pub(super) struct Side {
@@ -38,6 +38,8 @@ pub(super) struct Side {
     pub(super) name: &'static str,
     /// What a command is expected to say.
     pub(super) expects: fn(&Command) -> Vec<String>,
+    /// It is the kind of ours.
+    pub(super) is_ours: bool,
 }
 
 /// Plays one sequence in a namespace.
@@ -105,11 +107,6 @@ impl<'a> Player<'a> {
                 let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(json!({ "spec": spec })))?).await?;
                 return self.known(done).await;
             }
-            Step::Annotate(annotations) => {
-                let patch = json!({ "metadata": { "annotations": annotations } });
-                let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(patch))?).await?;
-                return self.known(done).await;
-            }
             Step::Status(status) => {
                 let patch = Patch::Merge(json!({ "status": status }));
                 let done = self.ask(jobs.patch_subresource("status", name, &merge, &patch)?).await?;
@@ -132,7 +129,7 @@ impl<'a> Player<'a> {
                 self.until("the deletion to be seen", is_known).await?;
             }
             Step::Hold => holds.set(true),
-            Step::Settle => return Ok(self.settled(&(self.side.expects)(command)).await),
+            Step::Settle(least) => return Ok(self.settled(&(self.side.expects)(command), *least).await),
             Step::Replaced(index) => return Ok(vec![self.replaced(*index).await?]),
             Step::Pods(indexes, act) => {
                 // A pod that is seen late takes the number of one that has ended.
@@ -307,9 +304,9 @@ impl<'a> Player<'a> {
     }
 
     /// What the job is like once it is as expected and nothing happens any more, or when it has been too long.
-    async fn settled(&mut self, expected: &[String]) -> Vec<String> {
+    async fn settled(&mut self, expected: &[String], least: Duration) -> Vec<String> {
         let begun = Instant::now();
-        let quiet = if self.blesses { SURELY_QUIET } else { QUIET };
+        let quiet = least.max(if self.blesses { SURELY_QUIET } else { QUIET });
         loop {
             let (told, changed) = {
                 let view = self.view.borrow_and_update();

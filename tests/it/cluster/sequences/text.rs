@@ -20,6 +20,8 @@ pub(super) struct Sequence {
     /// Also the name of its job.
     pub(super) name: String,
     comments: Vec<String>,
+    /// IndexedJob cannot do its steps: a comment says `# not IndexedJob: REASON`.
+    pub(super) is_theirs_alone: bool,
     pub(super) commands: Vec<Command>,
 }
 
@@ -107,7 +109,8 @@ impl Sequence {
         if !matches!(commands.first().map(|it| &it.step), Some(Step::Job(_))) {
             bail!("it does not begin with a job");
         }
-        Ok(Self { name: name.to_owned(), comments, commands })
+        let is_theirs_alone = comments.iter().any(|line| line.starts_with("# not IndexedJob: "));
+        Ok(Self { name: name.to_owned(), comments, is_theirs_alone, commands })
     }
 
     /// Its text with other results.
