@@ -29,6 +29,7 @@ mod requests;
 mod resilience;
 mod rhino;
 mod rights;
+mod sequences;
 mod suspension;
 mod turns;
 pub(crate) mod world;
