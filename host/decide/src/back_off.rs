@@ -45,7 +45,7 @@ pub struct OfReplica {
 pub struct Row {
     /// How many, for the back-off. Failures during a back-off count as one.
     pub in_a_row: u32,
-    /// When the last one was seen.
+    /// When the last one ended.
     pub last: Timestamp,
 }
 
@@ -58,13 +58,15 @@ impl Row {
         (self.in_a_row > 0 && self.last <= now && now < end).then_some(end)
     }
 
-    /// Adds a failure at this time.
-    pub(crate) fn add(&mut self, now: Timestamp) {
-        if self.ends_at(now).is_none() {
-            let is_recent = now.duration_since(self.end()) < MOST_BACK_OFF;
+    /// Adds a failure of this time, which is not later than now.
+    pub(crate) fn add(&mut self, at: Timestamp, now: Timestamp) {
+        if self.ends_at(at).is_none() {
+            let is_recent = at.duration_since(self.end()) < MOST_BACK_OFF;
             self.in_a_row = if is_recent { self.in_a_row.saturating_add(1) } else { 1 };
         }
-        self.last = now;
+        if self.last < at || self.last > now {
+            self.last = at;
+        }
     }
 
     fn end(&self) -> Timestamp {

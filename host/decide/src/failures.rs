@@ -14,6 +14,7 @@ use crate::{
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
     standing::{Replica, Standing},
 };
+use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Maximum number of pods of a role whose uids the ledger holds at once.
@@ -45,6 +46,8 @@ pub struct Due<'a> {
 struct DuePod<'a> {
     index: u32,
     uid: &'a str,
+    /// When it ended.
+    at: Timestamp,
     role: &'a Role,
     remedy: Remedy,
     /// Whether the job is ending: the pod is not replaced.
@@ -79,7 +82,8 @@ impl<'a> Due<'a> {
             let gives_up = remedy == Remedy::GiveUp || remedy == Remedy::Replace && is_last;
             // Not what the host ends because the job has failed.
             let gives_up = gives_up && (pod.phase == PodPhase::Failed || pod.terminating);
-            due.push(DuePod { index, uid: &pod.uid, role, remedy, ending: ledger.ending.is_some(), gives_up });
+            let (at, ending) = (ended_at(pod, snapshot.now), ledger.ending.is_some());
+            due.push(DuePod { index, uid: &pod.uid, at, role, remedy, ending, gives_up });
         }
         counted.retain(|_, due| !due.is_empty());
         Self { snapshot, counted }
@@ -151,11 +155,11 @@ impl<'a> Due<'a> {
                 continue;
             }
             failures.settled.remove(&due.index);
-            failures.row.add(self.snapshot.now);
+            failures.row.add(due.at, self.snapshot.now);
             if due.role.failures_per_replica.is_some() {
                 let own = failures.replicas.entry(due.index).or_default();
                 own.count += u32::from(due.remedy == Remedy::Replace);
-                own.row.add(self.snapshot.now);
+                own.row.add(due.at, self.snapshot.now);
             }
             failures.pods.insert(due.index, uid);
         }
@@ -185,6 +189,15 @@ fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role
     let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
     let role = plan.roles.get(role)?;
     (index < role.replicas).then_some((role, index))
+}
+
+/// Returns when the last container of the pod ended, which is what a Job's back-off counts from; now where that is unknown.
+fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
+    let ended = pod.containers.iter().filter_map(|status| match status.state {
+        ContainerState::Terminated { at, .. } => Some(at),
+        ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
+    });
+    ended.max().filter(|at| *at != Timestamp::default() && *at <= now).unwrap_or(now)
 }
 
 /// Returns whether the pod counts no more. One that the host was going to delete, and that failed before, counts.

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn failures_are_read_as_they_were_written() {
         let mut failures = Failures { count: 3, ..Failures::default() };
-        failures.row.add(Timestamp::UNIX_EPOCH);
+        failures.row.add(Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
         failures.pods.insert(7, "uid-7".into());
         failures.settled.insert(8, "uid-8".into());
         failures.replicas.entry(7).or_default().count = 2;

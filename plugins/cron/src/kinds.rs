@@ -19,7 +19,7 @@ const fn kind(api_version: &'static str, kind: &'static str, plural: &'static st
 pub(crate) const JOB: &Kind = &KINDS[0];
 
 /// All kinds: Kubernetes' Job, and the jobs that Troupe serves.
-pub(crate) const KINDS: [Kind; 9] = [
+pub(crate) const KINDS: [Kind; 10] = [
     kind("batch/v1", "Job", "jobs"),
     kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
     kind("batch.paddlepaddle.org/v1", "PaddleJob", "paddlejobs"),
@@ -29,6 +29,7 @@ pub(crate) const KINDS: [Kind; 9] = [
     kind("kubeflow.org/v1", "XGBoostJob", "xgboostjobs"),
     kind("kubeflow.org/v1", "JAXJob", "jaxjobs"),
     kind("kubeflow.org/v1", "PaddleJob", "paddlejobs"),
+    kind("batch.troupe.dev/v1alpha1", "IndexedJob", "indexedjobs"),
 ];
 
 /// What is kept of a run.

@@ -18,7 +18,8 @@
 //! - `timeZone`: the zone of the schedule, as `batch/v1` has it;
 //! - `template` in place of `jobTemplate`: `apiVersion`, `kind`, `metadata` and `spec` of a job of one of these kinds:
 //!   `batch/v1` Job, MPIJob of `kubeflow.org/v2beta1`, PaddleJob of `batch.paddlepaddle.org/v1`, RhinoJob of
-//!   `openrhino.org/v1alpha2`, and PyTorchJob, TFJob, XGBoostJob, JAXJob and PaddleJob of `kubeflow.org/v1`.
+//!   `openrhino.org/v1alpha2`, PyTorchJob, TFJob, XGBoostJob, JAXJob and PaddleJob of `kubeflow.org/v1`, and IndexedJob of
+//!   `batch.troupe.dev/v1alpha1`.
 //!
 //! # What differs from the original, and why
 //!
@@ -160,7 +161,7 @@ mod tests {
     fn every_kind_may_be_removed() {
         let grants: Value = serde_json::from_str(&Cron::describe().grants).unwrap();
         let deletes = grants["deletes"].as_array().unwrap();
-        assert_eq!(deletes.len(), 9);
+        assert_eq!(deletes.len(), 10);
         for kind in ["Job.batch", "PaddleJob.batch.paddlepaddle.org", "PaddleJob.kubeflow.org", "MPIJob.kubeflow.org"] {
             assert!(deletes.contains(&json!(kind)), "{kind}");
         }

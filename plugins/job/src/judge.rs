@@ -24,7 +24,8 @@ pub(crate) fn judge(job: &IndexedJob, seen: &Observation, outlook: &Outlook) -> 
     let (tally, now) = (Tally::of(&valid, seen), rfc3339(seen.now));
     let mut conditions = Conditions::of(&previous);
     let mut events = vec![];
-    let mut start = previous["startTime"].as_str().map(str::to_owned);
+    let known = previous["startTime"].as_str().filter(|time| parse_rfc3339(time).is_some());
+    let mut start = known.map(str::to_owned);
     if start.is_none() && !outlook.suspended {
         start = Some(now.clone());
     }
@@ -155,4 +156,130 @@ fn counts(valid: &Valid<'_>, tally: &Tally<'_>, previous: &Value) -> Map<String,
         }
     }
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{indexed, job, running, seen, spec};
+    use troupe_plugin::testkit::{PodFixture, calm};
+    use troupe_plugin::types::{PodRow, Replacement};
+
+    /// The verdict on these pods and so many counted failures after this status.
+    fn judged(fields: &Value, pods: Vec<PodRow>, failures: u32, previous: &Value) -> (Value, Verdict) {
+        let mut seen = seen(pods, failures);
+        seen.previous_status = previous.to_string();
+        let verdict = judge(&job(&indexed(3, fields)), &seen, &calm()).unwrap();
+        (serde_json::from_str(&verdict.status).unwrap(), verdict)
+    }
+
+    fn counted(mut pod: PodRow) -> PodRow {
+        pod.replacement = Replacement::Due;
+        pod
+    }
+
+    fn told(status: &Value) -> Vec<String> {
+        let word = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+        let listed = status["conditions"].as_array().unwrap().iter();
+        listed.map(|of| format!("{}={} {}", word(&of["type"]), word(&of["status"]), word(&of["reason"]))).collect()
+    }
+
+    // J06
+    #[test]
+    fn what_is_zero_is_left_out_but_for_ready_and_terminating() {
+        let pods = vec![running(0), running(1).succeeded(), running(2).going()];
+        let (status, verdict) = judged(&json!({}), pods, 0, &json!({}));
+        let expected = json!({
+            "active": 1, "ready": 1, "terminating": 1, "succeeded": 1, "completedIndexes": "1",
+            "startTime": "2026-01-01T00:00:00Z", "conditions": [],
+        });
+        assert_eq!((status, verdict.headline.as_str(), verdict.outcome), (expected, "Running", Outcome::Open));
+    }
+
+    // J03, J05: the last condition waits until no pod is active or terminating
+    #[test]
+    fn a_job_has_failed_once_its_pods_have_ended() {
+        let limit = json!({ "backoffLimit": 0 });
+        let (status, verdict) = judged(&limit, vec![counted(running(0).failed(1)), running(1).going()], 1, &json!({}));
+        assert_eq!(told(&status), ["FailureTarget=True BackoffLimitExceeded"]);
+        assert_eq!(verdict.outcome, Outcome::Failing);
+        let (status, verdict) = judged(&limit, vec![running(0).failed(1)], 1, &status);
+        assert_eq!(told(&status), ["FailureTarget=True BackoffLimitExceeded", "Failed=True BackoffLimitExceeded"]);
+        assert_eq!((verdict.outcome, verdict.events[0].reason.as_str()), (Outcome::Failed, "BackoffLimitExceeded"));
+        assert!(status.get("completionTime").is_none());
+    }
+
+    // J03: what the status names is not taken back
+    #[test]
+    fn a_success_that_is_known_is_not_taken_back() {
+        let known =
+            json!({ "conditions": [{ "type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy" }] });
+        let (status, verdict) = judged(&json!({ "backoffLimit": 0 }), vec![running(1)], 7, &known);
+        assert_eq!(verdict.outcome, Outcome::Succeeding);
+        assert_eq!(told(&status), ["SuccessCriteriaMet=True SuccessPolicy"]);
+        let (status, verdict) = judged(&json!({ "backoffLimit": 0 }), vec![], 7, &known);
+        assert_eq!((verdict.outcome, told(&status).len()), (Outcome::Succeeded, 2));
+        assert_eq!(status["completionTime"], "2026-01-01T00:00:00Z");
+    }
+
+    // J08: the pod that fails the job stays, and the host does not count it
+    #[test]
+    fn a_pod_that_fails_the_job_is_named() {
+        let policy = json!({ "podFailurePolicy": { "rules": [
+            { "action": "Count", "onExitCodes": { "operator": "In", "values": [1] } },
+            { "action": "FailJob", "onExitCodes": { "operator": "NotIn", "values": [2] } },
+        ] } });
+        let (_, verdict) = judged(&policy, vec![counted(running(0).failed(1)), running(1)], 1, &json!({}));
+        assert_eq!(verdict.outcome, Outcome::Open);
+        let (status, _) = judged(&policy, vec![running(0), running(1).failed(9)], 1, &json!({}));
+        assert_eq!(status["failed"], 2);
+        let message = "Container main for pod ns/sums-1 failed with exit code 9 matching FailJob rule at index 1";
+        assert_eq!(status["conditions"][0]["message"], message);
+    }
+
+    // J10
+    #[test]
+    fn restarts_in_place_count_from_the_limit_on() {
+        let mut template = spec(&json!({ "backoffLimit": 2 }));
+        template["template"]["spec"]["restartPolicy"] = json!("OnFailure");
+        let outcome = |restarts: u32| {
+            let mut pod = running(0);
+            pod.containers[0].restarts = restarts;
+            judge(&job(&template), &seen(vec![pod], 0), &calm()).unwrap().outcome
+        };
+        assert_eq!((outcome(1), outcome(2)), (Outcome::Open, Outcome::Failing));
+        template["backoffLimit"] = json!(0);
+        let none = judge(&job(&template), &seen(vec![running(0)], 0), &calm()).unwrap();
+        assert_eq!(none.outcome, Outcome::Open);
+    }
+
+    // J13: it asks to be looked at when the deadline comes
+    #[test]
+    fn a_deadline_counts_from_the_start() {
+        let fields = json!({ "activeDeadlineSeconds": 60 });
+        let started = json!({ "startTime": "2025-12-31T23:59:30Z" });
+        let (_, verdict) = judged(&fields, vec![running(0)], 0, &started);
+        assert_eq!((verdict.outcome, verdict.wake_at), (Outcome::Open, Some(1_767_225_630_000)));
+        let started = json!({ "startTime": "2025-12-31T23:59:00Z" });
+        assert_eq!(judged(&fields, vec![running(0)], 0, &started).1.outcome, Outcome::Failing);
+        // A time that is none, from a user's hand, is as good as no start.
+        let (status, _) = judged(&fields, vec![running(0)], 0, &json!({ "startTime": "soon" }));
+        assert_eq!(status["startTime"], "2026-01-01T00:00:00Z");
+    }
+
+    // J12
+    #[test]
+    fn a_suspended_job_has_no_start() {
+        let suspended = Outlook { suspended: true, waiting: None };
+        let job = job(&indexed(1, &json!({ "suspend": true })));
+        let mut shown = seen(vec![], 0);
+        let verdict = judge(&job, &shown, &suspended).unwrap();
+        let status: Value = serde_json::from_str(&verdict.status).unwrap();
+        assert_eq!((told(&status), &status["startTime"]), (vec!["Suspended=True JobSuspended".into()], &Value::Null));
+        shown.previous_status = verdict.status;
+        let resumed = judge(&job, &shown, &calm()).unwrap();
+        let status: Value = serde_json::from_str(&resumed.status).unwrap();
+        assert_eq!(told(&status), ["Suspended=False JobResumed"]);
+        assert_eq!((&status["startTime"], resumed.events.len()), (&json!("2026-01-01T00:00:00Z"), 1));
+    }
 }

@@ -187,7 +187,7 @@ async fn the_real_controller_does_what_each_sequence_says() {
 }
 
 #[tokio::test]
-#[ignore = "no plugin has the kind IndexedJob yet"]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_indexed_job_does_what_a_job_does() {
     let files = files().unwrap();
     let plane = ControlPlane::start(Options::default().crds(troupe::install::crds::all())).await.unwrap();

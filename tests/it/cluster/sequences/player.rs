@@ -98,6 +98,11 @@ impl<'a> Player<'a> {
         let merge = PatchParams::default();
         match &command.step {
             Step::Job(spec) => {
+                let mut spec = spec.clone();
+                if self.side.is_ours && spec["completionMode"].is_null() {
+                    // The default of ours is the other.
+                    spec["completionMode"] = json!("NonIndexed");
+                }
                 let metadata = json!({ "name": name });
                 let job = json!({ "apiVersion": self.side.api_version, "kind": self.side.name, "metadata": metadata, "spec": spec });
                 let made = self.ask(jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?).await?;

@@ -4,13 +4,18 @@ use super::{
     super::objects::{at, text},
     text::rank,
 };
+use decide::condition::Condition;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// The label of a pod that names its job.
-pub(super) const OF_JOB: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
-const INDEX: &str = "/metadata/annotations/batch.kubernetes.io~1job-completion-index";
+/// What names the job of a pod.
+pub(super) const OF_JOB: &str = "/metadata/ownerReferences/0/name";
+/// The annotation with the index of a pod, of a Job and of ours.
+const INDEX: [&str; 2] = [
+    "/metadata/annotations/batch.kubernetes.io~1job-completion-index",
+    "/metadata/annotations/batch.troupe.dev~1job-completion-index",
+];
 
 /// One job and its pods at some moment.
 #[derive(Debug)]
@@ -51,6 +56,10 @@ impl View {
             lines.extend(at(&self.job, "/metadata/deletionTimestamp").as_str().map(|_| "deleting".to_owned()));
             for it in status["conditions"].as_array().into_iter().flatten() {
                 let of = |field: &str| it[field].as_str().unwrap_or_default().to_owned();
+                // What the host says of its own beside a Job's conditions.
+                if Condition::is_own(&of("type")) && of("type") != "Rejected" {
+                    continue;
+                }
                 let message = without_names(&of("message"), text(&self.job, "/metadata/name"));
                 lines.push(format!("{}={} {}: {message}", of("type"), of("status"), of("reason")));
             }
@@ -81,7 +90,7 @@ impl View {
 
 /// The pod's completion index.
 pub(super) fn index(pod: &Value) -> Option<usize> {
-    text(pod, INDEX).parse().ok()
+    INDEX.iter().find_map(|at| text(pod, at).parse().ok())
 }
 
 /// It has neither ended nor been deleted.
