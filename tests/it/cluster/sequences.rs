@@ -4,19 +4,22 @@
 //! They are files `tests/sequences/*.txt`. A line with `>` is a command, what follows is what the real controller's job is
 //! like after it; the commands are those of [`step::Step`]. `UPDATE_EXPECT=1` rewrites what the real controller says: read
 //! the difference before it is kept. `~ LINE because REASON` says what ours says instead of the line with the same key
-//! (the text before `=`); `~ no KEY because REASON`, that ours has no such line.
+//! (the text before `=`); `~ no KEY because REASON`, that ours has no such line; the comment `# not IndexedJob: REASON`, that
+//! ours cannot do the steps at all.
 //!
 //! There is no scheduler and no kubelet: the driver binds pods to a node, sets their status and ends them when they are
 //! deleted. A pod has ended an hour ago unless the step says otherwise, so that nothing is held back but where a sequence
 //! is about that.
 
+mod kubelet;
 mod player;
 mod step;
 mod text;
 mod view;
 
 use self::{
-    player::{NODE, Player, Side},
+    kubelet::NODE,
+    player::{Player, Side},
     text::{File, Sequence, files},
     view::{OF_JOB, View},
 };
@@ -40,13 +43,19 @@ use tokio::{sync::watch, task::LocalSet, time::Instant};
 const NODES: Kind = Kind::new("api/v1", "nodes");
 const INDEXED_JOBS: Kind = Kind::new("apis/batch.troupe.dev/v1alpha1", "indexedjobs");
 
-const THEIRS: Side =
-    Side { kind: &BATCH_JOBS, api_version: "batch/v1", name: "Job", expects: |command| command.said.clone() };
+const THEIRS: Side = Side {
+    kind: &BATCH_JOBS,
+    api_version: "batch/v1",
+    name: "Job",
+    expects: |command| command.said.clone(),
+    is_ours: false,
+};
 const OURS: Side = Side {
     kind: &INDEXED_JOBS,
     api_version: "batch.troupe.dev/v1alpha1",
     name: "IndexedJob",
     expects: text::Command::of_ours,
+    is_ours: true,
 };
 
 /// The views of all jobs of a namespace, by the job's name.
@@ -107,7 +116,7 @@ async fn play(plane: &ControlPlane, side: &'static Side, files: &[File], blesses
     local
         .run_until(join_all(files.iter().map(|file| {
             join_all(file.sequences.iter().map(async |sequence| {
-                if !is_chosen(sequence) {
+                if !is_chosen(sequence) || (side.is_ours && sequence.is_theirs_alone) {
                     return sequence.commands.iter().map(side.expects).collect();
                 }
                 let view = views[&sequence.name].subscribe();
@@ -153,7 +162,8 @@ fn every_sequence_has_a_name_of_its_own_and_ends_with_a_result() {
     let sequences: Vec<_> = files.iter().flat_map(|file| &file.sequences).collect();
     let names: BTreeSet<_> = sequences.iter().map(|it| &it.name).collect();
     assert_eq!(names.len(), sequences.len());
-    let open = sequences.iter().filter(|it| !matches!(it.commands.last().map(|it| &it.step), Some(step::Step::Settle)));
+    let open =
+        sequences.iter().filter(|it| !matches!(it.commands.last().map(|it| &it.step), Some(step::Step::Settle(_))));
     assert_eq!(open.map(|it| it.name.as_str()).collect::<Vec<_>>(), [""; 0]);
     for file in &files {
         let said: Vec<_> =

@@ -1,16 +1,17 @@
 //! The driver of one sequence: it plays the user and the kubelet, for pods that nobody schedules.
 
 use super::{
-    super::objects::{Kind, PODS, at, text},
+    super::objects::{Kind, at, text},
+    kubelet::{Kubelet, NODE, ago, delete, end_of, second, set_status},
     step::{Act, Ended, Step},
     text::{Command, Sequence},
-    view::{View, has_ended, index, is_held, is_live},
+    view::{View, index, is_held, is_live},
 };
 use anyhow::{Context, Result, bail};
-use jiff::{Timestamp, ToSpan};
+use jiff::Timestamp;
 use kube::{
     Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy},
     core::Request,
 };
 use serde_json::{Value, json};
@@ -20,16 +21,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// The node that all pods run on: no kubelet and no kwok knows it.
-pub(super) const NODE: &str = "played";
-
 /// How long a step waits for its pod, and a result for what is expected.
-const SOON: Duration = Duration::from_secs(75);
+pub(super) const SOON: Duration = Duration::from_secs(75);
 /// A job that did not change for this long, with its pods, is done with what was done to it. The controller waits for a
 /// second after an event of a pod, to sync once for many.
 const QUIET: Duration = Duration::from_secs(3);
 /// The same where nobody says what to expect.
-const SURELY_QUIET: Duration = Duration::from_secs(7);
+const SURELY_QUIET: Duration = Duration::from_secs(5);
 
 /// Who controls the jobs.
 pub(super) struct Side {
@@ -38,6 +36,8 @@ pub(super) struct Side {
     pub(super) name: &'static str,
     /// What a command is expected to say.
     pub(super) expects: fn(&Command) -> Vec<String>,
+    /// It is the kind of ours.
+    pub(super) is_ours: bool,
 }
 
 /// Plays one sequence in a namespace.
@@ -98,16 +98,14 @@ impl<'a> Player<'a> {
             Step::Job(spec) => {
                 let metadata = json!({ "name": name });
                 let job = json!({ "apiVersion": self.side.api_version, "kind": self.side.name, "metadata": metadata, "spec": spec });
-                let made = self.ask(jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?).await?;
-                return self.known(made).await;
+                let request = jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?;
+                return match self.ask(request).await {
+                    Err(error) if is_taken(&error) => Ok(vec!["exists".to_owned()]),
+                    made => self.known(made?).await,
+                };
             }
             Step::Patch(spec) => {
                 let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(json!({ "spec": spec })))?).await?;
-                return self.known(done).await;
-            }
-            Step::Annotate(annotations) => {
-                let patch = json!({ "metadata": { "annotations": annotations } });
-                let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(patch))?).await?;
                 return self.known(done).await;
             }
             Step::Status(status) => {
@@ -132,9 +130,13 @@ impl<'a> Player<'a> {
                 self.until("the deletion to be seen", is_known).await?;
             }
             Step::Hold => holds.set(true),
-            Step::Settle => return Ok(self.settled(&(self.side.expects)(command)).await),
+            Step::Settle(least) => return Ok(self.settled(&(self.side.expects)(command), *least).await),
             Step::Replaced(index) => return Ok(vec![self.replaced(*index).await?]),
             Step::Pods(indexes, act) => {
+                // A pod that is seen late takes the number of one that has ended.
+                if !self.view.borrow().is_indexed() && act.is_of_live_pods() {
+                    self.live(indexes.iter().copied().max().unwrap_or_default()).await?;
+                }
                 for index in indexes {
                     self.act(*index, act).await.with_context(|| format!("pod {index}"))?;
                 }
@@ -147,7 +149,7 @@ impl<'a> Player<'a> {
     async fn ask(&self, request: http::Request<Vec<u8>>) -> Result<Option<Value>> {
         match self.client.request::<Value>(request).await {
             Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if [403, 422].contains(&status.code) => Ok(None),
+            Err(kube::Error::Api(status)) if [400, 403, 422].contains(&status.code) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -303,9 +305,9 @@ impl<'a> Player<'a> {
     }
 
     /// What the job is like once it is as expected and nothing happens any more, or when it has been too long.
-    async fn settled(&mut self, expected: &[String]) -> Vec<String> {
+    async fn settled(&mut self, expected: &[String], least: Duration) -> Vec<String> {
         let begun = Instant::now();
-        let quiet = if self.blesses { SURELY_QUIET } else { QUIET };
+        let quiet = least.max(if self.blesses { SURELY_QUIET } else { QUIET });
         loop {
             let (told, changed) = {
                 let view = self.view.borrow_and_update();
@@ -327,67 +329,8 @@ impl<'a> Player<'a> {
         match found {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => bail!("the watch has ended"),
-            Err(_) => bail!("no {what} within {SOON:?}"),
+            Err(_) => bail!("{what}: not within {SOON:?}"),
         }
-    }
-}
-
-/// The kubelet: it ends pods that were deleted, unless they are held.
-struct Kubelet<'a> {
-    client: Client,
-    namespace: &'a str,
-    view: watch::Receiver<View>,
-}
-
-impl Kubelet<'_> {
-    /// Ends pods until something goes wrong, which is returned.
-    async fn run(mut self, holds: &Cell<bool>) -> anyhow::Error {
-        loop {
-            let pod = match self.view.wait_for(|view| !holds.get() && view.pods.values().any(is_held)).await {
-                Ok(view) => view.pods.values().find(|pod| is_held(pod)).cloned().unwrap_or_default(),
-                Err(error) => return error.into(),
-            };
-            let killed = Ended { codes: vec![("*".to_owned(), 143)], condition: None, ago: 0 };
-            if let Err(error) = self.end(&pod, &end_of(&pod, "Failed", &killed)).await {
-                return error;
-            }
-        }
-    }
-
-    /// Says how the pod has ended, if that was not said, and lets it go.
-    async fn end(&self, pod: &Value, status: &Value) -> Result<()> {
-        if !has_ended(pod) {
-            set_status(&self.client, self.namespace, pod, status).await?;
-        }
-        delete(&self.client, self.namespace, pod, Some(0)).await?;
-        let uid = text(pod, "/metadata/uid");
-        let mut view = self.view.clone();
-        let gone = view.wait_for(|view| view.pods.get(uid).is_none_or(|pod| !is_held(pod)));
-        timeout(SOON, gone).await.context("a pod that was ended is still there")??;
-        Ok(())
-    }
-}
-
-/// Sets the status of this very pod.
-async fn set_status(client: &Client, namespace: &str, pod: &Value, status: &Value) -> Result<Value> {
-    let patch = Patch::Merge(json!({ "metadata": { "uid": pod["metadata"]["uid"] }, "status": status }));
-    let name = text(pod, "/metadata/name");
-    let request = PODS.requests(namespace).patch_subresource("status", name, &PatchParams::default(), &patch)?;
-    match client.request(request).await {
-        // It was taken away in the meantime: its end has been seen.
-        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(pod.clone()),
-        other => Ok(other?),
-    }
-}
-
-/// Deletes this very pod; that it is gone is fine.
-async fn delete(client: &Client, namespace: &str, pod: &Value, grace: Option<u32>) -> Result<()> {
-    let only = Preconditions { uid: Some(text(pod, "/metadata/uid").to_owned()), resource_version: None };
-    let params = DeleteParams { grace_period_seconds: grace, preconditions: Some(only), ..DeleteParams::default() };
-    let request = PODS.requests(namespace).delete(text(pod, "/metadata/name"), &params)?;
-    match client.request::<Value>(request).await {
-        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
-        other => Ok(other.map(drop)?),
     }
 }
 
@@ -409,46 +352,11 @@ fn live_at<'v>(view: &'v View, at_index: usize, numbers: &mut BTreeMap<usize, St
     live.into_iter().find(|pod| uid(pod) == *wanted)
 }
 
-/// The status of a pod that has ended.
-fn end_of(pod: &Value, phase: &str, ended: &Ended) -> Value {
-    let when = second(ago(ended.ago));
-    let code = |name: &str| {
-        let named =
-            ended.codes.iter().find(|(it, _)| it == name).or_else(|| ended.codes.iter().find(|(it, _)| it == "*"));
-        named.map(|(_, code)| *code)
-    };
-    let of = |pointer: &str| {
-        let containers = at(pod, pointer).as_array().into_iter().flatten();
-        let statuses = containers.filter_map(|it| {
-            let name = text(it, "/name");
-            let state = json!({ "terminated": { "exitCode": code(name)?, "startedAt": when, "finishedAt": when } });
-            Some(json!({ "name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state }))
-        });
-        statuses.collect::<Vec<_>>()
-    };
-    let mut conditions = vec![json!({ "type": "Ready", "status": "False", "lastTransitionTime": when })];
-    if let Some((kind, status)) = &ended.condition {
-        conditions.push(json!({ "type": kind, "status": status, "reason": "Said", "lastTransitionTime": when }));
-    }
-    json!({
-        "phase": phase,
-        "startTime": when,
-        "conditions": conditions,
-        "containerStatuses": of("/spec/containers"),
-        "initContainerStatuses": of("/spec/initContainers"),
-    })
+/// There is an object of the name.
+fn is_taken(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 409)
 }
 
 fn version(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion").parse().unwrap_or_default()
-}
-
-fn ago(seconds: i64) -> Timestamp {
-    #[expect(clippy::disallowed_methods, reason = "the controller reads the clock that the machine has")]
-    let now = Timestamp::now();
-    now - seconds.seconds()
-}
-
-fn second(time: Timestamp) -> String {
-    format!("{time:.0}")
 }

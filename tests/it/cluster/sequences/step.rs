@@ -2,29 +2,28 @@
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use serde_json::{Map, Value, json};
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 /// A step of a sequence. Pods are addressed by their completion index; those of a job without indexes by a number that
 /// a pod has from when it is first seen until it has ended.
 #[derive(Debug)]
 pub(super) enum Step {
     /// `job {completions: 2}`: makes the job. The fields are those of its spec; `restartPolicy`, `containers` and
-    /// `initContainers` (names) are of its template, which is filled in.
+    /// `initContainers` (names) are of its template, which is filled in. Prints `refused` if the API server refuses it,
+    /// `exists` if there is one already.
     Job(Value),
     /// `run 0 1`, and others: something happens to pods, one after the other, each once it is there.
     Pods(Vec<usize>, Act),
     /// `patch {parallelism: 3}`: changes the spec. Prints `refused` if the API server refuses it.
     Patch(Value),
-    /// `annotate {key: value}`: changes the job's annotations.
-    Annotate(Value),
     /// `status {succeeded: 1}`: writes the job's status as somebody else. Prints `refused` if the API server refuses it.
     Status(Value),
     /// `delete-job`, `delete-job Orphan`: with this propagation policy, `Background` if none is said.
     DeleteJob(String),
     /// `hold`: from now on pods on a node stay terminating until they are let go.
     Hold,
-    /// `settle`: prints what the job is like once nothing happens any more.
-    Settle,
+    /// `settle`: prints what the job is like once nothing happens any more; `settle 12`, nothing for 12 s at least.
+    Settle(Duration),
     /// `replaced 0`: prints how long after the end of the last pod at this index the next one was made.
     Replaced(usize),
 }
@@ -62,8 +61,16 @@ pub(super) struct Ended {
     pub(super) codes: Vec<(String, i32)>,
     /// `condition=DisruptionTarget`, `condition=DisruptionTarget:False`: a condition of the pod, and its status.
     pub(super) condition: Option<(String, String)>,
-    /// `ago=5`: seconds since it has ended. An hour if nothing is said, which is longer than a replacement is held back.
+    /// `ago=5`: seconds since it has ended. An hour if nothing is said, which is longer than a replacement is held back;
+    /// less than 0 to hold it back for longer.
     pub(super) ago: i64,
+}
+
+impl Act {
+    /// It happens to pods that have neither ended nor been deleted.
+    pub(super) fn is_of_live_pods(&self) -> bool {
+        !matches!(self, Self::Remove | Self::Stop(_) | Self::Gone(_))
+    }
 }
 
 impl FromStr for Step {
@@ -74,11 +81,10 @@ impl FromStr for Step {
         Ok(match word {
             "job" => Self::Job(spec(yaml(rest)?)?),
             "patch" => Self::Patch(yaml(rest)?),
-            "annotate" => Self::Annotate(yaml(rest)?),
             "status" => Self::Status(yaml(rest)?),
             "delete-job" => Self::DeleteJob(if rest.is_empty() { "Background" } else { rest }.into()),
             "hold" => Self::Hold,
-            "settle" => Self::Settle,
+            "settle" => Self::Settle(Duration::from_secs(if rest.is_empty() { 0 } else { rest.parse()? })),
             "replaced" => Self::Replaced(rest.parse()?),
             _ => {
                 let mut words: Vec<_> = rest.split(' ').collect();
