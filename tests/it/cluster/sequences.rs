@@ -11,13 +11,15 @@
 //! deleted. A pod has ended an hour ago unless the step says otherwise, so that nothing is held back but where a sequence
 //! is about that.
 
+mod kubelet;
 mod player;
 mod step;
 mod text;
 mod view;
 
 use self::{
-    player::{NODE, Player, Side},
+    kubelet::NODE,
+    player::{Player, Side},
     text::{File, Sequence, files},
     view::{OF_JOB, View},
 };

@@ -1,16 +1,17 @@
 //! The driver of one sequence: it plays the user and the kubelet, for pods that nobody schedules.
 
 use super::{
-    super::objects::{Kind, PODS, at, text},
+    super::objects::{Kind, at, text},
+    kubelet::{Kubelet, NODE, ago, delete, end_of, second, set_status},
     step::{Act, Ended, Step},
     text::{Command, Sequence},
-    view::{View, has_ended, index, is_held, is_live},
+    view::{View, index, is_held, is_live},
 };
 use anyhow::{Context, Result, bail};
-use jiff::{Timestamp, ToSpan};
+use jiff::Timestamp;
 use kube::{
     Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
+    api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy},
     core::Request,
 };
 use serde_json::{Value, json};
@@ -20,11 +21,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// The node that all pods run on: no kubelet and no kwok knows it.
-pub(super) const NODE: &str = "played";
-
 /// How long a step waits for its pod, and a result for what is expected.
-const SOON: Duration = Duration::from_secs(75);
+pub(super) const SOON: Duration = Duration::from_secs(75);
 /// A job that did not change for this long, with its pods, is done with what was done to it. The controller waits for a
 /// second after an event of a pod, to sync once for many.
 const QUIET: Duration = Duration::from_secs(3);
@@ -105,8 +103,11 @@ impl<'a> Player<'a> {
                 }
                 let metadata = json!({ "name": name });
                 let job = json!({ "apiVersion": self.side.api_version, "kind": self.side.name, "metadata": metadata, "spec": spec });
-                let made = self.ask(jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?).await?;
-                return self.known(made).await;
+                let request = jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?;
+                return match self.ask(request).await {
+                    Err(error) if is_taken(&error) => Ok(vec!["exists".to_owned()]),
+                    made => self.known(made?).await,
+                };
             }
             Step::Patch(spec) => {
                 let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(json!({ "spec": spec })))?).await?;
@@ -153,7 +154,7 @@ impl<'a> Player<'a> {
     async fn ask(&self, request: http::Request<Vec<u8>>) -> Result<Option<Value>> {
         match self.client.request::<Value>(request).await {
             Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if [403, 422].contains(&status.code) => Ok(None),
+            Err(kube::Error::Api(status)) if [400, 403, 422].contains(&status.code) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -338,65 +339,6 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The kubelet: it ends pods that were deleted, unless they are held.
-struct Kubelet<'a> {
-    client: Client,
-    namespace: &'a str,
-    view: watch::Receiver<View>,
-}
-
-impl Kubelet<'_> {
-    /// Ends pods until something goes wrong, which is returned.
-    async fn run(mut self, holds: &Cell<bool>) -> anyhow::Error {
-        loop {
-            let pod = match self.view.wait_for(|view| !holds.get() && view.pods.values().any(is_held)).await {
-                Ok(view) => view.pods.values().find(|pod| is_held(pod)).cloned().unwrap_or_default(),
-                Err(error) => return error.into(),
-            };
-            let killed = Ended { codes: vec![("*".to_owned(), 143)], condition: None, ago: 0 };
-            if let Err(error) = self.end(&pod, &end_of(&pod, "Failed", &killed)).await {
-                return error;
-            }
-        }
-    }
-
-    /// Says how the pod has ended, if that was not said, and lets it go.
-    async fn end(&self, pod: &Value, status: &Value) -> Result<()> {
-        if !has_ended(pod) {
-            set_status(&self.client, self.namespace, pod, status).await?;
-        }
-        delete(&self.client, self.namespace, pod, Some(0)).await?;
-        let uid = text(pod, "/metadata/uid");
-        let mut view = self.view.clone();
-        let gone = view.wait_for(|view| view.pods.get(uid).is_none_or(|pod| !is_held(pod)));
-        timeout(SOON, gone).await.context("a pod that was ended is still there")??;
-        Ok(())
-    }
-}
-
-/// Sets the status of this very pod.
-async fn set_status(client: &Client, namespace: &str, pod: &Value, status: &Value) -> Result<Value> {
-    let patch = Patch::Merge(json!({ "metadata": { "uid": pod["metadata"]["uid"] }, "status": status }));
-    let name = text(pod, "/metadata/name");
-    let request = PODS.requests(namespace).patch_subresource("status", name, &PatchParams::default(), &patch)?;
-    match client.request(request).await {
-        // It was taken away in the meantime: its end has been seen.
-        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(pod.clone()),
-        other => Ok(other?),
-    }
-}
-
-/// Deletes this very pod; that it is gone is fine.
-async fn delete(client: &Client, namespace: &str, pod: &Value, grace: Option<u32>) -> Result<()> {
-    let only = Preconditions { uid: Some(text(pod, "/metadata/uid").to_owned()), resource_version: None };
-    let params = DeleteParams { grace_period_seconds: grace, preconditions: Some(only), ..DeleteParams::default() };
-    let request = PODS.requests(namespace).delete(text(pod, "/metadata/name"), &params)?;
-    match client.request::<Value>(request).await {
-        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
-}
-
 /// The live pod at an index. A pod without one takes the lowest number that is free.
 fn live_at<'v>(view: &'v View, at_index: usize, numbers: &mut BTreeMap<usize, String>) -> Option<&'v Value> {
     let live = view.pods(is_live);
@@ -415,46 +357,11 @@ fn live_at<'v>(view: &'v View, at_index: usize, numbers: &mut BTreeMap<usize, St
     live.into_iter().find(|pod| uid(pod) == *wanted)
 }
 
-/// The status of a pod that has ended.
-fn end_of(pod: &Value, phase: &str, ended: &Ended) -> Value {
-    let when = second(ago(ended.ago));
-    let code = |name: &str| {
-        let named =
-            ended.codes.iter().find(|(it, _)| it == name).or_else(|| ended.codes.iter().find(|(it, _)| it == "*"));
-        named.map(|(_, code)| *code)
-    };
-    let of = |pointer: &str| {
-        let containers = at(pod, pointer).as_array().into_iter().flatten();
-        let statuses = containers.filter_map(|it| {
-            let name = text(it, "/name");
-            let state = json!({ "terminated": { "exitCode": code(name)?, "startedAt": when, "finishedAt": when } });
-            Some(json!({ "name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state }))
-        });
-        statuses.collect::<Vec<_>>()
-    };
-    let mut conditions = vec![json!({ "type": "Ready", "status": "False", "lastTransitionTime": when })];
-    if let Some((kind, status)) = &ended.condition {
-        conditions.push(json!({ "type": kind, "status": status, "reason": "Said", "lastTransitionTime": when }));
-    }
-    json!({
-        "phase": phase,
-        "startTime": when,
-        "conditions": conditions,
-        "containerStatuses": of("/spec/containers"),
-        "initContainerStatuses": of("/spec/initContainers"),
-    })
+/// There is an object of the name.
+fn is_taken(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 409)
 }
 
 fn version(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion").parse().unwrap_or_default()
-}
-
-fn ago(seconds: i64) -> Timestamp {
-    #[expect(clippy::disallowed_methods, reason = "the controller reads the clock that the machine has")]
-    let now = Timestamp::now();
-    now - seconds.seconds()
-}
-
-fn second(time: Timestamp) -> String {
-    format!("{time:.0}")
 }

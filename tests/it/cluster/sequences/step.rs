@@ -9,7 +9,8 @@ use std::{str::FromStr, time::Duration};
 #[derive(Debug)]
 pub(super) enum Step {
     /// `job {completions: 2}`: makes the job. The fields are those of its spec; `restartPolicy`, `containers` and
-    /// `initContainers` (names) are of its template, which is filled in.
+    /// `initContainers` (names) are of its template, which is filled in. Prints `refused` if the API server refuses it,
+    /// `exists` if there is one already.
     Job(Value),
     /// `run 0 1`, and others: something happens to pods, one after the other, each once it is there.
     Pods(Vec<usize>, Act),

@@ -153,3 +153,33 @@ pub(super) fn rank(line: &str) -> (bool, String) {
     let place = order.iter().position(|it| *it == key(line)).unwrap_or(order.len());
     (!is_condition, if is_condition { key(line).to_owned() } else { format!("{place:02}") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second_command(differences: &str) -> Vec<String> {
+        let text = format!(
+            "a-job\n# 3.4: a\n> job {{}}\n> settle\nComplete=True A: b\nactive=0 ready=0\nlive=0\n{differences}"
+        );
+        Sequence::parse(&text).unwrap().commands[1].of_ours()
+    }
+
+    #[test]
+    fn what_is_not_named_is_the_same() {
+        assert_eq!(second_command(""), ["Complete=True A: b", "active=0 ready=0", "live=0"]);
+    }
+
+    #[test]
+    fn a_difference_takes_the_place_of_its_line() {
+        let ours =
+            second_command("~ active=1 ready=0 because a\n~ no Complete because a\n~ Waiting=True B: c because a\n");
+        assert_eq!(ours, ["Waiting=True B: c", "active=1 ready=0", "live=0"]);
+    }
+
+    #[test]
+    fn a_difference_has_a_reason() {
+        let text = "a-job\n# 3.4: a\n> job {}\n~ live=1\n";
+        assert!(Sequence::parse(text).is_err());
+    }
+}
