@@ -15,7 +15,6 @@ use crate::{
     queue::Step,
     replicas::replicas,
     runs,
-    snapshot::PodPhase,
     standing::Standing,
     status,
     suspend::{suspend, suspend_unplanned},
@@ -189,8 +188,11 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
         let is_kept = replica.role.success != Success::Momentary;
-        let has_succeeded = replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
-        if is_kept && has_succeeded && !ledger.has_succeeded(&replica.role.name, replica.index) {
+        let succeeds = |pod| failures::succeeds(snapshot, replica.role, replica.index, pod);
+        if is_kept
+            && replica.pod.is_some_and(|pod| succeeds(pod))
+            && !ledger.has_succeeded(&replica.role.name, replica.index)
+        {
             ledger.record_success(&replica.role.name, replica.index);
             failures::succeed(&mut ledger, replica.role);
         }

@@ -1,7 +1,7 @@
 //! Compares a job with its plan: which replicas exist, which gates are open, what the job waits for.
 
 use crate::{
-    Snapshot, names,
+    Snapshot, failures, names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
@@ -160,8 +160,8 @@ impl<'a> Standing<'a> {
         if replica.role.success == Success::Momentary {
             return false;
         }
-        let by_pod = replica.pod.is_some_and(|pod| pod.phase == PodPhase::Succeeded);
-        by_pod || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
+        replica.pod.is_some_and(|pod| failures::succeeds(self.snapshot, replica.role, replica.index, pod))
+            || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
     }
 
     /// Returns whether no pod of the role is created any more: one of them has done the work of all.

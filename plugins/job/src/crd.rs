@@ -38,20 +38,55 @@ fn columns() -> Value {
     ])
 }
 
-/// What a Job's API server refuses to change, or only together. A field that is not there is as good as its default.
-fn fixed() -> Value {
+/// What a Job's API server refuses, of what can be said without the template, and what it refuses to change. A field that is
+/// not there is as good as its default.
+fn rules() -> Value {
     let same = |field: &str, default: &str| {
         let value = |of: &str| format!("(has({of}.{field}) ? {of}.{field} : {default})");
         rule(&format!("{} == {}", value("self"), value("oldSelf")), &format!("spec.{field} is immutable"))
+    };
+    let unchanged = |field: &str| {
+        let same = format!(
+            "has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+        );
+        rule(&same, &format!("spec.{field} is immutable"))
     };
     let elastic = "(has(self.completions) ? self.completions : -1) == (has(oldSelf.completions) ? oldSelf.completions : -1) \
         || (has(self.completions) && has(oldSelf.completions) && has(self.parallelism) && has(oldSelf.parallelism) \
         && self.completions == self.parallelism && oldSelf.completions == oldSelf.parallelism \
         && (!has(self.completionMode) || self.completionMode == 'Indexed'))";
+    let indexed = "(!has(self.completionMode) || self.completionMode == 'Indexed')";
+    let needs = |field: &str, what: &str, message: &str| {
+        rule(&format!("!has(self.{field}) || {what}"), &format!("spec.{field} {message}"))
+    };
+    let fails_index = "self.podFailurePolicy.rules.all(rule, rule.action != 'FailIndex')";
     json!([
+        rule(
+            &format!("!{indexed} || has(self.completions) || !has(self.parallelism)"),
+            "spec.completions is required with completionMode Indexed",
+        ),
+        needs("backoffLimitPerIndex", indexed, "needs completionMode Indexed"),
+        needs("maxFailedIndexes", "has(self.backoffLimitPerIndex)", "needs backoffLimitPerIndex"),
+        needs(
+            "maxFailedIndexes",
+            "!has(self.completions) || self.maxFailedIndexes <= self.completions",
+            "must be no more than spec.completions",
+        ),
+        needs("successPolicy", indexed, "needs completionMode Indexed"),
+        needs(
+            "podFailurePolicy",
+            "!has(self.podReplacementPolicy) || self.podReplacementPolicy == 'Failed'",
+            "needs podReplacementPolicy Failed",
+        ),
+        needs(
+            "podFailurePolicy",
+            &format!("has(self.backoffLimitPerIndex) || {fails_index}"),
+            "needs backoffLimitPerIndex for the action FailIndex",
+        ),
         same("completionMode", "'Indexed'"),
         same("backoffLimitPerIndex", "-1"),
-        same("podReplacementPolicy", "''"),
+        unchanged("podFailurePolicy"),
+        unchanged("successPolicy"),
         same("managedBy", "''"),
         rule(
             elastic,
@@ -113,18 +148,18 @@ fn spec() -> Value {
         ],
     );
     schema["required"] = json!(["template"]);
-    schema["x-kubernetes-validations"] = fixed();
+    schema["x-kubernetes-validations"] = rules();
     schema
 }
 
 fn failure_policy() -> Value {
-    let text = || json!({ "type": "string" });
+    let text = |most: u32| json!({ "type": "string", "maxLength": most });
     let mut codes = object(
         "Exit codes of containers.",
         [
             (
                 "containerName",
-                json!({ "description": "The container; without it any.", "type": "string", "nullable": true }),
+                json!({ "description": "The container; without it any.", "type": "string", "maxLength": 63, "nullable": true }),
             ),
             ("operator", json!({ "type": "string", "enum": ["In", "NotIn"] })),
             ("values", json!({ "type": "array", "maxItems": 255, "items": { "type": "integer", "format": "int32" } })),
@@ -132,7 +167,7 @@ fn failure_policy() -> Value {
     );
     codes["required"] = json!(["operator", "values"]);
     codes["nullable"] = true.into();
-    let mut condition = object("A condition of the pod.", [("type", text()), ("status", text())]);
+    let mut condition = object("A condition of the pod.", [("type", text(316)), ("status", text(7))]);
     condition["required"] = json!(["type"]);
     let mut one = object(
         "What a failed pod means that has one of these exit codes or conditions.",
@@ -143,6 +178,8 @@ fn failure_policy() -> Value {
         ],
     );
     one["required"] = json!(["action"]);
+    let either = "has(self.onExitCodes) != has(self.onPodConditions)";
+    one["x-kubernetes-validations"] = json!([rule(either, "must have either onExitCodes or onPodConditions")]);
     let rules = json!({ "type": "array", "maxItems": 20, "items": one });
     let mut schema = object("What failed pods mean: the first rule that is about a pod counts.", [("rules", rules)]);
     schema["required"] = json!(["rules"]);
@@ -151,11 +188,13 @@ fn failure_policy() -> Value {
 }
 
 fn success_policy() -> Value {
-    let indexes = json!({ "description": "The indexes that count, as 1,3-5.", "type": "string", "nullable": true });
-    let one = object(
+    let indexes = json!({ "description": "The indexes that count, as 1,3-5.", "type": "string", "maxLength": 65536, "nullable": true });
+    let mut one = object(
         "These indexes have succeeded, or so many of them.",
-        [("succeededIndexes", indexes), ("succeededCount", number("How many are enough.", 1, None))],
+        [("succeededIndexes", indexes), ("succeededCount", number("How many are enough.", 0, None))],
     );
+    let some = "has(self.succeededIndexes) || has(self.succeededCount)";
+    one["x-kubernetes-validations"] = json!([rule(some, "must have succeededIndexes, succeededCount or both")]);
     let rules = json!({ "type": "array", "minItems": 1, "maxItems": 20, "items": one });
     let mut schema = object("Which successes are enough: one rule has to be met.", [("rules", rules)]);
     schema["required"] = json!(["rules"]);

@@ -6,6 +6,10 @@ use crate::valid::{Mode, Valid};
 /// Returns the place of the first rule that these successes meet.
 pub(crate) fn met(valid: &Valid<'_>, succeeded: &Indexes) -> Option<usize> {
     let Mode::Indexed { completions } = valid.mode else { return None };
+    // As in a Job, nothing is enough before the first success.
+    if succeeded.count() == 0 {
+        return None;
+    }
     valid.success_rules().position(|rule| {
         let enough = rule.succeeded_count.and_then(|count| u32::try_from(count).ok());
         match rule.succeeded_indexes.as_deref().map(|text| Indexes::parse(text, completions)) {

@@ -35,7 +35,10 @@ impl<'a> Tally<'a> {
         let active = || open().filter(|pod| !pod.terminating);
         let facts = seen.roles.iter().find(|facts| facts.role == ROLE);
         let gone = facts.map_or(&[][..], |facts| &facts.succeeded);
-        let succeeded = pods.iter().filter(|pod| pod.phase == PodPhase::Succeeded).filter_map(|pod| pod.index);
+        let succeeded = pods
+            .iter()
+            .filter(|pod| pod.phase == PodPhase::Succeeded && pod.replacement == Replacement::None)
+            .filter_map(|pod| pod.index);
         // A pod that fails the job stays, and only what is replaced or given up is counted by the host.
         let stays = |pod: &&&PodRow| pod.phase == PodPhase::Failed && pod.replacement == Replacement::None;
         let failed = facts.map_or(0, |facts| facts.failures) + count(pods.iter().filter(stays));

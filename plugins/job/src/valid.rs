@@ -129,9 +129,6 @@ pub(crate) fn validate(job: &IndexedJob) -> Result<Valid<'_>, Refusal> {
     if spec.backoff_limit_per_index.is_some() && !is_indexed {
         errors.add("spec.backoffLimitPerIndex", "needs completionMode Indexed");
     }
-    if spec.backoff_limit_per_index.is_some() && !never {
-        errors.add("spec.backoffLimitPerIndex", "needs restartPolicy Never in the template");
-    }
     if spec.max_failed_indexes.is_some() && spec.backoff_limit_per_index.is_none() {
         errors.add("spec.maxFailedIndexes", "needs backoffLimitPerIndex");
     }
@@ -284,9 +281,9 @@ fn success_policy(errors: &mut Errors, spec: &JobSpec, mode: Mode) {
             None => {}
         }
         if let Some(count) = rule.succeeded_count
-            && !(1..=i64::from(most)).contains(&count)
+            && !(0..=i64::from(most)).contains(&count)
         {
-            errors.add(format!("{at}.succeededCount"), format!("must be a number from 1 to {most}"));
+            errors.add(format!("{at}.succeededCount"), format!("must be a number from 0 to {most}"));
         }
         if !known.insert((&rule.succeeded_indexes, rule.succeeded_count)) {
             errors.add(at, "must not be there twice");
@@ -388,15 +385,15 @@ mod tests {
     fn a_success_rule_can_be_met() {
         let rules = json!({ "successPolicy": { "rules": [
             {}, { "succeededIndexes": "0-4" }, { "succeededIndexes": "0,2", "succeededCount": 3 },
-            { "succeededCount": 0 }, { "succeededCount": 2 }, { "succeededCount": 2 },
+            { "succeededCount": -1 }, { "succeededCount": 2 }, { "succeededCount": 2 },
         ] } });
         assert_eq!(
             told(&indexed(4, &rules)),
             [
                 "spec.successPolicy.rules[0]: must have succeededIndexes, succeededCount or both",
                 "spec.successPolicy.rules[1].succeededIndexes: index 4 is not below spec.completions, 4",
-                "spec.successPolicy.rules[2].succeededCount: must be a number from 1 to 2",
-                "spec.successPolicy.rules[3].succeededCount: must be a number from 1 to 4",
+                "spec.successPolicy.rules[2].succeededCount: must be a number from 0 to 2",
+                "spec.successPolicy.rules[3].succeededCount: must be a number from 0 to 4",
                 "spec.successPolicy.rules[5]: must not be there twice",
             ]
         );

@@ -21,7 +21,7 @@ use self::{
     kubelet::NODE,
     player::{Player, Side},
     text::{File, Sequence, files},
-    view::{OF_JOB, View},
+    view::{View, job_of},
 };
 use super::objects::{BATCH_JOBS, Kind, Namespace, PODS, text as at_text};
 use crate::operator::Operator;
@@ -83,7 +83,8 @@ async fn follow(client: Client, kind: &'static Kind, namespace: String, views: V
             };
             at_text(&object, "/metadata/resourceVersion").clone_into(&mut version);
             let is_pod = kind.plural() == PODS.plural();
-            let Some(view) = views.get(at_text(&object, if is_pod { OF_JOB } else { "/metadata/name" })) else {
+            let Some(view) = views.get(if is_pod { job_of(&object) } else { at_text(&object, "/metadata/name") })
+            else {
                 continue;
             };
             view.send_modify(|view| {

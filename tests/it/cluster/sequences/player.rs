@@ -104,10 +104,17 @@ impl<'a> Player<'a> {
                 let metadata = json!({ "name": name });
                 let job = json!({ "apiVersion": self.side.api_version, "kind": self.side.name, "metadata": metadata, "spec": spec });
                 let request = jobs.create(&PostParams::default(), serde_json::to_vec(&job)?)?;
-                return match self.ask(request).await {
-                    Err(error) if is_taken(&error) => Ok(vec!["exists".to_owned()]),
-                    made => self.known(made?).await,
+                let said = match self.ask(request).await {
+                    Err(error) if is_taken(&error) => return Ok(vec!["exists".to_owned()]),
+                    made => self.known(made?).await?,
                 };
+                if self.side.is_ours && said.is_empty() && spec["managedBy"].is_null() && self.is_rejected().await? {
+                    // What the schema cannot say is told by a condition instead of a refusal.
+                    self.client.request::<Value>(jobs.delete(name, &DeleteParams::default())?).await?;
+                    self.until("the job to be gone", |view| view.job.is_null()).await?;
+                    return Ok(vec!["refused".to_owned()]);
+                }
+                return Ok(said);
             }
             Step::Patch(spec) => {
                 let done = self.ask(jobs.patch(name, &merge, &Patch::Merge(json!({ "spec": spec })))?).await?;
@@ -148,6 +155,17 @@ impl<'a> Player<'a> {
             }
         }
         Ok(vec![])
+    }
+
+    /// Whether the host's first word about the job is that it is wrong.
+    async fn is_rejected(&mut self) -> Result<bool> {
+        let has_condition = |view: &View, kind: &str| {
+            let conditions = view.job["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|condition| condition["type"] == kind)
+        };
+        let is_judged = |view: &View| !view.job["status"]["troupe"].is_null() || has_condition(view, "Rejected");
+        self.until("the host's word on the job", is_judged).await?;
+        Ok(has_condition(&self.view.borrow(), "Rejected"))
     }
 
     /// The answer, or none if the API server refused what was asked for.

@@ -9,8 +9,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// What names the job of a pod.
-pub(super) const OF_JOB: &str = "/metadata/ownerReferences/0/name";
+/// The labels that name the job of a pod, of a Job and of ours.
+const OF_JOB: [&str; 2] =
+    ["/metadata/labels/batch.kubernetes.io~1job-name", "/metadata/labels/batch.troupe.dev~1job-name"];
 /// The annotation with the index of a pod, of a Job and of ours.
 const INDEX: [&str; 2] = [
     "/metadata/annotations/batch.kubernetes.io~1job-completion-index",
@@ -86,6 +87,11 @@ impl View {
         lines.sort_by_key(|line| rank(line));
         lines
     }
+}
+
+/// The name of the pod's job; "" if it has none.
+pub(super) fn job_of(pod: &Value) -> &str {
+    OF_JOB.iter().map(|at| text(pod, at)).find(|name| !name.is_empty()).unwrap_or_default()
 }
 
 /// The pod's completion index.
