@@ -182,13 +182,13 @@ pub(super) struct Wanted {
 /// What a viewer sees.
 #[derive(Debug, Serialize)]
 pub(super) struct View {
-    /// The number of jobs that he may list.
+    /// The number of jobs that he may list, in the namespace that he wants.
     jobs: usize,
     /// The number of those that he wants to see.
     matching: usize,
     /// The number of jobs in each group, whichever group he wants.
     groups: BTreeMap<Group, usize>,
-    /// The namespaces of the jobs that he may list.
+    /// The namespaces of these jobs.
     namespaces: BTreeSet<String>,
     /// The first of the jobs that he wants to see.
     rows: Vec<Arc<Row>>,
@@ -274,13 +274,14 @@ fn view(sorted: &[Arc<Row>], wanted: &Wanted, complete: bool) -> View {
     let mut view =
         View { jobs: 0, matching: 0, groups: BTreeMap::new(), namespaces: BTreeSet::new(), rows: vec![], complete };
     for row in sorted.iter().filter(|row| wanted.kinds.contains(&row.key.kind)) {
-        if !view.namespaces.contains(&row.namespace) && view.namespaces.len() < NAMESPACES {
-            view.namespaces.insert(row.namespace.clone());
-        }
         if wanted.namespace.as_ref().is_some_and(|only| *only != row.namespace) {
             continue;
         }
         view.jobs += 1;
+        // His rights may end with the namespace: the names of others are not told.
+        if !view.namespaces.contains(&row.namespace) && view.namespaces.len() < NAMESPACES {
+            view.namespaces.insert(row.namespace.clone());
+        }
         if !wanted.words.iter().all(|word| row.text.contains(word.as_str())) {
             continue;
         }

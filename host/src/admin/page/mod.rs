@@ -265,12 +265,18 @@ impl Look for JobViewer {
 /// Returns the kinds of which the viewer may list the jobs in this namespace, or in all.
 async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -> Result<BTreeSet<GroupKind>, Denied> {
     let layout = admin.context.stores().layout();
-    let checks = layout.kinds().iter().map(|(kind, served)| async move {
+    let mut checks = layout.kinds().iter().map(|(kind, served)| async move {
         let right = Right::jobs("list", &served.kind, namespace, None);
         admin.access.check(headers, &right).await.map(|()| kind.clone())
     });
     let (mut kinds, mut denied) = (BTreeSet::new(), None);
-    for checked in join_all(checks).await {
+    // With the first, it is known whose token this is.
+    let mut checked: Vec<_> = match checks.next() {
+        Some(first) => vec![first.await],
+        None => vec![],
+    };
+    checked.extend(join_all(checks).await);
+    for checked in checked {
         match checked {
             Ok(kind) => drop(kinds.insert(kind)),
             Err(error) => denied = denied.or(Some(error)),

@@ -144,6 +144,7 @@ pub(super) fn grid(sight: &Sight, plan: Option<&Plan>) -> Vec<Cells> {
         let names = pods.iter().map(|pod| pod.name.clone()).collect();
         grid.push(Cells { role: role.name.clone(), cells, pod: vec![], names });
     }
+    grid.retain(|role| !role.cells.is_empty());
     if !others.is_empty() {
         grid.push(listed("other pods", &others));
     }

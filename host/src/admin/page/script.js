@@ -304,10 +304,11 @@ function openList() {
       return true;
     }
     live("lost", "No rights");
-    const hint = filters.namespace ? "" : " Name a namespace above, in which you may.";
-    problem("You may not list these jobs", error.message + hint);
+    const why = error.message.split(";")[0];
+    problem("You may not list these jobs", filters.namespace ? why : `${why}. Name a namespace in which you may.`);
     seeList({ jobs: 0, matching: 0, groups: {}, namespaces: [], rows: [], complete: true });
     $("none").hidden = true;
+    $("groups").replaceChildren();
     put($("list-count"), "");
     $("namespace").focus();
     return true;
@@ -369,7 +370,8 @@ function seeGroups(counts) {
 
 function seeNamespaces(namespaces) {
   const known = [...$("namespaces").children].map((option) => option.value);
-  if (known.join("\n") === namespaces.join("\n")) return;
+  // With one namespace chosen, the others are not told.
+  if (filters.namespace || known.join("\n") === namespaces.join("\n")) return;
   $("namespaces").replaceChildren(...namespaces.map((name) => {
     const option = make("option");
     option.value = name;
