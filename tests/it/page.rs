@@ -51,11 +51,22 @@ impl Drop for World {
 
 impl World {
     pub(crate) fn new(life: Life) -> Self {
-        static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Executor::Inline).unwrap());
+        Self::after(life, |_| {})
+    }
+
+    /// The same after something has been made that the host finds when it starts.
+    pub(crate) fn after(life: Life, before: impl FnOnce(&Sim)) -> Self {
+        static COMPILED: LazyLock<Plugins> = LazyLock::new(|| {
+            let plugins = Plugins::builtin(Executor::Inline).unwrap();
+            // Without a Service for each pod.
+            plugins.configure("paddle", &json!({ "lean": true })).unwrap();
+            plugins
+        });
         let plugins = Arc::new(COMPILED.fork());
         let base = Clock::system().now();
         let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options { kinds, life, base, ..sim::Options::default() });
+        before(&sim);
         let life = sim.start();
         let options = Options::alone(Clock::starting_at(sim.now()), [1; 32]);
         let mut operator = Operator::new(sim.client(HOST), plugins, options);
@@ -145,6 +156,11 @@ async fn seen(routes: &Router, path: &str, token: &str) -> Value {
 fn names(list: &Value) -> Vec<String> {
     let rows = list["rows"].as_array().unwrap().iter();
     rows.map(|row| format!("{}/{}", row["namespace"].as_str().unwrap(), row["name"].as_str().unwrap())).collect()
+}
+
+/// The states of all pods, in the order of roles and indices.
+fn cells(job: &Value) -> String {
+    job["grid"].as_array().unwrap().iter().map(|role| role["cells"].as_str().unwrap()).collect()
 }
 
 fn in_virtual_time(test: impl Future<Output = ()>) {
@@ -239,10 +255,10 @@ fn no_value_of_an_environment_variable_is_shown() {
 #[test]
 fn a_job_is_told_from_submit_to_end_in_the_words_of_the_command_line() {
     in_virtual_time(async {
-        let life =
-            Life::default().rule("fits-worker-*", "run-for", "60s").rule("stuck-worker-1", "schedule-after", "forever");
-        let life = life.rule("breaks-worker-1", "exit-code", "3").rule("breaks-worker-1", "run-for", "20s");
-        let world = World::new(life.rule("breaks-worker-0", "run-for", "1h"));
+        let life = Life::default().rule("fits-worker-*", "run-for", "60s").rule("*-worker-0", "run-for", "1h");
+        let life = life.rule("stuck-worker-1", "schedule-after", "forever");
+        let world =
+            World::new(life.rule("breaks-worker-1", "exit-code", "3").rule("breaks-worker-1", "run-for", "20s"));
         for name in ["fits", "stuck", "breaks"] {
             world.job("default", name, 2);
         }
@@ -251,7 +267,7 @@ fn a_job_is_told_from_submit_to_end_in_the_words_of_the_command_line() {
         after(10).await;
         let running = seen(&routes, &of("fits"), "").await;
         assert_eq!((&running["group"], &running["why"]), (&json!("running"), &Value::Null), "{running:#}");
-        assert_eq!(running["grid"][0]["cells"], "RR");
+        assert_eq!(cells(&running), "RR", "{running:#}");
         let line = &running["timeline"];
         let at = |step: &str| line[step].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
         let steps = ["submitted", "made", "running"].map(at);
@@ -263,7 +279,7 @@ fn a_job_is_told_from_submit_to_end_in_the_words_of_the_command_line() {
         world.block("default", "stuck-worker-1", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.");
         after(10).await;
         let stuck = seen(&routes, &of("stuck"), "").await;
-        assert_eq!((&stuck["group"], &stuck["grid"][0]["cells"]), (&json!("waiting"), &json!("RB")), "{stuck:#}");
+        assert_eq!((&stuck["group"], cells(&stuck)), (&json!("waiting"), "RB".into()), "{stuck:#}");
         let status = world.sim.get(TF.0, TF.1, "default", "stuck").unwrap();
         let said = decide::summary::why(&status["status"]).unwrap();
         assert!(said.starts_with("waits for pod/stuck-worker-1 to be scheduled: "), "{said}");
@@ -280,10 +296,10 @@ fn a_job_is_told_from_submit_to_end_in_the_words_of_the_command_line() {
             "{broken:#}"
         );
         let why = broken["why"].as_str().unwrap();
-        assert!(why.starts_with("container main of pod/breaks-worker-1 failed first with exit code 3"), "{why}");
+        assert!(why.starts_with("container tensorflow of pod/breaks-worker-1 failed first with exit code 3"), "{why}");
         let fits = seen(&routes, &of("fits"), "").await;
         assert_eq!((&fits["group"], &fits["timeline"]["outcome"]), (&json!("succeeded"), &json!("succeeded")));
-        assert_eq!(fits["grid"][0]["cells"], "SS");
+        assert_eq!(cells(&fits), "SS");
         assert!(fits["timeline"]["running"].is_string() && fits["timeline"]["ended"].is_string());
         let list = seen(&routes, "/page/jobs", "").await;
         assert_eq!(names(&list), ["default/stuck", "default/breaks", "default/fits"], "what waits or failed is first");

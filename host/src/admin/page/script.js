@@ -421,7 +421,7 @@ function update(row, job) {
   }
   if (row.dataset.why !== (job.why || "")) {
     row.dataset.why = job.why || "";
-    row.children[3].replaceChildren(...(job.why ? [make("span", job.why, "why")] : []));
+    row.children[3].replaceChildren(...(job.why ? [make("span", sentence(job.why), "why")] : []));
   }
   if (row.dataset.created !== job.created) {
     row.dataset.created = job.created;
@@ -776,6 +776,7 @@ function seeGrid(job) {
   wanted.forEach((element, place) => {
     if ($("grid").children[place] !== element) $("grid").insertBefore(element, $("grid").children[place] || null);
   });
+  $("cell").parentElement.hidden = !wanted.length;
   if (!wanted.length) $("grid").replaceChildren(make("p", "No pods, and no plan of any.", "dim"));
   drawAll();
   if (chosen) choose(chosen.canvas, chosen.index);
@@ -828,7 +829,7 @@ function choose(canvas, index) {
   const known = shown.pods.find((row) => row.name === pod);
   const why = known && known.why ? `: ${known.why}` : "";
   const node = known && known.node ? ` on ${known.node}` : "";
-  put($("cell"), `${role.role} ${number(index)}${pod ? ` \u00b7 pod/${pod}` : ""} \u00b7 ${CELLS[letter][0]}${node}${why}`);
+  put($("cell"), `${pod ? `pod/${pod}` : `${role.role} ${index}`} \u00b7 ${CELLS[letter][0]}${node}${why}`);
   $("cell-copy").hidden = !pod || letter === ".";
   $("cell-copy").dataset.text = `kubectl logs ${pod} --all-containers -n ${shown.namespace}`;
 }
