@@ -2,8 +2,9 @@
 
 mod browser;
 
+use crate::fleet::Fleet;
 use axum::{Router, body::Body};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -399,4 +400,44 @@ fn there_is_a_most_of_viewers_and_one_who_leaves_makes_room() {
         viewers.pop();
         assert_eq!(get(&routes, "/page/jobs", "").await.0, 200);
     });
+}
+
+/// 10,000 pods of 2,500 jobs: a viewer costs what has changed, not what there is.
+#[test]
+fn what_viewers_of_10_000_pods_cost_has_a_budget() {
+    const JOBS: usize = 2_500;
+    let fleet = Fleet::new(JOBS);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
+    let routes = runtime.block_on(async {
+        let mut operator = Operator::new(fleet.client(), plugins, Options::alone(Clock::system(), [1; 32]));
+        let context = operator.context();
+        let host = tokio::spawn(async move { operator.run(std::future::pending()).await });
+        let listed = || async { Ok(context.is_ready().then_some(())) };
+        harness::until(Duration::from_secs(60), "the lists", listed).await.unwrap();
+        host.abort();
+        admin::routes(context, Requests::default(), Arc::new(Access::Loopback))
+    });
+    let mut looks = vec![];
+    runtime.block_on(async {
+        tokio::time::pause();
+        // Rows are kept while somebody looks.
+        let _viewer = stream(&routes, "/page/jobs", "").await;
+        for _ in 0..3 {
+            let (began, mut sent) = (std::time::Instant::now(), 0);
+            let work = allocation_counter::measure(|| {
+                let (code, _, text) = get(&routes, "/page/jobs", "").now_or_never().unwrap();
+                assert_eq!(code, 200);
+                sent = text.len();
+            });
+            eprintln!("{} allocations, {sent} bytes, {:?} in this profile", work.count_total, began.elapsed());
+            looks.push((work.count_total, sent));
+            tokio::time::advance(Duration::from_secs(2)).await;
+        }
+    });
+    // Passes that were under way have ended by the second look.
+    let [(first, sent), _, (again, _)] = looks[..] else { panic!("three looks") };
+    assert!(sent < 64 << 10, "{sent} bytes for 200 rows");
+    assert!(first / JOBS as u64 <= 200, "{first} allocations to read {JOBS} jobs once");
+    assert!(again <= 2_000, "{again} allocations where nothing has changed");
 }

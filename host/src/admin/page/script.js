@@ -134,6 +134,7 @@ function problem(title, text) {
   $("problem").hidden = !title;
   put($("problem").querySelector("h2"), title || "");
   put($("problem").querySelector("p"), text || "");
+  $("problem").querySelector("a").hidden = view !== "job";
 }
 
 class Answer extends Error {
@@ -458,12 +459,17 @@ $("more").querySelector("button").addEventListener("click", () => {
 
 /* One job. */
 
+// So many pods are listed at first.
+const FIRST_PODS = 8;
+
 let shown = null;
+let allPods = false;
 
 function openJob(path) {
   show("job");
   $("job").hidden = true;
   shown = null;
+  allPods = false;
   $("grid").replaceChildren();
   chosen = null;
   put($("cell"), "Point at a cell, or move with the arrow keys, to see its pod.");
@@ -472,9 +478,8 @@ function openJob(path) {
     if (refused(error)) return true;
     live("lost", error.code === 404 ? "Gone" : "No rights");
     problem(error.code === 404 ? "There is no such job" : "You may not see this job", error.code === 404
-      ? "It was deleted, or it never was. All jobs are one step back."
+      ? "It was deleted, or it never was."
       : error.message);
-    $("problem").tabIndex = -1;
     document.body.classList.toggle("stale", Boolean(shown));
     return true;
   });
@@ -556,14 +561,22 @@ function table(body, records, cells) {
 
 function seePods(job) {
   $("pods-card").hidden = job.pods.length === 0;
-  table($("pods"), job.pods, (pod) => {
+  const told = allPods ? job.pods : job.pods.slice(0, FIRST_PODS);
+  $("pods-all").hidden = told.length === job.pods.length;
+  put($("pods-all"), `Show ${job.pods.length - told.length} more`);
+  table($("pods"), told, (pod) => {
     const phase = make("span");
     phase.append(swatch(pod.state, 14), pod.state === "B" ? `${pod.phase}, blocked` : pod.phase);
     return [pod.name, phase, String(pod.restarts), pod.node, pod.why ? sentence(pod.why) : ""];
   });
   const left = job.podCount - job.pods.length;
-  put($("pods-more"), left > 0 ? `${plural(left, "more pod")} in the grid above` : "");
+  put($("pods-more"), left > 0 && $("pods-all").hidden ? `${plural(left, "more pod")} in the grid above` : "");
 }
+
+$("pods-all").addEventListener("click", () => {
+  allPods = true;
+  seePods(shown);
+});
 
 function seeCommands(commands) {
   const key = JSON.stringify(commands);
