@@ -9,6 +9,7 @@
 //! TROUPE_REQUIRE=ecosystem cargo test -p tests kueue     # real Kueue beside the host
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
+//! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
 //! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released
 //! ```
 //!
@@ -23,6 +24,8 @@
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
+//! - The page's test (`page`) needs Debian's Chromium, which is installed by apt as root where it is missing, and writes pictures
+//!   to `target/page`: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The released image (`image`) needs what a node does, and a release build of ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //!
 //! Everything a run writes is under `target/cluster/run/<unique>`: configurations, data, the audit log, and one log file a process.
@@ -53,6 +56,7 @@
 pub mod audit;
 pub mod binaries;
 mod certificate;
+mod chromium;
 mod command_line;
 mod control_plane;
 mod credentials;
@@ -76,6 +80,7 @@ mod run_dir;
 
 pub use binaries::{Binaries, Tool};
 pub use certificate::certificate;
+pub use chromium::Chromium;
 pub use command_line::CommandLine;
 pub use control_plane::{ControlPlane, Part};
 pub use kueue::Kueue;

@@ -24,6 +24,9 @@ pub(crate) const MUSL: &[&str] = &["musl-tools", "ca-certificates"];
 /// What puts packages of PyPI into images.
 pub(crate) const PIP: &[&str] = &["python3-pip"];
 
+/// What shows pages.
+pub(crate) const BROWSER: &[&str] = &["chromium", "fonts-dejavu-core"];
+
 /// What makes virtual environments of packages of PyPI.
 pub(crate) const VENV: &[&str] = &["python3-venv"];
 

@@ -22,6 +22,8 @@ pub(crate) enum Need {
     Author,
     /// A real node, and the image of a release build. Only tried where `TROUPE_REQUIRE` names it.
     Image,
+    /// A browser, Debian's package of some hundred megabytes. Only tried where `TROUPE_REQUIRE` names it.
+    Page,
     /// `curl`, for the commands of the documentation.
     Curl,
 }
@@ -37,13 +39,14 @@ impl Need {
             Need::Resilience => "resilience",
             Need::Author => "author",
             Need::Image => "image",
+            Need::Page => "page",
             Need::Curl => "curl",
         }
     }
 }
 
 /// Every need.
-pub(crate) const ALL: [Need; 8] = [
+pub(crate) const ALL: [Need; 9] = [
     Need::Cluster,
     Need::Node,
     Need::Frameworks,
@@ -51,6 +54,7 @@ pub(crate) const ALL: [Need; 8] = [
     Need::Resilience,
     Need::Author,
     Need::Image,
+    Need::Page,
     Need::Curl,
 ];
 
@@ -66,16 +70,25 @@ fn available(need: Need) -> Result<(), String> {
     if need == Need::Curl {
         return runs("curl", &["--version"]).map(drop);
     }
+    if need == Need::Page {
+        return runs("chromium", &["--version"]).map(drop).or_else(|_| may_install());
+    }
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
     if matches!(need, Need::Node | Need::Frameworks | Need::Image) {
-        runs("apt-get", &["--version"])?;
-        let uid = runs("id", &["-u"])?;
-        if uid.trim() != "0" {
-            return Err(format!("a node needs root, this is user {}", uid.trim()));
-        }
+        may_install()?;
         // Root of a container may lack this.
         runs("unshare", &["--mount", "--pid", "--fork", "--mount-proc", "true"])?;
+    }
+    Ok(())
+}
+
+/// Whether packages of Debian can be installed, or why not.
+fn may_install() -> Result<(), String> {
+    runs("apt-get", &["--version"])?;
+    let uid = runs("id", &["-u"])?;
+    if uid.trim() != "0" {
+        return Err(format!("packages are installed by root, this is user {}", uid.trim()));
     }
     Ok(())
 }
@@ -94,6 +107,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
         Need::Image => "nobody asked for a release build",
+        Need::Page => "nobody asked for a browser",
     };
     if named(required, need) { Ok(()) } else { Err(why.into()) }
 }
@@ -127,7 +141,7 @@ mod tests {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
         let large = ALL.iter().filter(|need| is_opt_in(**need));
         assert!(
-            large.count() == 5 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
+            large.count() == 6 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
         );
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }

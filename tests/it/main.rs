@@ -24,6 +24,7 @@ mod mistakes;
 mod monitoring;
 mod node;
 mod operator;
+mod page;
 mod rbac;
 mod recording;
 mod registry;

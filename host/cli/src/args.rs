@@ -407,6 +407,9 @@ pub struct DemoArgs {
     /// Print the environment, host lists and ConfigMaps of the pods.
     #[arg(long)]
     pub explain: bool,
+    /// Serve the host's page on a loopback address until interrupted. Pods run for a minute, so that there is time to look.
+    #[arg(long)]
+    pub web: bool,
     /// Give up after this many seconds.
     #[arg(long, default_value_t = 60)]
     pub patience: u64,

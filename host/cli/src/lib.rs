@@ -47,8 +47,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let patience = std::time::Duration::from_secs(args.patience);
             let components = args.plugin.iter().map(|file| Ok((input::label(file), input::component(file)?)));
             let components = components.collect::<anyhow::Result<_>>()?;
-            let (manifests, explain) = (args.manifests, args.explain);
-            lab::demo::demo(&lab::demo::Demo { components, manifests, explain, patience })
+            let (manifests, explain, web) = (args.manifests, args.explain, args.web);
+            lab::demo::demo(&lab::demo::Demo { components, manifests, explain, web, patience })
         }
         Command::Crds => {
             let documents: Result<Vec<_>, _> = crds::all().iter().map(crds::yaml).collect();

@@ -39,6 +39,7 @@ mod runs;
 pub mod snapshot;
 pub mod standing;
 pub mod status;
+pub mod summary;
 mod suspend;
 pub mod template;
 pub mod testkit;

@@ -10,11 +10,22 @@ use decide::{Snapshot, decide};
 use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
 use sim::{RequestRecord, Sim};
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 use timeline::{HOST, Timeline, USER, phase};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::{
+    net::TcpListener,
+    signal::ctrl_c,
+    time::{Instant, MissedTickBehavior, interval},
+};
 use troupe::{
-    admin::telemetry,
+    admin::{self, Access, telemetry},
     api::resource::Resource,
     clock::Clock,
     control::{
@@ -23,6 +34,7 @@ use troupe::{
     },
     error::chain,
     job_key::{GroupKind, JobKey},
+    measure::requests::Requests,
     observe::layout::Served,
     out,
 };
@@ -40,6 +52,12 @@ const TICK: Duration = Duration::from_millis(40);
 /// The demo ends after the last job has ended and no API request was made for this long.
 const REST: Duration = Duration::from_millis(400);
 
+/// How long pods run for where somebody watches them on the page.
+const WATCHED: Duration = Duration::from_secs(60);
+
+/// The port of the page, unless it is taken.
+const PAGE_PORT: u16 = 8080;
+
 /// The options of the demo.
 #[derive(Debug)]
 pub struct Demo {
@@ -49,7 +67,9 @@ pub struct Demo {
     pub manifests: Vec<PathBuf>,
     /// Print the environment and ConfigMaps of pods.
     pub explain: bool,
-    /// How long to wait for the end of all jobs.
+    /// Serve the host's page on a loopback address until interrupted.
+    pub web: bool,
+    /// How long to wait for the end of all jobs; with `web`, beside the time that pods run for.
     pub patience: Duration,
 }
 
@@ -74,27 +94,51 @@ struct Shown {
 async fn show(args: &Demo) -> anyhow::Result<ExitCode> {
     let plugins = Arc::new(plugins(&args.components)?);
     let kinds = campaign::kinds(&plugins);
-    let life =
-        sim::Life { pull: Duration::from_millis(300), run: Some(Duration::from_secs(2)), ..sim::Life::default() };
+    let run = if args.web { WATCHED } else { Duration::from_secs(2) };
+    let life = sim::Life { pull: Duration::from_millis(300), run: Some(run), ..sim::Life::default() };
     let base = Clock::system().now();
     let sim = Sim::new(sim::Options { kinds, life: life.jitter(0.3), base, ..sim::Options::default() });
     let _running = sim.start();
     let options = Options::alone(Clock::starting_at(base), [7; 32]);
-    let mut operator = Operator::new(sim.client(HOST), plugins, options);
+    let requests = Requests::default();
+    let mut operator = Operator::new(sim.client_through(HOST, &requests.layer("sim")), plugins, options);
     let host = operator.context();
     let jobs = read(args, &host)?;
     let names: Vec<_> = host.stores().layout().kinds().values().map(|served| served.kind.kind.clone()).collect();
     let timeline = Timeline::of(&sim, &names);
     tokio::spawn(async move { operator.run(std::future::pending()).await });
 
+    let page = if args.web { Some(serve_page(&host, requests).await?) } else { None };
     let mut shown = Shown { sim, host, jobs, timeline, waiting: BTreeMap::new() };
     shown.submit().await?;
-    let ended = shown.follow(args.patience).await;
+    let patience = if args.web { args.patience.saturating_add(WATCHED) } else { args.patience };
+    let ended = tokio::select! {
+        ended = shown.follow(patience) => ended,
+        interrupted = ctrl_c(), if page.is_some() => {
+            interrupted.context("an interrupt cannot be listened to")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     if args.explain {
         shown.explain();
     }
     shown.summary();
-    Ok(shown.verdict(ended))
+    let verdict = shown.verdict(ended);
+    if let Some(page) = page {
+        out::line(format_args!("\nthe page is still at {page}; interrupt to end"));
+        ctrl_c().await.context("an interrupt cannot be listened to")?;
+    }
+    Ok(verdict)
+}
+
+/// Serves the host's admin port on a loopback address for as long as the process runs. Returns where the page is.
+async fn serve_page(host: &Arc<HostContext>, requests: Requests) -> anyhow::Result<String> {
+    let addresses = [PAGE_PORT, 0].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let listener = TcpListener::bind(&addresses[..]).await.context("no port of the loopback address can be opened")?;
+    let page = format!("http://{}/", listener.local_addr().context("the page has no address")?);
+    out::line(format_args!("the page is at {page}\n"));
+    tokio::spawn(admin::serve(listener, Arc::clone(host), requests, Access::Loopback));
+    Ok(page)
 }
 
 /// Loads these components, or the built-in plugins if there are none.

@@ -18,7 +18,7 @@ use kube::{Api, Client, api::PostParams};
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -29,7 +29,7 @@ use tokio::{
 /// How long a verdict is cached, as for the API server's own webhooks.
 const COUNTS_FOR: Duration = Duration::from_secs(10);
 
-/// The maximum number of cached verdicts.
+/// The maximum number of cached verdicts, and of cached users.
 const MOST_VERDICTS: usize = 1024;
 
 /// The maximum number of concurrent reviews: a flood of tokens does not become a flood of requests to the API server.
@@ -107,25 +107,47 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 pub struct Reviewer {
     client: Client,
     under_way: Semaphore,
-    verdicts: Mutex<BTreeMap<[u8; 32], Verdict>>,
+    verdicts: Mutex<Cached<Result<(), Denied>>>,
+    /// The user of each token; `None` where the API server accepts none.
+    users: Mutex<Cached<Option<UserInfo>>>,
 }
 
-struct Verdict {
-    until: Instant,
-    passes: Result<(), Denied>,
+/// The results of reviews, each until it counts no longer.
+struct Cached<T>(BTreeMap<[u8; 32], (Instant, T)>);
+
+impl<T> Default for Cached<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Clone> Cached<T> {
+    fn known(&self, key: &[u8; 32]) -> Option<T> {
+        self.0.get(key).filter(|(until, _)| Instant::now() < *until).map(|(_, result)| result.clone())
+    }
+
+    fn remember(&mut self, key: [u8; 32], result: T) {
+        let now = Instant::now();
+        if self.0.len() >= MOST_VERDICTS {
+            self.0.retain(|_, (until, _)| now < *until);
+        }
+        if self.0.len() < MOST_VERDICTS {
+            self.0.insert(key, (now + COUNTS_FOR, result));
+        }
+    }
 }
 
 impl Reviewer {
     /// Returns a reviewer that uses this client. The client's user must be allowed to create both kinds of review.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, under_way: Semaphore::new(REVIEWS), verdicts: Mutex::default() }
+        Self { client, under_way: Semaphore::new(REVIEWS), verdicts: Mutex::default(), users: Mutex::default() }
     }
 
     async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
         // Tokens are secrets: cache only their hashes.
         let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
-        if let Some(passes) = self.known(&key.into()) {
+        if let Some(passes) = lock(&self.verdicts).known(&key.into()) {
             return passes;
         }
         let Ok(_seat) = self.under_way.acquire().await else {
@@ -136,7 +158,7 @@ impl Reviewer {
             Ok(Err(error)) => return Err(Denied::Unavailable(chain(&error))),
             Err(_) => return Err(Denied::Unavailable(format!("no answer after {} s", DEADLINE.as_secs()))),
         };
-        self.remember(key.into(), &passes);
+        lock(&self.verdicts).remember(key.into(), passes.clone());
         passes
     }
 
@@ -149,29 +171,24 @@ impl Reviewer {
         Ok(if is_allowed { Ok(()) } else { Err(Denied::Forbidden { user: name, right: right.to_string() }) })
     }
 
+    /// Returns the user of the token, if the API server accepts it.
     async fn user(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+        let key = Sha256::digest(token).into();
+        if let Some(user) = lock(&self.users).known(&key) {
+            return Ok(user);
+        }
         let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
         let review = TokenReview { spec, ..TokenReview::default() };
         let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
         let status = answer.status.unwrap_or_default();
-        Ok(status.user.filter(|_| status.authenticated == Some(true)))
+        let user = status.user.filter(|_| status.authenticated == Some(true));
+        lock(&self.users).remember(key, user.clone());
+        Ok(user)
     }
+}
 
-    fn known(&self, key: &[u8; 32]) -> Option<Result<(), Denied>> {
-        let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        verdicts.get(key).filter(|verdict| Instant::now() < verdict.until).map(|verdict| verdict.passes.clone())
-    }
-
-    fn remember(&self, key: [u8; 32], passes: &Result<(), Denied>) {
-        let now = Instant::now();
-        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        if verdicts.len() >= MOST_VERDICTS {
-            verdicts.retain(|_, verdict| now < verdict.until);
-        }
-        if verdicts.len() < MOST_VERDICTS {
-            verdicts.insert(key, Verdict { until: now + COUNTS_FOR, passes: passes.clone() });
-        }
-    }
+fn lock<T>(cached: &Mutex<T>) -> MutexGuard<'_, T> {
+    cached.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Right {

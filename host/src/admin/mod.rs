@@ -1,12 +1,13 @@
-//! The admin port: health, metrics, the snapshot and decision of each job, and the latest passes for replay.
+//! The admin port: health, metrics, the page, the snapshot and decision of each job, and the latest passes for replay.
 //!
-//! `/healthz` and `/readyz` are open, as probes need them. On a loopback address everything is open. On any other
+//! `/healthz` and `/readyz` are open, as probes need them, and so is `/`, the page without its data. On a loopback address everything is open. On any other
 //! address the other paths require TLS, a bearer token that the API server accepts, and the right to read (see
 //! `access`).
 
 mod access;
 mod connections;
 pub mod metrics;
+mod page;
 mod redact;
 pub mod telemetry;
 mod tls;
@@ -43,20 +44,27 @@ struct Admin {
     context: Arc<Context>,
     requests: Requests,
     access: Arc<Access>,
+    page: Arc<page::Page>,
 }
 
 /// Serves the admin port for as long as the future is polled.
 pub async fn serve(listener: TcpListener, context: Arc<Context>, requests: Requests, access: Access) {
     let access = Arc::new(access);
-    let routes = Router::new()
+    let routes = routes(context, requests, Arc::clone(&access));
+    connections::serve(listener, &access, &routes).await;
+}
+
+/// Returns what the admin port answers, without connections.
+pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) -> Router {
+    Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_text))
         .route("/jobs", get(jobs))
         .route("/jobs/{resource}/{namespace}/{name}", get(job))
         .route("/recording", get(recording))
-        .with_state(Admin { context, requests, access: Arc::clone(&access) });
-    connections::serve(listener, &access, &routes).await;
+        .merge(page::routes())
+        .with_state(Admin { context, requests, access, page: Arc::default() })
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {

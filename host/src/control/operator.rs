@@ -23,7 +23,7 @@ use crate::{
         stores::Stores,
         watch::watch,
     },
-    record::passes::Passes,
+    record::{events::Events, passes::Passes},
     write::{apply::Writer, publish::Publisher, warnings::FieldValidation},
 };
 use decide::{Digest, Wake};
@@ -341,6 +341,12 @@ impl Context {
     #[must_use]
     pub fn passes(&self) -> &Passes {
         &self.passes
+    }
+
+    /// Returns the latest events that this host has emitted about jobs.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        self.publisher.events()
     }
 
     /// Returns the stores.

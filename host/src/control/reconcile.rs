@@ -22,7 +22,7 @@ use decide::{
     Applied, Decision, Digest, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
-    plan::{Answer, Fault},
+    plan::{Answer, Fault, Plan},
     ports::{self, NoPorts},
     triage,
 };
@@ -244,6 +244,12 @@ impl Context {
             Triage::Settled(decision) => noted.with(decision),
             Triage::NeedsPlan => noted.decided(),
         })
+    }
+
+    /// Returns the plugin's plan for the job as it is now; `None` if the job cannot be observed, or the plugin has none.
+    pub(crate) async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
+        let Observed::Ready(snapshot) = self.observe(key) else { return None };
+        self.plugins.plan(&snapshot).await.ok()
     }
 
     /// Moves a job from an older digest to the active one, if its route says so and no live pod is affected.

@@ -92,6 +92,43 @@ enum Stage {
     Past,
 }
 
+/// When a job has reached a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    /// Not yet.
+    Open,
+    /// At this time.
+    At(Timestamp),
+    /// Before this process saw the job.
+    Before,
+}
+
+impl Reached {
+    /// Returns what is known after a pass; `known` is what was known before it, if the host has seen the job before.
+    fn after(known: Option<Self>, is_reached: bool, now: Timestamp, is_new: bool) -> Self {
+        match known {
+            Some(Self::Open) | None if !is_reached => Self::Open,
+            Some(Self::Open) => Self::At(now),
+            Some(reached) => reached,
+            None if is_new => Self::At(now),
+            None => Self::Before,
+        }
+    }
+
+    fn at(self) -> Option<Timestamp> {
+        if let Self::At(at) = self { Some(at) } else { None }
+    }
+}
+
+/// The steps of a job that this process has seen it take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Milestones {
+    /// When all of its pods were created.
+    pub pods_made: Option<Timestamp>,
+    /// When all of its pods ran or had run.
+    pub running: Option<Timestamp>,
+}
+
 /// What is kept of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct JobState {
@@ -100,6 +137,8 @@ struct JobState {
     phase: Phase,
     waits_for: Option<Reason>,
     stage: Stage,
+    pods_made: Reached,
+    running: Reached,
 }
 
 /// The labels of jobs that have ended.
@@ -201,23 +240,44 @@ impl Jobs {
         counts
     }
 
+    /// Returns the phase of a job after the last pass over it; `None` before the first one.
+    #[must_use]
+    pub fn phase(&self, key: &JobKey, uid: &str) -> Option<Phase> {
+        self.lock().get(key).filter(|state| state.job == hash(uid)).map(|state| state.phase)
+    }
+
+    /// Returns the steps that this process has seen the job take.
+    #[must_use]
+    pub fn milestones(&self, key: &JobKey, uid: &str) -> Milestones {
+        let states = self.lock();
+        let state = states.get(key).filter(|state| state.job == hash(uid));
+        state.map_or_else(Milestones::default, |state| Milestones {
+            pods_made: state.pods_made.at(),
+            running: state.running.at(),
+        })
+    }
+
     /// Notes where the job is now, and observes what it has reached.
     fn advance(&self, key: &JobKey, kind: &OfKind, pass: &PassResult<'_>) {
         let job = hash(&pass.snapshot.job.uid);
         let (phase, waits_for) = (phase(pass), waits_for(pass));
         let mut states = self.lock();
-        let before = states.get(key).filter(|state| state.job == job).map(|state| state.stage);
-        let stage = match before {
+        let known = states.get(key).filter(|state| state.job == job).copied();
+        let (now, is_new) = (pass.now, is_new(pass.snapshot));
+        let has = |count: usize| wanted(pass.answer).is_some_and(|wanted| count >= wanted);
+        let pods_made = Reached::after(known.map(|it| it.pods_made), has(pods(pass)), now, is_new);
+        let running = Reached::after(known.map(|it| it.running), has(begun(pass.snapshot)), now, is_new);
+        let stage = match known.map(|state| state.stage) {
             Some(_) if phase == Phase::Suspended => Stage::Past,
             Some(stage) => self.reach(stage, kind, pass),
-            None if is_new(pass.snapshot) && !matches!(phase, Phase::Succeeded | Phase::Failed | Phase::External) => {
+            None if is_new && !matches!(phase, Phase::Succeeded | Phase::Failed | Phase::External) => {
                 self.created.get_or_create(kind).inc();
                 let is_held = phase == Phase::Suspended;
                 if is_held { Stage::Past } else { self.reach(Stage::New, kind, pass) }
             }
             None => Stage::Past,
         };
-        let state = JobState { job, phase, waits_for, stage };
+        let state = JobState { job, phase, waits_for, stage, pods_made, running };
         match states.get_mut(key) {
             Some(kept) => *kept = state,
             None => drop(states.insert(key.clone(), state)),

@@ -17,7 +17,7 @@ use decide::{
     Applied, Digest, Snapshot, is_at_rest,
     ledger::Ledger,
     plan::{Fault, FieldError},
-    snapshot::{Job, Queue},
+    snapshot::{Child, Job, Pod, Queue},
     workload,
 };
 use jiff::Timestamp;
@@ -73,6 +73,17 @@ pub struct Stores {
     inner: Mutex<Inner>,
     /// Notified when watches were added or ended.
     changed: Notify,
+}
+
+/// A job as people are shown it.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) job: Job,
+    pub(crate) ledger: Ledger,
+    /// Its pods, sorted by name.
+    pub(crate) pods: Vec<Arc<Pod>>,
+    /// Its other objects, sorted by kind and name.
+    pub(crate) children: Vec<Arc<Child>>,
 }
 
 #[derive(Debug, Default)]
@@ -220,6 +231,18 @@ impl Stores {
             snapshot.queue = is_queued.then(|| Queue { workload, classes: inner.cache.classes() });
         }
         observed(&layout, &key.kind, Box::new(snapshot), held)
+    }
+
+    /// Returns the job and its children as the watches have shown them, the host's latest writes or not: for people, not
+    /// for decisions. `None` if the job is gone.
+    pub(crate) fn sight(&self, key: &JobKey) -> Option<Sight> {
+        let inner = self.lock();
+        let (job, _) = inner.cache.job(key).and_then(unpacked)?;
+        let ledger = Ledger::read(&job.status, &job.uid);
+        let watches = inner.cache.layout().tables_of(&key.kind, ledger.digest.digest());
+        let watches = watches.get(1..).unwrap_or_default();
+        let Children { pods, others, .. } = Children::of(&inner.cache, watches, &inner.tombstones, key, &job.uid);
+        Some(Sight { job, ledger, pods, children: others })
     }
 
     /// Records the job's objects that are created only once, and the warnings, until its ledger holds them.

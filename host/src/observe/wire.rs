@@ -77,6 +77,11 @@ impl Packed {
         value(&self.status)
     }
 
+    /// Returns the status as JSON.
+    pub(crate) fn status_text(&self) -> &str {
+        &self.status
+    }
+
     /// Returns the job without its spec and its status.
     pub(crate) fn job(&self) -> &Job {
         &self.job

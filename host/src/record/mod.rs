@@ -1,4 +1,5 @@
 //! Passes that are kept for people, and their replay.
 
+pub mod events;
 pub mod passes;
 pub mod replay;

@@ -9,6 +9,7 @@ use crate::{
         stores::{Expected, Stores},
         wire::Written,
     },
+    record::events::Events,
     write::{apply, error::WriteError, published::PublishedStatuses},
 };
 use decide::{
@@ -49,12 +50,18 @@ pub struct Publisher {
     stores: Arc<Stores>,
     clock: Clock,
     published: Arc<PublishedStatuses>,
+    events: Events,
 }
 
 impl Publisher {
     /// Returns a publisher that remembers there what it has written.
     pub(crate) fn new(client: Client, stores: Arc<Stores>, clock: Clock, published: Arc<PublishedStatuses>) -> Self {
-        Self { client, stores, clock, published }
+        Self { client, stores, clock, published, events: Events::default() }
+    }
+
+    /// Returns the latest events that were emitted.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
@@ -123,6 +130,7 @@ impl Publisher {
 
     async fn emit_all(&self, snapshot: &Snapshot, events: &[Event]) {
         for (number, event) in events.iter().enumerate() {
+            self.events.record(&snapshot.job.uid, self.clock.now(), event);
             if let Err(error) = self.emit(snapshot, event, number).await {
                 debug!(reason = event.reason, error = chain(&error), "failed to write an event");
             }

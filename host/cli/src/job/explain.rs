@@ -3,11 +3,11 @@
 use super::{
     cluster::{Cluster, Found},
     events,
-    list::{age, state, table, why},
+    list::{age, table},
 };
 use crate::args::job::JobName;
 use anyhow::Context;
-use decide::waiting::Waiting;
+use decide::summary::{phase_of, state, why, why_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use std::{fmt::Write, process::ExitCode};
@@ -51,9 +51,7 @@ fn explained(found: &Found, pods: &[Pod], happened: &[Event], now: Timestamp) ->
 fn pod(pod: &Pod) -> anyhow::Result<Vec<String>> {
     let seen = observe::read_pod(&serde_json::to_string(pod).context("a pod as JSON")?)?;
     let restarts = seen.containers.iter().map(|it| it.restarts).sum::<u32>();
-    let waiting = decide::blocker::of(&seen).map(|by| Waiting::Blocked { pod: seen.name.clone(), by, others: 0 });
-    let phase = if seen.terminating { "Terminating".to_owned() } else { format!("{:?}", seen.phase) };
-    let waits = waiting.map(|it| format!("waits for {it}")).unwrap_or_default();
+    let (phase, waits) = (phase_of(&seen), why_of(&seen).unwrap_or_default());
     Ok(vec![seen.name, phase, restarts.to_string(), seen.node, waits])
 }
 

@@ -1,9 +1,8 @@
 //! `troupe job list`: the jobs of all kinds, and why each waits.
 
 use super::cluster::Cluster;
-use decide::{condition::Condition, status};
+use decide::summary::{state, why};
 use jiff::Timestamp;
-use serde_json::Value;
 use std::process::ExitCode;
 use troupe::{clock::Clock, out};
 
@@ -34,34 +33,6 @@ pub(super) async fn list(cluster: &Cluster, all_namespaces: bool) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the job's state as one word.
-pub(super) fn state(status: &Value) -> String {
-    status::step(&status::of_framework(status)).unwrap_or("-").to_owned()
-}
-
-/// Returns what is in the job's way, or what has failed.
-pub(super) fn why(status: &Value) -> Option<String> {
-    let own = |kind: Condition| {
-        let conditions = status["conditions"].as_array()?;
-        let found = conditions.iter().find(|it| it["type"] == kind.as_str() && it["status"] == "True")?;
-        found["message"].as_str()
-    };
-    let of_host = [Condition::Rejected, Condition::PluginFaulted, Condition::Contested].into_iter().find_map(own);
-    let of_host = of_host.map(str::to_owned);
-    of_host.or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}"))).or_else(|| failed(status))
-}
-
-/// Returns what failed first, in a sentence.
-fn failed(status: &Value) -> Option<String> {
-    let first = status.pointer("/troupe/firstFailure")?;
-    let text = |field: &str| first[field].as_str().filter(|text| !text.is_empty());
-    let container = text("container").map(|it| format!("container {it} of ")).unwrap_or_default();
-    let code = first["exitCode"].as_i64().map(|it| format!(" with exit code {it}")).unwrap_or_default();
-    let said: Vec<_> = ["reason", "message"].into_iter().filter_map(text).map(str::trim).collect();
-    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(": ")) };
-    Some(format!("{container}pod/{} failed first{code}{said}", text("pod").unwrap_or_default()))
-}
-
 /// Returns the time since then as kubectl prints it, in its two largest units.
 pub(super) fn age(now: Timestamp, since: Option<Timestamp>) -> String {
     let Some(since) = since else { return "-".into() };
@@ -89,28 +60,6 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_job_says_why_it_waits_is_refused_or_has_failed() {
-        let condition = |kind: Condition, status: &str| json!({ "type": kind, "status": status, "message": "quota" });
-        let of = |conditions: Value| why(&json!({ "conditions": conditions }));
-        assert_eq!(of(json!([condition(Condition::Waiting, "True")])).as_deref(), Some("waits for quota"));
-        assert_eq!(of(json!([condition(Condition::Waiting, "False")])), None);
-        assert_eq!(
-            of(json!([condition(Condition::Waiting, "True"), condition(Condition::Rejected, "True")])).as_deref(),
-            Some("quota")
-        );
-        let first =
-            json!({ "pod": "w-1", "container": "main", "exitCode": 3, "reason": "Error", "message": "no data\n" });
-        assert_eq!(
-            why(&json!({ "troupe": { "firstFailure": first } })).as_deref(),
-            Some("container main of pod/w-1 failed first with exit code 3: Error: no data")
-        );
-        let evicted = json!({ "pod": "w-1", "reason": "Evicted" });
-        let said = why(&json!({ "troupe": { "firstFailure": evicted } }));
-        assert_eq!(said.as_deref(), Some("pod/w-1 failed first: Evicted"));
-    }
 
     #[test]
     fn a_row_is_as_wide_as_its_widest_cell() {

@@ -1,11 +1,9 @@
 //! `troupe job wait`: waits until a job has ended.
 
-use super::{
-    cluster::{Cluster, Found},
-    list::{state, why},
-};
+use super::cluster::{Cluster, Found};
 use crate::args::job::{End, JobName};
 use anyhow::{Context, bail};
+use decide::summary::{state, why};
 use futures::TryStreamExt;
 use kube::{
     Api,
