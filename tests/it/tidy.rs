@@ -10,8 +10,15 @@ use std::{
 };
 
 /// Acceptance cases that a scenario must show: prefix, digits, first and last.
-const SHOWN: [(&str, usize, u32, u32); 7] =
-    [("A", 1, 1, 26), ("C", 2, 6, 14), ("J", 2, 1, 17), ("M", 2, 1, 20), ("R", 2, 1, 5), ("AC-", 2, 1, 8), ("AC-", 2, 15, 20)];
+const SHOWN: [(&str, usize, u32, u32); 7] = [
+    ("A", 1, 1, 26),
+    ("C", 2, 6, 14),
+    ("J", 2, 1, 17),
+    ("M", 2, 1, 20),
+    ("R", 2, 1, 5),
+    ("AC-", 2, 1, 8),
+    ("AC-", 2, 15, 20),
+];
 
 /// Words that name a framework. The host is to know none of them.
 const FRAMEWORKS: [&str; 5] = ["paddle", "mpi", "kubeflow", "rhino", "pytorch"];

@@ -14,6 +14,12 @@ impl Ranges {
         self.0.is_empty()
     }
 
+    /// Returns the number of indices.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|(first, last)| u64::from(last - first) + 1).sum()
+    }
+
     /// Returns whether the index is in the set.
     #[must_use]
     pub fn contains(&self, index: u32) -> bool {

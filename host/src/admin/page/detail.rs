@@ -161,7 +161,7 @@ fn timeline(sight: &Sight, plan: Option<&Plan>, seen: Milestones) -> Value {
     let ended = sight.ledger.finished.as_ref();
     let outcome = ended.map(|ended| match ended.outcome {
         Outcome::Succeeded => "succeeded",
-        Outcome::Failed | Outcome::Open => "failed",
+        Outcome::Failed | Outcome::Open | Outcome::Succeeding | Outcome::Failing => "failed",
     });
     let ended = ended.map(|ended| ended.at);
     // A clock of the API server may be ahead of that of a node.

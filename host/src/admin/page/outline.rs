@@ -78,7 +78,10 @@ fn outlined(plan: &Plan) -> Plan {
         labels: vec![],
         fill: vec![],
         success: role.success,
-        replace: vec![],
+        failures: vec![],
+        deletion: role.deletion,
+        at_once: role.at_once,
+        failures_per_replica: None,
         after: vec![],
     };
     let roles = plan.roles.iter().map(role).collect();
@@ -153,9 +156,13 @@ pub(super) fn grid(sight: &Sight, plan: Option<&Plan>) -> Vec<Cells> {
 
 /// Returns the cells of a role without its pods: what has succeeded stays so after its pod is gone.
 fn planned(role: &Role, ledger: &Ledger) -> Vec<char> {
-    let succeeded = |index| if ledger.has_succeeded(&role.name, index) { 'S' } else { NOT_MADE };
+    let letter = |index| match index {
+        index if ledger.has_succeeded(&role.name, index) => 'S',
+        index if ledger.is_given_up(&role.name, index) => 'F',
+        _ => NOT_MADE,
+    };
     match role.backing {
-        Backing::Pods => (0..role.replicas).map(succeeded).collect(),
+        Backing::Pods => (0..role.replicas).map(letter).collect(),
         Backing::Job(_) => vec![],
     }
 }
@@ -163,8 +170,8 @@ fn planned(role: &Role, ledger: &Ledger) -> Vec<char> {
 fn without_plan(sight: &Sight) -> Vec<Cells> {
     let succeeded = sight.ledger.succeeded.iter().filter(|_| sight.pods.is_empty());
     let of_ledger = succeeded.map(|(role, ranges)| {
-        let count: usize = ranges.iter().map(|(first, last)| last.saturating_sub(*first) as usize + 1).sum();
-        Cells { role: role.clone(), cells: "S".repeat(count.min(MOST_CELLS)), pod: vec![], names: vec![] }
+        let count = usize::try_from(ranges.count()).unwrap_or(usize::MAX).min(MOST_CELLS);
+        Cells { role: role.clone(), cells: "S".repeat(count), pod: vec![], names: vec![] }
     });
     let pods: Vec<_> = sight.pods.iter().collect();
     let pods = (!pods.is_empty()).then(|| listed("pods", &pods));
