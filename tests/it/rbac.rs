@@ -12,7 +12,7 @@ use troupe::install::rbac::{self, Host, Plugin, Policy};
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, CronJobs the
 /// next nine, gang scheduling those of PodGroups, elastic jobs those of HorizontalPodAutoscalers, jobs that campaigns do not
 /// have their status, owner references that block deletion those of finalizers, and queues the last.
-const UNUSED: [&str; 40] = [
+const UNUSED: [&str; 42] = [
     "create customresourcedefinitions",
     "patch customresourcedefinitions",
     "create tokenreviews",
@@ -20,6 +20,7 @@ const UNUSED: [&str; 40] = [
     "patch jobs",
     "patch jobs/status",
     "patch paddlejobs",
+    "create indexedjobs",
     "create jaxjobs",
     "create mpijobs",
     "create paddlejobs",
@@ -39,6 +40,7 @@ const UNUSED: [&str; 40] = [
     "patch rhinojobs/status",
     "patch tfjobs/status",
     "patch xgboostjobs/status",
+    "update indexedjobs/finalizers",
     "update jaxjobs/finalizers",
     "update mpijobs/finalizers",
     "update paddlejobs/finalizers",
@@ -139,6 +141,7 @@ fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters(
     assert_eq!((&after["hostPID"], &after["capabilities"]), (&"true".into(), &"IPC_LOCK\nSYS_PTRACE".into()));
     let kinds = [
         "CronJob.batch.tutorial.kubebuilder.io",
+        "IndexedJob.batch.troupe.dev",
         "JAXJob.kubeflow.org",
         "MPIJob.kubeflow.org",
         "PaddleJob.batch.paddlepaddle.org",

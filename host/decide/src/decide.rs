@@ -4,6 +4,7 @@
 use crate::{
     Snapshot, blocker, cleanup,
     condition::{Condition, Reason},
+    counted,
     decision::{Action, Decision, HostCondition, Report, Wake, Write},
     diff::{self, Of},
     failures::{self, Due},
@@ -188,7 +189,7 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
     ledger.headline.clone_from(&verdict.headline);
     for replica in &standing.replicas {
         let is_kept = replica.role.success != Success::Momentary;
-        let succeeds = |pod| failures::succeeds(snapshot, replica.role, replica.index, pod);
+        let succeeds = |pod| counted::succeeds(snapshot, replica.role, replica.index, pod);
         if is_kept
             && replica.pod.is_some_and(|pod| succeeds(pod))
             && !ledger.has_succeeded(&replica.role.name, replica.index)

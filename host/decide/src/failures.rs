@@ -6,6 +6,7 @@
 use crate::{
     Snapshot,
     back_off::Failures,
+    counted::{ends_too_late, is_known},
     decision::{Action, Wake, Write},
     ledger::Ledger,
     names,
@@ -99,6 +100,9 @@ impl<'a> Due<'a> {
     pub fn replacement(&self, role: &Role, index: u32, pod: &Pod) -> Replacement {
         let known = self.snapshot.ledger.failures.get(&role.name);
         let counts_no_more = known.is_some_and(|known| is_known(known, &self.snapshot.ledger, index, pod));
+        if pod.phase == PodPhase::Failed && self.snapshot.ledger.is_given_up(&role.name, index) {
+            return Replacement::GivenUp;
+        }
         if counts_no_more && pod.phase.is_terminal() || ends_too_late(self.snapshot, role, index, pod) {
             return Replacement::UnderWay;
         }
@@ -203,30 +207,6 @@ fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
         ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
     });
     ended.max().filter(|at| *at != Timestamp::default() && *at <= now).unwrap_or(now)
-}
-
-/// Returns whether the pod counts no more. One that the host was going to delete, and that failed before, counts.
-fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod) -> bool {
-    let failed_before = pod.phase == PodPhase::Failed && !pod.terminating && ledger.ending.is_none();
-    known.replaces(index, &pod.uid) || known.has_settled(index, &pod.uid) && !failed_before
-}
-
-/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, or if the
-/// end of the job was known before.
-#[must_use]
-pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
-    let known = snapshot.ledger.failures.get(&role.name);
-    let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
-    pod.phase == PodPhase::Succeeded && !counts_no_more && !ends_too_late(snapshot, role, index, pod)
-}
-
-/// Returns whether the pod ended after it was known how the job is going to end.
-fn ends_too_late(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
-    match (snapshot.ledger.ending, pod.phase) {
-        (Some(_), PodPhase::Succeeded) => !snapshot.ledger.has_succeeded(&role.name, index),
-        (Some(Ending::Succeeding), PodPhase::Failed) => !snapshot.ledger.is_given_up(&role.name, index),
-        _ => false,
-    }
 }
 
 /// Returns what becomes of the pod if it counts as failed.

@@ -8,6 +8,7 @@ pub mod build;
 pub mod cleanup;
 pub mod condition;
 mod contest;
+mod counted;
 mod decide;
 pub mod decision;
 mod diff;

@@ -1,7 +1,7 @@
 //! Compares a job with its plan: which replicas exist, which gates are open, what the job waits for.
 
 use crate::{
-    Snapshot, failures, names,
+    Snapshot, counted, names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
@@ -160,7 +160,7 @@ impl<'a> Standing<'a> {
         if replica.role.success == Success::Momentary {
             return false;
         }
-        replica.pod.is_some_and(|pod| failures::succeeds(self.snapshot, replica.role, replica.index, pod))
+        replica.pod.is_some_and(|pod| counted::succeeds(self.snapshot, replica.role, replica.index, pod))
             || self.snapshot.ledger.has_succeeded(&replica.role.name, replica.index)
     }
 

@@ -1,0 +1,33 @@
+//! Which ends of pods count: each pod once, none that the host has caused, and none after the end of the job is known.
+
+use crate::{
+    Snapshot,
+    back_off::Failures,
+    ledger::Ledger,
+    plan::{Ending, Role},
+    snapshot::{Pod, PodPhase},
+};
+
+/// Returns whether the pod counts no more. One that the host was going to delete, and that failed before, counts.
+pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod) -> bool {
+    let failed_before = pod.phase == PodPhase::Failed && !pod.terminating && ledger.ending.is_none();
+    known.replaces(index, &pod.uid) || known.has_settled(index, &pod.uid) && !failed_before
+}
+
+/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, or if the
+/// end of the job was known before.
+#[must_use]
+pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
+    let known = snapshot.ledger.failures.get(&role.name);
+    let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
+    pod.phase == PodPhase::Succeeded && !counts_no_more && !ends_too_late(snapshot, role, index, pod)
+}
+
+/// Returns whether the pod ended after it was known how the job is going to end.
+pub(crate) fn ends_too_late(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
+    match (snapshot.ledger.ending, pod.phase) {
+        (Some(_), PodPhase::Succeeded) => !snapshot.ledger.has_succeeded(&role.name, index),
+        (Some(Ending::Succeeding), PodPhase::Failed) => true,
+        _ => false,
+    }
+}
