@@ -1,5 +1,6 @@
 //! How often pods of a role have failed, and how long the host waits before it creates the next one.
 
+use crate::ranges::Ranges;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,19 +25,35 @@ pub struct Failures {
     /// Uids of pods that are not counted, or not again, whatever becomes of them; by index, until they are gone.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settled: BTreeMap<u32, String>,
+    /// Replicas whose pods are counted since the job is ending: an index names one pod then, as none is created any more.
+    #[serde(skip_serializing_if = "Ranges::is_empty")]
+    pub ended: Ranges,
     /// The failures of replicas that have a back-off of their own and are not done, by index.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<u32, OfReplica>,
 }
 
-/// The failed pods of one replica.
+/// The failed pods of one replica. A list in the ledger, of count, failures in a row, and Unix seconds of the last one: there
+/// may be thousands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "(u32, u32, i64)", into = "(u32, u32, i64)")]
 pub struct OfReplica {
     /// How many were counted.
     pub count: u32,
     /// The failures in a row.
     pub row: Row,
+}
+
+impl From<(u32, u32, i64)> for OfReplica {
+    fn from((count, in_a_row, last): (u32, u32, i64)) -> Self {
+        Self { count, row: Row { in_a_row, last: Timestamp::from_second(last).unwrap_or_default() } }
+    }
+}
+
+impl From<OfReplica> for (u32, u32, i64) {
+    fn from(OfReplica { count, row }: OfReplica) -> Self {
+        (count, row.in_a_row, row.last.as_second())
+    }
 }
 
 /// Failures in a row.
@@ -60,7 +77,9 @@ impl Row {
 
     /// Adds a failure of this time, which is not later than now.
     pub(crate) fn add(&mut self, at: Timestamp, now: Timestamp) {
-        if self.ends_at(at).is_none() {
+        // Pods are not seen in the order in which they ended.
+        let is_within = self.in_a_row > 0 && self.last <= now && at < self.end();
+        if !is_within {
             let is_recent = at.duration_since(self.end()) < MOST_BACK_OFF;
             self.in_a_row = if is_recent { self.in_a_row.saturating_add(1) } else { 1 };
         }

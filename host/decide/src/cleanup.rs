@@ -30,8 +30,8 @@ pub(crate) fn ending(snapshot: &Snapshot) -> Vec<Action> {
     if snapshot.ledger.ending.is_none() {
         return vec![];
     }
-    let pods = snapshot.own_pods().filter(|pod| removes(Clean::Active, pod)).map(|pod| Action::delete_pod(pod));
-    pods.chain(jobs::suspend_all(snapshot)).collect()
+    let open = snapshot.own_pods().filter(|pod| !pod.phase.is_terminal() && !pod.terminating);
+    open.map(|pod| Action::delete_pod(pod)).chain(jobs::suspend_all(snapshot)).collect()
 }
 
 /// Returns the end of a job at this time, with the plan's rules for finished jobs. `clean` is the verdict's own rule.

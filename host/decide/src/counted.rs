@@ -8,10 +8,11 @@ use crate::{
     snapshot::{Pod, PodPhase},
 };
 
-/// Returns whether the pod counts no more. One that the host was going to delete, and that failed before, counts.
+/// Returns whether the pod counts no more: it is counted, or being deleted by the host. One that was only going to be deleted
+/// counts.
 pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod) -> bool {
-    let failed_before = pod.phase == PodPhase::Failed && !pod.terminating && ledger.ending.is_none();
-    known.replaces(index, &pod.uid) || known.has_settled(index, &pod.uid) && !failed_before
+    let ended = ledger.ending.is_some() && known.ended.contains(index);
+    known.replaces(index, &pod.uid) || ended || known.has_settled(index, &pod.uid) && pod.terminating
 }
 
 /// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, or if the
@@ -20,7 +21,8 @@ pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod)
 pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
     let known = snapshot.ledger.failures.get(&role.name);
     let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
-    pod.phase == PodPhase::Succeeded && !counts_no_more && !ends_too_late(snapshot, role, index, pod)
+    let is_given_up = snapshot.ledger.is_given_up(&role.name, index);
+    pod.phase == PodPhase::Succeeded && !counts_no_more && !is_given_up && !ends_too_late(snapshot, role, index, pod)
 }
 
 /// Returns whether the pod ended after it was known how the job is going to end.

@@ -83,7 +83,7 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
-    failures::settle(standing, &mut actions, &mut ledger);
+    failures::settle(standing, &due, &mut actions, &mut ledger);
     if snapshot.namespace_terminating {
         actions.retain(|action| !action.creates() && *action.write() != Write::Require);
         waiting = vec![Waiting::NamespaceTerminating { namespace: snapshot.job.namespace.clone() }];

@@ -16,7 +16,10 @@ use crate::{
     standing::{Replica, Standing},
 };
 use jiff::Timestamp;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Maximum number of pods of a role whose uids the ledger holds at once.
 const MOST_AT_ONCE: usize = 500;
@@ -73,9 +76,11 @@ impl<'a> Due<'a> {
                 continue;
             }
             let known = ledger.failures.get(&role.name);
-            let under_way = known.map_or(0, |known| known.pods.len() + known.settled.len());
+            // What is counted while the job is ending needs no uid.
+            let under_way = known.filter(|_| ledger.ending.is_none()).map_or(0, |known| known.pods.len());
             let due = counted.entry(&role.name).or_default();
-            if known.is_some_and(|known| is_known(known, ledger, index, pod)) || under_way + due.len() >= MOST_AT_ONCE {
+            let is_full = ledger.ending.is_none() && under_way + due.len() >= MOST_AT_ONCE;
+            if known.is_some_and(|known| is_known(known, ledger, index, pod)) || is_full {
                 continue;
             }
             let before = known.and_then(|known| known.replicas.get(&index)).map_or(0, |of| of.count);
@@ -100,7 +105,7 @@ impl<'a> Due<'a> {
     pub fn replacement(&self, role: &Role, index: u32, pod: &Pod) -> Replacement {
         let known = self.snapshot.ledger.failures.get(&role.name);
         let counts_no_more = known.is_some_and(|known| is_known(known, &self.snapshot.ledger, index, pod));
-        if pod.phase == PodPhase::Failed && self.snapshot.ledger.is_given_up(&role.name, index) {
+        if pod.phase.is_terminal() && self.snapshot.ledger.is_given_up(&role.name, index) {
             return Replacement::GivenUp;
         }
         if counts_no_more && pod.phase.is_terminal() || ends_too_late(self.snapshot, role, index, pod) {
@@ -111,7 +116,7 @@ impl<'a> Due<'a> {
         let Some(remedy) = remedy.filter(|remedy| *remedy != Remedy::Keep && index < role.replicas) else {
             return Replacement::None;
         };
-        if self.of_role(&role.name).any(|due| (due.index, due.uid) == (index, &*pod.uid)) {
+        if self.has(&role.name, index, &pod.uid) {
             return Replacement::Due;
         }
         match self.snapshot.ledger.is_given_up(&role.name, index) || remedy == Remedy::GiveUp {
@@ -141,10 +146,24 @@ impl<'a> Due<'a> {
         self.counted.get(role).into_iter().flatten()
     }
 
+    fn has(&self, role: &str, index: u32, uid: &str) -> bool {
+        self.of_role(role).any(|due| (due.index, due.uid) == (index, uid))
+    }
+
     /// Counts the pods that are due, and forgets those whose place another pod has taken.
     pub(crate) fn record(&self, standing: &Standing<'_>, ledger: &mut Ledger) {
         for (role, failures) in &mut ledger.failures {
             forget(failures, role, standing, ledger.ending);
+        }
+        // What is being deleted of a suspended job is the host's doing, whatever it ends with later.
+        for replica in standing.replicas.iter().filter(|_| self.snapshot.suspended()) {
+            let Some(pod) = replica.pod.filter(|pod| pod.terminating) else { continue };
+            let known = ledger.failures.get(&replica.role.name);
+            let is_known = known.is_some_and(|known| known.replaces(replica.index, &pod.uid));
+            if replica.role.deletion != Deletion::Uncounted && !is_known {
+                let failures = ledger.failures.entry(replica.role.name.clone()).or_default();
+                failures.settled.insert(replica.index, pod.uid.clone());
+            }
         }
         for due in self.counted.values().flatten() {
             let failures = ledger.failures.entry(due.role.name.clone()).or_default();
@@ -157,7 +176,7 @@ impl<'a> Due<'a> {
                 ledger.given_up.entry(due.role.name.clone()).or_default().insert(due.index);
             }
             if due.ending {
-                failures.settled.insert(due.index, uid);
+                failures.ended.insert(due.index);
                 continue;
             }
             if due.gives_up {
@@ -211,15 +230,22 @@ fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
 
 /// Returns what becomes of the pod if it counts as failed.
 fn remedy(snapshot: &Snapshot, role: &Role, pod: &Pod) -> Option<Remedy> {
+    let (tells, ended) = (role.deletion != Deletion::Uncounted, pod.phase.is_terminal());
+    // As in a Job, nothing counts after the success is known.
+    if pod.phase == PodPhase::Succeeded || snapshot.ledger.ending == Some(Ending::Succeeding) {
+        return None;
+    }
+    if tells && !ended && is_failing(snapshot) {
+        // No rule is about a pod that has not ended.
+        return Some(Remedy::Replace);
+    }
     let fails = match (pod.phase, role.deletion) {
-        (PodPhase::Succeeded, _) => false,
-        // As in a Job, nothing counts after the success is known.
-        _ if snapshot.ledger.ending == Some(Ending::Succeeding) => false,
-        (PodPhase::Failed, Deletion::Uncounted) => !pod.terminating && !snapshot.suspended(),
+        // The host ends the pods of a suspended job.
+        _ if snapshot.suspended() && (pod.terminating || !tells) => false,
+        (PodPhase::Failed, Deletion::Uncounted) => !pod.terminating,
         (PodPhase::Failed, Deletion::WhenFailed | Deletion::AtOnce) => true,
-        (_, Deletion::Uncounted) => false,
-        (_, Deletion::WhenFailed) => is_failing(snapshot),
-        (_, Deletion::AtOnce) => pod.terminating || is_failing(snapshot),
+        (_, Deletion::Uncounted | Deletion::WhenFailed) => false,
+        (_, Deletion::AtOnce) => pod.terminating,
     };
     fails.then(|| rule(role, pod))
 }
@@ -279,31 +305,32 @@ pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
     ends.min().map_or(Wake::OnChange, Wake::At)
 }
 
-/// Takes out the deletions of pods whose end would count although the host causes it, and that the ledger does not name
-/// yet. Adds them to the next ledger, so that they follow once it is written.
-pub(crate) fn settle(standing: &Standing<'_>, actions: &mut Vec<Action>, ledger: &mut Ledger) {
+/// Takes out the deletions of pods that are due, and of those whose end would count although the host causes it, unless the
+/// ledger names them. Adds the latter to the next ledger, so that they follow once it is written.
+pub(crate) fn settle(standing: &Standing<'_>, due: &Due<'_>, actions: &mut Vec<Action>, ledger: &mut Ledger) {
     let Standing { snapshot, plan, .. } = standing;
     if plan.roles.iter().all(|role| role.deletion == Deletion::Uncounted) {
         return;
     }
-    let job_name = &snapshot.job.name;
+    let pods: BTreeMap<&str, &Arc<Pod>> = snapshot.own_pods().map(|pod| (&*pod.uid, pod)).collect();
+    let mut deleted: BTreeSet<String> = BTreeSet::new();
     actions.retain(|action| {
         let (Write::Delete { uid, .. }, "Pod") = (action.write(), &*action.kind) else { return true };
-        let Some((place, index)) = names::role_of_pod(plan, job_name, &action.name) else { return true };
+        let Some((place, index)) = names::role_of_pod(plan, &snapshot.job.name, &action.name) else { return true };
         let role = &plan.roles[place];
-        let ended = snapshot.own_pods().any(|pod| pod.uid == *uid && pod.phase.is_terminal());
-        if ended || role.deletion == Deletion::Uncounted {
+        if role.deletion == Deletion::Uncounted {
             return true;
         }
+        if due.has(&role.name, index, uid) {
+            return false;
+        }
+        if pods.get(uid.as_str()).is_none_or(|pod| pod.phase.is_terminal()) || snapshot.ledger.ending.is_some() {
+            return true;
+        }
+        deleted.insert(uid.clone());
         let recorded = snapshot.ledger.failures.get(&role.name);
         if recorded.is_some_and(|known| known.replaces(index, uid) || known.has_settled(index, uid)) {
             return true;
-        }
-        match snapshot.ledger.ending {
-            Some(Ending::Succeeding) => return true,
-            // These are due, and counted first.
-            Some(Ending::Failing) => return false,
-            None => {}
         }
         let failures = ledger.failures.entry(role.name.clone()).or_default();
         if failures.settled.len() < MOST_AT_ONCE {
@@ -311,6 +338,11 @@ pub(crate) fn settle(standing: &Standing<'_>, actions: &mut Vec<Action>, ledger:
         }
         false
     });
+    // A pod that is not deleted after all counts like any other.
+    for failures in ledger.failures.values_mut() {
+        let goes = |uid: &String| pods.get(uid.as_str()).is_some_and(|pod| pod.terminating) || deleted.contains(uid);
+        failures.settled.retain(|_, uid| goes(uid));
+    }
 }
 
 /// Ends the row of failures of a role of which a replica has succeeded.

@@ -19,9 +19,9 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let ledger = &standing.snapshot.ledger;
     let is_over = |it: &&Replica<'_>| standing.has_succeeded(it) || ledger.is_given_up(&it.role.name, it.index);
     let wanted = standing.replicas.iter().filter(|replica| !is_over(replica));
-    let absent = wanted
-        .filter(|replica| replica.pod.is_none_or(|pod| pod.terminating))
-        .filter(|replica| replica.role.at_once != Some(0) && !standing.is_done(replica.role));
+    let needs: Vec<bool> =
+        standing.plan.roles.iter().map(|role| role.at_once != Some(0) && !standing.is_done(role)).collect();
+    let absent = wanted.filter(|it| it.pod.is_none_or(|pod| pod.terminating)).filter(|it| needs[it.place]);
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
     let (backing_off, missing): (Vec<_>, Vec<_>) =

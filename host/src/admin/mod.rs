@@ -23,8 +23,9 @@ use access::{Denied, Right};
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Path, Query, State},
+    extract::{Path, Query, Request, State},
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -56,15 +57,27 @@ pub async fn serve(listener: TcpListener, context: Arc<Context>, requests: Reque
 
 /// Returns what the admin port answers, without connections.
 pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) -> Router {
-    Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics_text))
+    let admin = Admin { context, requests, access, page: Arc::default() };
+    let of_jobs = Router::new()
         .route("/jobs", get(jobs))
         .route("/jobs/{resource}/{namespace}/{name}", get(job))
         .route("/recording", get(recording))
         .merge(page::routes())
-        .with_state(Admin { context, requests, access, page: Arc::default() })
+        .layer(middleware::from_fn_with_state(admin.clone(), own_name));
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics_text))
+        .merge(of_jobs)
+        .with_state(admin)
+}
+
+/// Refuses a request that another page of the browser may have made.
+async fn own_name(State(admin): State<Admin>, request: Request, next: Next) -> Response {
+    match page::begin(&admin, request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {

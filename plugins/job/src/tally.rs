@@ -41,7 +41,7 @@ impl<'a> Tally<'a> {
             .filter_map(|pod| pod.index);
         // A pod that fails the job stays, and only what is replaced or given up is counted by the host.
         let stays = |pod: &&&PodRow| pod.phase == PodPhase::Failed && pod.replacement == Replacement::None;
-        let failed = facts.map_or(0, |facts| facts.failures) + count(pods.iter().filter(stays));
+        let failed = facts.map_or(0, |facts| facts.failures).saturating_add(count(pods.iter().filter(stays)));
         let containers = active().flat_map(|pod| &pod.containers);
         Self {
             active: count(active()),

@@ -403,3 +403,87 @@ fn replicas_run_in_turns_and_what_is_worth_least_goes_first() {
     world.pass();
     assert!(!world.snapshot.ledger.has_succeeded("w", 1), "what is beyond the replicas is forgotten");
 }
+
+// J03, J12: a shrink that is taken back
+#[test]
+fn a_pod_that_is_not_deleted_after_all_succeeds() {
+    let mut world = indexes();
+    world.plan.roles[0].at_once = Some(2);
+    world.pass();
+    world.plan.roles[0].at_once = Some(3);
+    world.pass();
+    assert!(world.snapshot.ledger.failures["w"].settled.is_empty());
+    world.set(2, |pod| pod.phase = PodPhase::Succeeded);
+    world.pass();
+    assert!(world.snapshot.ledger.has_succeeded("w", 2));
+}
+
+// J05: no rule is about a pod that has not ended, and pods beyond the replicas go as well
+#[test]
+fn no_pod_of_a_failing_job_stays() {
+    let mut world = indexes();
+    world.plan.roles[0].failures = vec![FailureRule { about: Failure::Any, then: Remedy::Keep }];
+    world.plan.roles[0].replicas = 2;
+    world.verdict.outcome = Outcome::Failing;
+    world.pass();
+    world.pass();
+    let mut deleted = writes(&world.pass());
+    deleted.sort();
+    assert_eq!(deleted, ["delete pod/hamlet-w-0", "delete pod/hamlet-w-1", "delete pod/hamlet-w-2"]);
+    assert_eq!(world.count(), 2);
+}
+
+// J05: more failed pods than uids that the ledger holds
+#[test]
+fn a_wide_job_that_fails_ends() {
+    let mut world = indexes();
+    let role = &mut world.plan.roles[0];
+    (role.replicas, role.at_once) = (1500, Some(1500));
+    world.snapshot.pods = (0..1500)
+        .map(|index| Arc::new(if index < 700 { failed(index, 1) } else { pod(index, PodPhase::Running) }))
+        .collect();
+    world.verdict.outcome = Outcome::Failing;
+    world.pass();
+    world.pass();
+    assert_eq!((writes(&world.pass()).len(), world.count()), (800, 1500));
+}
+
+// J12: the host could not ask the plugin when it ended the pods
+#[test]
+fn pods_that_go_while_the_job_is_suspended_do_not_count() {
+    let mut world = indexes();
+    let mut job = crate::snapshot::Job::clone(&world.snapshot.job);
+    job.spec = json!({ "suspend": true });
+    world.snapshot.job = job.into();
+    Arc::make_mut(&mut world.snapshot.kind).suspend = Some("/suspend".into());
+    assert!(world.snapshot.suspended());
+    world.set(0, |pod| pod.terminating = true);
+    world.pass();
+    Arc::make_mut(&mut world.snapshot.kind).suspend = None;
+    world.set(0, |pod| pod.phase = PodPhase::Failed);
+    world.pass();
+    assert_eq!(world.count(), 0);
+}
+
+// J07: what is given up does not succeed
+#[test]
+fn a_replica_that_is_given_up_does_not_succeed() {
+    let mut world = indexes();
+    world.plan.roles[0].failures_per_replica = Some(0);
+    world.set(1, |pod| pod.terminating = true);
+    world.pass();
+    assert!(world.snapshot.ledger.is_given_up("w", 1));
+    world.set(1, |pod| pod.phase = PodPhase::Succeeded);
+    world.pass();
+    assert_eq!((world.snapshot.ledger.has_succeeded("w", 1), world.replacement(1)), (false, Replacement::GivenUp));
+}
+
+#[test]
+fn failures_in_any_order_are_one_in_a_row() {
+    let mut row = crate::back_off::Row::default();
+    let now = Timestamp::from_second(1_000_000).unwrap();
+    for second in [9, 3, 7, 1, 8] {
+        row.add(now - SECOND * second, now);
+    }
+    assert_eq!((row.in_a_row, row.last), (1, now - SECOND));
+}

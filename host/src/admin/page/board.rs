@@ -142,7 +142,7 @@ impl Row {
     fn new(seen: Seen, phase: Option<Phase>) -> Self {
         // It was written from a value.
         let status: Value = serde_json::from_str(&seen.status).unwrap_or_default();
-        let (state, why) = (summary::state(&status), summary::why(&status).map(shortened));
+        let (state, why) = (shortened(summary::state(&status)), summary::why(&status).map(shortened));
         let kind = seen.key.kind.kind().to_owned();
         let JobKey { namespace, name, .. } = &seen.key;
         let text = format!("{kind}/{name} {namespace} {state} {}", why.as_deref().unwrap_or_default()).to_lowercase();

@@ -117,9 +117,11 @@ fn plugin(context: &Context, key: &JobKey, digest: Option<&Digest>) -> Value {
     let active = layout.kinds().get(&key.kind).and_then(|served| served.route.active.clone());
     let trial = context.delivery.trials.read(&framework.name);
     let candidate = trial.map(|trial| {
-        // Others' jobs are not this viewer's to see.
+        // Others' jobs are not this viewer's to see, nor are values: a template has those of variables. An example does not
+        // name its job's kind.
         let of_job = format!("{}/{}: ", key.namespace, key.name);
-        let examples = trial.live.examples.iter().filter_map(|example| example.strip_prefix(&of_job));
+        let examples = trial.live.examples.iter().filter(|_| framework.kinds.len() == 1);
+        let fields = examples.filter_map(|example| example.strip_prefix(&of_job)?.split(": ").next());
         json!({
             "digest": trial.digest.short(),
             "version": layout.descriptor(&trial.digest).map(|it| it.version.clone()),
@@ -130,7 +132,7 @@ fn plugin(context: &Context, key: &JobKey, digest: Option<&Digest>) -> Value {
             "different": trial.live.different,
             "dangerous": trial.live.dangerous,
             "failed": trial.live.failed,
-            "examples": examples.collect::<Vec<_>>(),
+            "examples": fields.collect::<Vec<_>>(),
         })
     });
     json!({

@@ -83,7 +83,7 @@ impl Drop for Place {
 
 /// Why a viewer is shown nothing.
 #[derive(Debug)]
-enum Refused {
+pub(super) enum Refused {
     /// The name in the request is not one of this machine: another page of the browser may ask, under a name of its own.
     OtherName,
     /// There are too many viewers.
@@ -169,7 +169,6 @@ async fn jobs(
     headers: HeaderMap,
     Query(search): Query<Search>,
 ) -> Result<Response, Refused> {
-    begin(&admin, &headers)?;
     let kinds = may_list(&admin, &headers, search.namespace()).await?;
     serves(&admin)?;
     let place = admin.page.admit()?;
@@ -187,7 +186,6 @@ async fn job(
     headers: HeaderMap,
     Path((resource, namespace, name)): Path<(String, String, String)>,
 ) -> Result<Response, Refused> {
-    begin(&admin, &headers)?;
     let layout = admin.context.stores().layout();
     let Some((kind, served)) = layout.kinds().iter().find(|(_, served)| served.kind.crd() == resource) else {
         // An unauthenticated viewer is not told which kinds are served.
@@ -287,7 +285,7 @@ async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -
 
 /// Refuses a request that another page of the browser may have made. On a loopback address nobody is asked who he is, so
 /// a page that has its own name resolved to this address must not read the answer.
-fn begin(admin: &Admin, headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn begin(admin: &Admin, headers: &HeaderMap) -> Result<(), Refused> {
     let Access::Loopback = &*admin.access else { return Ok(()) };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);

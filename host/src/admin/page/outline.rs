@@ -26,6 +26,9 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// At most this many replicas are drawn that only the ledger names, which everybody who may write a status may write.
 const MOST_CELLS: usize = 10_000;
 
+/// Maximum number of roles that are shown of a job without a plan.
+const MOST_ROLES: usize = 64;
+
 /// The cell of a replica that has no pod.
 const NOT_MADE: char = '.';
 
@@ -169,8 +172,11 @@ fn planned(role: &Role, ledger: &Ledger) -> Vec<char> {
 
 fn without_plan(sight: &Sight) -> Vec<Cells> {
     let succeeded = sight.ledger.succeeded.iter().filter(|_| sight.pods.is_empty());
-    let of_ledger = succeeded.map(|(role, ranges)| {
-        let count = usize::try_from(ranges.count()).unwrap_or(usize::MAX).min(MOST_CELLS);
+    // Users can write a ledger of many roles.
+    let mut room = MOST_CELLS;
+    let of_ledger = succeeded.take(MOST_ROLES).map(|(role, ranges)| {
+        let count = usize::try_from(ranges.count()).unwrap_or(usize::MAX).min(room);
+        room -= count;
         Cells { role: role.clone(), cells: "S".repeat(count), pod: vec![], names: vec![] }
     });
     let pods: Vec<_> = sight.pods.iter().collect();

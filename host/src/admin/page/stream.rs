@@ -18,6 +18,9 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 /// A comment is sent after this long without a change, so that a connection that is lost is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
+/// A stream ends after this long, before the connection is cut; the viewer asks again.
+const LONGEST: Duration = Duration::from_secs(240);
+
 /// One who looks.
 pub(super) trait Look: Send + 'static {
     /// Returns what is seen now, as JSON; `None` ends the stream.
@@ -31,6 +34,7 @@ struct Feed<L> {
     tick: Interval,
     last: Option<[u8; 32]>,
     sent: Instant,
+    began: Instant,
 }
 
 /// Returns a response that sends what the viewer sees each time that it has changed, with the time as the event's id. The
@@ -38,7 +42,7 @@ struct Feed<L> {
 pub(super) fn response(clock: Clock, viewer: impl Look) -> Response {
     let mut tick = interval(FRESH);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let feed = Feed { viewer, clock, tick, last: None, sent: Instant::now() };
+    let feed = Feed { viewer, clock, tick, last: None, sent: Instant::now(), began: Instant::now() };
     let messages = stream::unfold(feed, |mut feed| async move {
         let message = feed.next().await?;
         Some((Ok::<_, Infallible>(message), feed))
@@ -51,6 +55,9 @@ impl<L: Look> Feed<L> {
     async fn next(&mut self) -> Option<String> {
         loop {
             self.tick.tick().await;
+            if self.began.elapsed() >= LONGEST {
+                return None;
+            }
             let seen = self.viewer.look().await?;
             let hash = Sha256::digest(&seen).into();
             if self.last != Some(hash) {
