@@ -219,13 +219,17 @@ fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role
     (index < role.replicas).then_some((role, index))
 }
 
-/// Returns when the last container of the pod ended, which is what a Job's back-off counts from; now where that is unknown.
+/// Returns when the last container of the pod ended, which is what a Job's back-off counts from; now where one has not, as in
+/// a pod that was evicted.
 fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
-    let ended = pod.containers.iter().filter_map(|status| match status.state {
-        ContainerState::Terminated { at, .. } => Some(at),
-        ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
-    });
-    ended.max().filter(|at| *at != Timestamp::default() && *at <= now).unwrap_or(now)
+    let main = pod.containers.iter().filter(|status| !status.init);
+    let ended: Option<Vec<Timestamp>> = main
+        .map(|status| match status.state {
+            ContainerState::Terminated { at, .. } => Some(at).filter(|at| *at != Timestamp::default()),
+            ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
+        })
+        .collect();
+    ended.and_then(|ended| ended.into_iter().max()).filter(|at| *at <= now).unwrap_or(now)
 }
 
 /// Returns what becomes of the pod if it counts as failed.
