@@ -174,7 +174,7 @@ async fn get(
     token: Option<&str>,
 ) -> Result<(u16, String)> {
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: troupe\r\n{token}\r\n").as_bytes()).await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n{token}\r\n").as_bytes()).await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
     let (head, body) = text.split_once("\r\n\r\n").context("no HTTP")?;

@@ -115,7 +115,7 @@ fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
         // A client that does not know chunks gets none.
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: troupe\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
