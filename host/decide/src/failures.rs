@@ -41,15 +41,13 @@ pub enum Replacement {
 #[derive(Debug)]
 pub struct Due<'a> {
     snapshot: &'a Snapshot,
-    /// By role.
-    counted: BTreeMap<&'a str, Vec<DuePod<'a>>>,
+    /// By role, then by index and uid.
+    counted: BTreeMap<&'a str, BTreeMap<(u32, &'a str), DuePod<'a>>>,
 }
 
 /// A failed pod that the next ledger counts.
 #[derive(Debug)]
 struct DuePod<'a> {
-    index: u32,
-    uid: &'a str,
     /// When it ended.
     at: Timestamp,
     role: &'a Role,
@@ -65,7 +63,7 @@ impl<'a> Due<'a> {
     /// those of roles that tell the host's deletions from others.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
-        let mut counted: BTreeMap<&str, Vec<DuePod<'_>>> = BTreeMap::new();
+        let mut counted: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();
         if plan.roles.iter().all(|role| role.failures.is_empty()) {
             return Self { snapshot, counted };
         }
@@ -89,7 +87,7 @@ impl<'a> Due<'a> {
             // Not what the host ends because the job has failed.
             let gives_up = gives_up && (pod.phase == PodPhase::Failed || pod.terminating);
             let (at, ending) = (ended_at(pod, snapshot.now), ledger.ending.is_some());
-            due.push(DuePod { index, uid: &pod.uid, at, role, remedy, ending, gives_up });
+            due.insert((index, &*pod.uid), DuePod { at, role, remedy, ending, gives_up });
         }
         counted.retain(|_, due| !due.is_empty());
         Self { snapshot, counted }
@@ -129,7 +127,7 @@ impl<'a> Due<'a> {
     #[must_use]
     pub fn count(&self, role: &str) -> u32 {
         let before = self.snapshot.ledger.failures.get(role).map_or(0, |failures| failures.count);
-        let due = self.of_role(role).filter(|due| due.remedy != Remedy::ReplaceUncounted).count();
+        let due = self.of_role(role).filter(|(_, due)| due.remedy != Remedy::ReplaceUncounted).count();
         before.saturating_add(u32::try_from(due).unwrap_or(u32::MAX))
     }
 
@@ -138,16 +136,16 @@ impl<'a> Due<'a> {
     pub fn given_up(&self, role: &Role) -> Ranges {
         let recorded = self.snapshot.ledger.given_up.get(&role.name);
         let mut indices = recorded.map_or_else(Ranges::default, |indices| indices.below(role.replicas));
-        self.of_role(&role.name).filter(|due| due.gives_up).for_each(|due| indices.insert(due.index));
+        self.of_role(&role.name).filter(|(_, due)| due.gives_up).for_each(|((index, _), _)| indices.insert(*index));
         indices
     }
 
-    fn of_role(&self, role: &str) -> impl Iterator<Item = &DuePod<'a>> {
+    fn of_role(&self, role: &str) -> impl Iterator<Item = (&(u32, &'a str), &DuePod<'a>)> {
         self.counted.get(role).into_iter().flatten()
     }
 
     fn has(&self, role: &str, index: u32, uid: &str) -> bool {
-        self.of_role(role).any(|due| (due.index, due.uid) == (index, uid))
+        self.counted.get(role).is_some_and(|due| due.contains_key(&(index, uid)))
     }
 
     /// Counts the pods that are due, and forgets those whose place another pod has taken.
@@ -165,50 +163,45 @@ impl<'a> Due<'a> {
                 failures.settled.insert(replica.index, pod.uid.clone());
             }
         }
-        for due in self.counted.values().flatten() {
+        for (&(index, uid), due) in self.counted.values().flatten() {
             let failures = ledger.failures.entry(due.role.name.clone()).or_default();
             if due.remedy != Remedy::ReplaceUncounted {
                 failures.count = failures.count.saturating_add(1);
             }
-            let uid = due.uid.to_owned();
             if due.gives_up {
-                failures.replicas.remove(&due.index);
-                ledger.given_up.entry(due.role.name.clone()).or_default().insert(due.index);
+                failures.replicas.remove(&index);
+                ledger.given_up.entry(due.role.name.clone()).or_default().insert(index);
             }
             if due.ending {
-                failures.ended.insert(due.index);
+                failures.ended.insert(index);
                 continue;
             }
             if due.gives_up {
                 continue;
             }
-            failures.settled.remove(&due.index);
+            failures.settled.remove(&index);
             failures.row.add(due.at, self.snapshot.now);
             if due.role.failures_per_replica.is_some() {
-                let own = failures.replicas.entry(due.index).or_default();
+                let own = failures.replicas.entry(index).or_default();
                 own.count += u32::from(due.remedy == Remedy::Replace);
                 own.row.add(due.at, self.snapshot.now);
             }
-            failures.pods.insert(due.index, uid);
+            failures.pods.insert(index, uid.to_owned());
         }
     }
 }
 
-/// Forgets the uids that are of no use any more.
+/// Forgets the records that are of no use any more. [`settle`] does so for the settled pods.
 fn forget(failures: &mut Failures, role: &str, standing: &Standing<'_>, ending: Option<Ending>) {
-    if failures.pods.is_empty() && failures.settled.is_empty() && failures.replicas.is_empty() {
+    if failures.pods.is_empty() && failures.replicas.is_empty() {
         return;
     }
     let of_role = |replica: &&Replica<'_>| replica.role.name == *role;
     let wanted: BTreeMap<_, _> = standing.replicas.iter().filter(of_role).map(|it| (it.index, it)).collect();
-    let surplus = standing.surplus.iter().filter(of_role).map(|it| (it.index, it));
-    let all: BTreeMap<_, _> = surplus.chain(wanted.iter().map(|(index, it)| (*index, *it))).collect();
-    let is_of = |index: &u32, uid: &String| all.get(index).and_then(|it| it.pod).is_some_and(|pod| pod.uid == *uid);
     failures.pods.retain(|index, uid| match wanted.get(index) {
         Some(replica) => replica.pod.map_or(ending.is_none(), |pod| pod.uid == *uid),
         None => false,
     });
-    failures.settled.retain(|index, uid| is_of(index, uid));
     failures.replicas.retain(|index, _| wanted.get(index).is_some_and(|replica| !standing.has_succeeded(replica)));
 }
 
