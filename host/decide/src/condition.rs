@@ -36,7 +36,7 @@ macro_rules! words {
 words! {
     /// The type of a condition of the host's own. They stand first in the list: printer columns read the last condition.
     Condition {
-        /// The job waits for something.
+        /// The job waits for something; False if it waits for nothing, Unknown if no plugin says so.
         Waiting,
         /// The job is refused; its user has to act.
         Rejected,
@@ -100,6 +100,16 @@ words! {
         Refused,
         /// A write failed.
         WriteFailed,
+        /// The job waits for nothing, as far as the host sees.
+        Proceeding,
+        /// The job waits for nothing, since its user has suspended it.
+        Suspended,
+        /// The job waits for nothing, since it has ended.
+        Ended,
+        /// The job waits for nothing, since it is refused.
+        Rejected,
+        /// Nobody knows what the job waits for, since its plugin gives no answer.
+        NoVerdict,
         /// Fields of the job are invalid.
         ValidationError,
         /// The plugin or the host does not support something.

@@ -14,7 +14,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 /// A change of counts alone is written no sooner than this after the last write.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
@@ -73,7 +73,8 @@ pub fn publication(
     let overwritten = contest::overwritten(snapshot, before);
     let contested = contest::is_contested(overwritten).then(contest::condition);
     let warned = ledger.warned.told(snapshot.job.generation);
-    let own = Own { waiting, verdict: condition, contested: contested.as_ref(), warned: warned.as_deref() };
+    let idle = idle(snapshot, &ledger, condition);
+    let own = Own { waiting, idle, verdict: condition, contested: contested.as_ref(), warned: warned.as_deref() };
     set_conditions(&mut wanted, own.conditions(snapshot));
     ledger.step = step_beside(&ledger.headline, &wanted);
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
@@ -82,7 +83,7 @@ pub fn publication(
     let again = matches!(waiting, Some(Waiting::StatusPruned { .. }));
     let pruned_but_written = before.is_some_and(|before| before.wanted == wanted && before.stored == *current)
         && !(again && before.is_some_and(|before| snapshot.now.duration_since(before.at) >= PRUNED_AGAIN));
-    if *current == wanted || pruned_but_written {
+    if *current == wanted || pruned_but_written || lacks_idle_waiting_alone(current, &wanted) {
         return Publication::Nothing(contest::ends(overwritten, before));
     }
     let headlined = match (headline, condition) {
@@ -196,6 +197,8 @@ fn step_beside(headline: &str, status: &Value) -> String {
 /// What the host's own conditions say.
 struct Own<'a> {
     waiting: Option<&'a Waiting>,
+    /// What Waiting says if the job waits for nothing.
+    idle: Reason,
     /// What stands in place of the framework's verdict.
     verdict: Option<&'a HostCondition>,
     contested: Option<&'a HostCondition>,
@@ -205,27 +208,61 @@ struct Own<'a> {
 impl Own<'_> {
     /// Returns the conditions in their order.
     fn conditions(&self, snapshot: &Snapshot) -> Vec<Value> {
-        let host = |it: &HostCondition| condition(snapshot, it.kind, it.reason, &it.message);
-        let waiting = self.waiting.map(|waiting| waits(snapshot, waiting));
-        let warned = self.warned.map(|warned| condition(snapshot, Condition::Warned, Reason::APIServerWarning, warned));
+        let host = |it: &HostCondition| condition(snapshot, it.kind, "True", it.reason, &it.message);
+        let waiting = self.waiting.map_or_else(|| waits_for_nothing(snapshot, self.idle), |it| waits(snapshot, it));
+        let warned =
+            self.warned.map(|it| condition(snapshot, Condition::Warned, "True", Reason::APIServerWarning, it));
         let others = self.verdict.into_iter().chain(self.contested).map(host);
-        waiting.into_iter().chain(others).chain(warned).collect()
+        iter::once(waiting).chain(others).chain(warned).collect()
     }
 }
 
+/// Returns why a job that waits for nothing does so.
+fn idle(snapshot: &Snapshot, ledger: &Ledger, verdict: Option<&HostCondition>) -> Reason {
+    match verdict.map(|it| it.kind) {
+        Some(Condition::Rejected) => Reason::Rejected,
+        Some(_) => Reason::NoVerdict,
+        None if ledger.finished.is_some() => Reason::Ended,
+        None if snapshot.suspended() => Reason::Suspended,
+        None => Reason::Proceeding,
+    }
+}
+
+/// Returns Waiting of a job that waits for nothing; Unknown where no plugin says so. The message is empty, since columns
+/// of the job show it.
+fn waits_for_nothing(snapshot: &Snapshot, why: Reason) -> Value {
+    let status = if why == Reason::NoVerdict { "Unknown" } else { "False" };
+    condition(snapshot, Condition::Waiting, status, why, "")
+}
+
+/// Returns whether `wanted` adds a Waiting that is not True, and nothing else. It is not written by itself: a job that was
+/// taken over, or that has ended, costs no write.
+fn lacks_idle_waiting_alone(current: &Value, wanted: &Value) -> bool {
+    let is_idle = self::current(wanted, Condition::Waiting).is_some_and(|it| it["status"] != "True");
+    if !is_idle || self::current(current, Condition::Waiting).is_some() {
+        return false;
+    }
+    let mut without = wanted.clone();
+    let conditions = without["conditions"].as_array_mut().map(|it| it.retain(|it| it["type"] != Condition::Waiting.as_str()));
+    if conditions.is_some() && without["conditions"] == json!([]) {
+        without.as_object_mut().map(|fields| fields.remove("conditions"));
+    }
+    without == *current
+}
+
 fn waits(snapshot: &Snapshot, waiting: &Waiting) -> Value {
-    let new = condition(snapshot, Condition::Waiting, waiting.reason(), &waiting.to_string());
+    let new = condition(snapshot, Condition::Waiting, "True", waiting.reason(), &waiting.to_string());
     match current(&snapshot.job.status, Condition::Waiting) {
         Some(old) if old["reason"] == new["reason"] && !is_retold(waiting) => old.clone(),
         _ => new,
     }
 }
 
-/// Returns a condition that is True. Its time is that of the reason's first report.
-fn condition(snapshot: &Snapshot, kind: Condition, reason: Reason, message: &str) -> Value {
+/// Returns a condition. Its time is that of the reason's first report.
+fn condition(snapshot: &Snapshot, kind: Condition, status: &str, reason: Reason, message: &str) -> Value {
     let old = current(&snapshot.job.status, kind).filter(|old| old["reason"] == reason.as_str());
     let since = old.map_or_else(|| json!(rfc3339(snapshot.now)), |old| old["lastTransitionTime"].clone());
-    json!({ "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since })
+    json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
 }
 
 /// Returns whether a change of the message alone is written: it names an object in the way, or a number that a person

@@ -4,7 +4,7 @@ use crate::{
     blocker,
     condition::Condition,
     snapshot::Pod,
-    status::{of_framework, step},
+    status::step,
     waiting::Waiting,
 };
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Returns the job's state as one word, from its status; `-` where the status says nothing yet.
 #[must_use]
 pub fn state(status: &Value) -> String {
-    step(&of_framework(status)).unwrap_or("-").to_owned()
+    step(status).unwrap_or("-").to_owned()
 }
 
 /// Returns what is in the job's way, or what has failed, as one sentence from its status.

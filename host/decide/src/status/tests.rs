@@ -1,6 +1,7 @@
 use super::*;
 use crate::{plan::Reached, snapshot::Hold, testkit};
 use serde_json::json;
+use std::sync::Arc;
 
 #[test]
 fn a_merge_patch_turns_one_value_into_the_other() {
@@ -63,13 +64,49 @@ fn addresses(have: u32) -> Vec<Waiting> {
 }
 
 #[test]
-fn a_job_that_waits_for_nothing_has_no_such_condition() {
+fn waiting_is_false_as_soon_as_the_job_waits_for_nothing() {
     let mut world = World::new();
     world.pass(0, addresses(0));
     assert_eq!(world.waits(), ["True", "PodAddresses", "pod addresses (0 of 4)"]);
     world.pass(10, vec![]);
-    assert_eq!(current(&world.snapshot.job.status, Condition::Waiting), None);
+    assert_eq!(world.waits(), ["False", "Proceeding", ""]);
+    assert_eq!(world.since(), json!(rfc3339(world.snapshot.now)));
     assert_eq!(world.pass(10, vec![]), Publication::Nothing(Wake::OnChange));
+}
+
+#[test]
+fn waiting_is_there_with_the_first_write_but_is_no_reason_for_a_write() {
+    let mut world = World::new();
+    world.pass(0, vec![]);
+    assert_eq!(world.waits(), ["False", "Proceeding", ""]);
+    // As an earlier version of the host, or an original operator, has left it.
+    let mut job = (*world.snapshot.job).clone();
+    job.status.as_object_mut().unwrap().remove("conditions");
+    world.snapshot.job = job.into();
+    world.before = None;
+    assert_eq!(world.pass(10, vec![]), Publication::Nothing(Wake::OnChange));
+    world.pass(10, addresses(3));
+    assert_eq!(world.waits()[0], "True");
+}
+
+#[test]
+fn waiting_says_why_a_job_waits_for_nothing() {
+    let reason = |suspended: bool, ended: bool, verdict: Option<Condition>| {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
+        Arc::make_mut(&mut snapshot.kind).suspend = Some("/suspend".into());
+        Arc::make_mut(&mut snapshot.job).spec = json!({ "suspend": suspended });
+        let finished = json!({ "at": snapshot.now, "outcome": "Failed", "clean": "Keep" });
+        let ledger =
+            Ledger { finished: ended.then(|| serde_json::from_value(finished).unwrap()), ..Ledger::default() };
+        let verdict = verdict.map(|kind| HostCondition { kind, reason: Reason::Trapped, message: String::new() });
+        let waiting = waits_for_nothing(&snapshot, idle(&snapshot, &ledger, verdict.as_ref()));
+        ["status", "reason"].map(|field| waiting[field].as_str().unwrap().to_owned())
+    };
+    assert_eq!(reason(false, false, None), ["False", "Proceeding"]);
+    assert_eq!(reason(true, false, None), ["False", "Suspended"]);
+    assert_eq!(reason(true, true, None), ["False", "Ended"]);
+    assert_eq!(reason(false, false, Some(Condition::Rejected)), ["False", "Rejected"]);
+    assert_eq!(reason(false, false, Some(Condition::PluginFaulted)), ["Unknown", "NoVerdict"]);
 }
 
 #[test]
