@@ -31,5 +31,6 @@ mod rhino;
 mod rights;
 mod sequences;
 mod suspension;
+pub(crate) mod top;
 mod turns;
 pub(crate) mod world;

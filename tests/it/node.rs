@@ -3,6 +3,7 @@
 
 mod cron;
 mod install;
+mod job;
 mod kubeflow;
 mod mpi;
 mod paddle;

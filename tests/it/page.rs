@@ -387,6 +387,33 @@ fn viewers_ask_the_api_server_for_their_rights_alone_and_seldom() {
 }
 
 #[test]
+fn a_name_that_no_api_server_has_and_a_flood_of_names_are_not_asked_about() {
+    in_virtual_time(async {
+        let world = World::new(running());
+        after(2).await;
+        let asked = Arc::default();
+        let routes = world.routes(reviewer(&asked));
+        for path in ["/page/jobs?namespace=No_Label", "/jobs?namespace=a/b", "/page/jobs/tfjobs.kubeflow.org/A/x"] {
+            let (code, _, text) = get(&routes, path, "ann").await;
+            assert!(code == 400 && text.contains("is no name of a namespace"), "{path}: {code} {text}");
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+
+        let mut codes = vec![];
+        for number in 0..200 {
+            codes.push(get(&routes, &format!("/page/jobs?namespace=n{number}"), "eve").await.0);
+        }
+        assert_eq!((codes[0], codes[199]), (StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS));
+        assert!(asked.load(Ordering::Relaxed) <= 201, "{asked:?}");
+        let (code, ..) = get(&routes, "/page/jobs?namespace=hers", "ann").await;
+        assert_eq!(code, 200, "another viewer is not hurt");
+        after(5).await;
+        let (code, ..) = get(&routes, "/page/jobs?namespace=later", "eve").await;
+        assert_eq!(code, StatusCode::FORBIDDEN, "he is asked about again");
+    });
+}
+
+#[test]
 fn there_is_a_most_of_viewers_and_one_who_leaves_makes_room() {
     in_virtual_time(async {
         let world = World::new(running());

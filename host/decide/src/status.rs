@@ -210,8 +210,7 @@ impl Own<'_> {
     fn conditions(&self, snapshot: &Snapshot) -> Vec<Value> {
         let host = |it: &HostCondition| condition(snapshot, it.kind, "True", it.reason, &it.message);
         let waiting = self.waiting.map_or_else(|| waits_for_nothing(snapshot, self.idle), |it| waits(snapshot, it));
-        let warned =
-            self.warned.map(|it| condition(snapshot, Condition::Warned, "True", Reason::APIServerWarning, it));
+        let warned = self.warned.map(|it| condition(snapshot, Condition::Warned, "True", Reason::APIServerWarning, it));
         let others = self.verdict.into_iter().chain(self.contested).map(host);
         iter::once(waiting).chain(others).chain(warned).collect()
     }
@@ -243,7 +242,8 @@ fn lacks_idle_waiting_alone(current: &Value, wanted: &Value) -> bool {
         return false;
     }
     let mut without = wanted.clone();
-    let conditions = without["conditions"].as_array_mut().map(|it| it.retain(|it| it["type"] != Condition::Waiting.as_str()));
+    let conditions =
+        without["conditions"].as_array_mut().map(|it| it.retain(|it| it["type"] != Condition::Waiting.as_str()));
     if conditions.is_some() && without["conditions"] == json!([]) {
         without.as_object_mut().map(|fields| fields.remove("conditions"));
     }

@@ -1,12 +1,6 @@
 //! A job and its pods in a word and a sentence each: the same for the command line and for the page of the host.
 
-use crate::{
-    blocker,
-    condition::Condition,
-    snapshot::Pod,
-    status::step,
-    waiting::Waiting,
-};
+use crate::{blocker, condition::Condition, snapshot::Pod, status::step, waiting::Waiting};
 use serde_json::Value;
 
 /// Returns the job's state as one word, from its status; `-` where the status says nothing yet.

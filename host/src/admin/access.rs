@@ -10,6 +10,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
+use decide::vet::is_label;
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
     authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
@@ -34,6 +35,13 @@ const MOST_VERDICTS: usize = 1024;
 
 /// The maximum number of concurrent reviews: a flood of tokens does not become a flood of requests to the API server.
 const REVIEWS: usize = 4;
+
+/// How many reviews one token causes at once, and then each second: the API server counts them as the host's requests, and
+/// whoever asks for one namespace after the other must not slow the host.
+const OF_ONE: Rate = Rate { burst: 200.0, per_second: 20.0 };
+
+/// The same of all tokens together, those among them that nobody knows.
+const OF_ALL: Rate = Rate { burst: 1_000.0, per_second: 100.0 };
 
 /// The maximum length of a token in bytes; the token of a service account has about one KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -64,6 +72,12 @@ pub(super) enum Denied {
     /// The user lacks the right.
     #[error("{user} may not {right}")]
     Forbidden { user: String, right: String },
+    /// The request asks about something that no API server has.
+    #[error("{0:?} is no name of a {1}")]
+    NoName(String, &'static str),
+    /// The reader asks about more than he may for now.
+    #[error("too many questions about rights in a short time; try again in some seconds")]
+    TooMany,
     /// The API server did not answer.
     #[error("the API server was asked who may read this and did not answer: {0}")]
     Unavailable(String),
@@ -78,6 +92,8 @@ impl IntoResponse for Denied {
                 (StatusCode::UNAUTHORIZED, challenge, text).into_response()
             }
             Self::Forbidden { .. } => (StatusCode::FORBIDDEN, text).into_response(),
+            Self::NoName(..) => (StatusCode::BAD_REQUEST, text).into_response(),
+            Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, text).into_response(),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
         }
     }
@@ -89,6 +105,7 @@ impl Access {
     /// # Errors
     /// The reason for the denial.
     pub(super) async fn check(&self, headers: &HeaderMap, right: &Right) -> Result<(), Denied> {
+        right.has_names()?;
         match self {
             Self::Loopback => Ok(()),
             Self::Reviewed(reviewer, _) => reviewer.check(token(headers).ok_or(Denied::Unauthenticated)?, right).await,
@@ -103,10 +120,63 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     is_token.then_some(token)
 }
 
+/// How many reviews are made at once, and then each second.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    burst: f64,
+    per_second: f64,
+}
+
+/// What is left of a rate. It refills continuously.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    reviews: f64,
+    at: Instant,
+}
+
+impl Left {
+    fn at(self, now: Instant, rate: Rate) -> f64 {
+        let refilled = now.duration_since(self.at).as_secs_f64() * rate.per_second;
+        (self.reviews + refilled).min(rate.burst)
+    }
+}
+
+/// The reviews that are left, of one token and of all.
+struct Rates {
+    all: Left,
+    /// Only of tokens that have used some lately.
+    tokens: BTreeMap<[u8; 32], Left>,
+}
+
+impl Rates {
+    fn new() -> Self {
+        Self { all: Left { reviews: OF_ALL.burst, at: Instant::now() }, tokens: BTreeMap::new() }
+    }
+
+    /// Takes one review of this token, if there is one left.
+    fn take(&mut self, token: [u8; 32]) -> bool {
+        let now = Instant::now();
+        if self.tokens.len() >= MOST_VERDICTS {
+            self.tokens.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
+        }
+        let own = self.tokens.get(&token).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
+        let all = self.all.at(now, OF_ALL);
+        if own < 1.0 || all < 1.0 {
+            return false;
+        }
+        self.all = Left { reviews: all - 1.0, at: now };
+        if self.tokens.len() < MOST_VERDICTS || self.tokens.contains_key(&token) {
+            self.tokens.insert(token, Left { reviews: own - 1.0, at: now });
+        }
+        true
+    }
+}
+
 /// Sends reviews to the API server and caches the verdicts.
 pub struct Reviewer {
     client: Client,
     under_way: Semaphore,
+    rates: Mutex<Rates>,
     verdicts: Mutex<Cached<Result<(), Denied>>>,
     /// The user of each token; `None` where the API server accepts none.
     users: Mutex<Cached<Option<UserInfo>>>,
@@ -141,7 +211,8 @@ impl Reviewer {
     /// Returns a reviewer that uses this client. The client's user must be allowed to create both kinds of review.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, under_way: Semaphore::new(REVIEWS), verdicts: Mutex::default(), users: Mutex::default() }
+        let (under_way, rates) = (Semaphore::new(REVIEWS), Mutex::new(Rates::new()));
+        Self { client, under_way, rates, verdicts: Mutex::default(), users: Mutex::default() }
     }
 
     async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
@@ -149,6 +220,9 @@ impl Reviewer {
         let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
         if let Some(passes) = lock(&self.verdicts).known(&key.into()) {
             return passes;
+        }
+        if !lock(&self.rates).take(Sha256::digest(token).into()) {
+            return Err(Denied::TooMany);
         }
         let Ok(_seat) = self.under_way.acquire().await else {
             return Err(Denied::Unavailable("the host is ending".into()));
@@ -187,11 +261,22 @@ impl Reviewer {
     }
 }
 
-fn lock<T>(cached: &Mutex<T>) -> MutexGuard<'_, T> {
-    cached.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Right {
+    /// Returns without an error if an API server could have what this right is about.
+    fn has_names(&self) -> Result<(), Denied> {
+        let Self::Jobs { namespace, name, .. } = self else { return Ok(()) };
+        let refused = |text: &String, what| Err(Denied::NoName(text.chars().take(64).collect(), what));
+        match (namespace, name) {
+            (Some(namespace), _) if !is_label(namespace) => refused(namespace, "namespace"),
+            (_, Some(name)) if !is_subdomain(name) => refused(name, "job"),
+            _ => Ok(()),
+        }
+    }
+
     fn asked_for(&self, user: UserInfo) -> SubjectAccessReviewSpec {
         let who = SubjectAccessReviewSpec {
             user: user.username,
@@ -218,6 +303,12 @@ impl Right {
             }
         }
     }
+}
+
+/// Returns whether the API server takes this name for an object: RFC 1123's name of a subdomain.
+fn is_subdomain(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    !name.is_empty() && name.len() <= 253 && name.bytes().all(inner)
 }
 
 impl std::fmt::Display for Right {

@@ -2,13 +2,14 @@
 
 use super::world::{World, built, condition_of, is};
 use crate::{
-    cluster::objects::{PODS, PYTORCH_JOBS, at, text},
-    operator::binary,
+    cluster::{
+        objects::{PODS, PYTORCH_JOBS, at, text},
+        top,
+    },
+    kubectl::Kubectl,
 };
-use anyhow::Result;
-use harness::{CommandLine, Tool, images::Image};
+use harness::images::Image;
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::symlink, path::Path};
 
 /// A job of one pod, whose spec has these fields on top of a container that ends well.
 fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
@@ -36,42 +37,10 @@ fn job(name: &str, image: &Image, pod: &Value, container: &Value) -> Value {
     })
 }
 
-/// The real kubectl, which finds the binary by its other name, with the rights of the namespace's user.
-struct Kubectl {
-    kubectl: CommandLine,
-    namespace: String,
-}
-
-impl Kubectl {
-    async fn of(world: &World) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl");
-        fs::create_dir_all(&folder).unwrap();
-        let _absent = fs::remove_file(folder.join("kubectl-troupe"));
-        symlink(binary(), folder.join("kubectl-troupe")).unwrap();
-        let kubeconfig = world.kubeconfig();
-        let built = tokio::task::spawn_blocking(move || CommandLine::of(Tool::Kubectl, &kubeconfig));
-        let kubectl = built.await.unwrap().unwrap().with_plugins(&folder);
-        Self { kubectl, namespace: world.name.clone() }
-    }
-
-    fn troupe(&self, arguments: &[&str]) -> Result<String> {
-        self.run(&[&["troupe"], arguments].concat())
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<String> {
-        self.kubectl.run(&[arguments, &["--namespace", self.namespace.as_str()]].concat())
-    }
-
-    /// Runs every command that the page on conditions shows, of this job instead of its own.
-    fn shown(&self, job: &str) -> String {
-        let page = include_str!("../../../docs/conditions.md");
-        let commands = page.lines().filter(|line| line.starts_with("kubectl "));
-        let runs = commands.map(|line| {
-            let line = line.split(" #").next().unwrap_or(line).replace("mnist", job).replace('\'', "");
-            self.kubectl.run_line(&line, &["--namespace", &self.namespace]).unwrap()
-        });
-        runs.collect()
-    }
+/// Runs every command that the page on conditions shows, of this job instead of its own.
+fn shown(user: &Kubectl, job: &str) -> String {
+    let page = include_str!("../../../docs/conditions.md");
+    page.lines().filter(|line| line.starts_with("kubectl ")).map(|line| user.run_line(line, job).unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +96,7 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
         world.becomes(&PYTORCH_JOBS, name, &format!("waiting by {reason}: {says}"), told).await;
     }
 
-    let user = Kubectl::of(&world).await;
+    let user = Kubectl::of(world.kubeconfig(), &world.name).await;
     let printed = user.troupe(&["list"]).unwrap();
     assert_eq!(printed.lines().count(), cases.len() + 1, "{printed}");
     for (name, .., says) in &cases {
@@ -150,8 +119,8 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
 
     // What was in the way is taken away.
     world.patch(&PODS, "gate-master-0", &json!({ "spec": { "schedulingGates": null } })).await;
-    let goes_on = |job: &Value| is(job, "Succeeded") && condition_of(job, "Waiting").is_none();
-    world.becomes(&PYTORCH_JOBS, "gate", "at its end, waiting for nothing", goes_on).await;
+    world.becomes(&PYTORCH_JOBS, "gate", "at its end", |job| is(job, "Succeeded")).await;
+    user.run(&["wait", "pytorchjob/gate", "--for=condition=Waiting=false", "--timeout=10s"]).unwrap();
 
     let printed = user.troupe(&["wait", "gate", "--timeout", "60"]).unwrap();
     assert!(printed.contains("pytorchjob/gate Succeeded"), "{printed}");
@@ -175,7 +144,9 @@ async fn a_job_says_what_is_in_the_way_of_its_pod_and_keeps_what_failed_first() 
     assert!(printed.contains(&format!("pytorchjob/failing Failed: {first}")), "{printed}");
     user.troupe(&["wait", "failing", "--for", "ended"]).unwrap();
     assert_eq!(user.troupe(&["logs", "failing"]).unwrap(), "failing-master-0 | reading\n");
-    let printed = user.shown("gate");
+    top::install(&world).await;
+    top::measure(&world, "gate-master-0", "1m", "1Mi").await;
+    let printed = shown(&user, "gate");
     assert!(printed.contains("pytorchjob/gate Succeeded") && printed.contains("the data set is empty"), "{printed}");
     let printed = user.run(&["get", "troupe"]).unwrap();
     assert!(printed.contains("failing"), "{printed}");

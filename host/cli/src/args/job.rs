@@ -57,6 +57,14 @@ pub enum JobCommand {
         #[arg(long, value_name = "LINES")]
         tail: Option<i64>,
     },
+    /// Print what the pods of a job use of what they request; without a job, what each job uses.
+    Top {
+        /// The job, as NAME or KIND/NAME.
+        job: Option<JobName>,
+        /// Look at the jobs of all namespaces.
+        #[arg(long, short = 'A', conflicts_with = "job")]
+        all_namespaces: bool,
+    },
     /// Wait until a job has ended, and print each of its states. Fails if it ends in another way than wanted.
     Wait {
         /// The job, as NAME or KIND/NAME.

@@ -8,14 +8,19 @@ use k8s_openapi::{
         batch::v1::Job as BatchJob,
         core::v1::{Event, Pod},
     },
-    apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta, OwnerReference},
+    apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta},
 };
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, ListParams},
     config::{KubeConfigOptions, Kubeconfig},
+    core::NamespaceResourceScope,
 };
-use std::collections::BTreeSet;
+use serde::de::DeserializeOwned;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 use troupe::install::crds;
 
 /// A cluster, by a user's kubeconfig or a service account.
@@ -133,24 +138,36 @@ impl Cluster {
 
     /// Returns the pods of the job, those of its batch/v1 Jobs among them, by name.
     pub(super) async fn pods(&self, found: &Found) -> anyhow::Result<Vec<Pod>> {
-        let all = ListParams::default();
         let namespace = found.job.metadata.namespace.as_deref().unwrap_or(&self.namespace);
-        let batch: Api<BatchJob> = Api::namespaced(self.client.clone(), namespace);
-        let mut owners = BTreeSet::from([found.uid().to_owned()]);
-        let batch = batch.list(&all).await.context("batch/v1 Jobs cannot be listed")?;
-        owners.extend(
-            batch
-                .items
-                .into_iter()
-                .filter(|it| is_of(&it.metadata, &owners))
-                .filter_map(|it| it.metadata.uid)
-                .collect::<Vec<_>>(),
-        );
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let mut pods = pods.list(&all).await.context("pods cannot be listed")?.items;
-        pods.retain(|pod| is_of(&pod.metadata, &owners));
-        pods.sort_by_key(|pod| pod.metadata.name.clone());
-        Ok(pods)
+        Ok(self.pods_by_job(Some(namespace)).await?.remove(found.uid()).unwrap_or_default())
+    }
+
+    /// Returns the pods of the namespace, or of all, each list by name, by the uid of what controls them: of the
+    /// controller of their batch/v1 Job, if that has one.
+    pub(super) async fn pods_by_job(&self, namespace: Option<&str>) -> anyhow::Result<BTreeMap<String, Vec<Pod>>> {
+        let batch: Vec<BatchJob> = self.all(namespace).await.context("batch/v1 Jobs cannot be listed")?;
+        let above = |it: BatchJob| Some((it.metadata.uid.clone()?, controller(&it.metadata)?.to_owned()));
+        let above: BTreeMap<_, _> = batch.into_iter().filter_map(above).collect();
+        let pods: Vec<Pod> = self.all(namespace).await.context("pods cannot be listed")?;
+        let mut by_job: BTreeMap<String, Vec<Pod>> = BTreeMap::new();
+        for pod in pods {
+            if let Some(owner) = controller(&pod.metadata) {
+                by_job.entry(above.get(owner).map_or(owner, |it| it).to_owned()).or_default().push(pod);
+            }
+        }
+        by_job.values_mut().for_each(|pods| pods.sort_by_key(|pod| pod.metadata.name.clone()));
+        Ok(by_job)
+    }
+
+    async fn all<K>(&self, namespace: Option<&str>) -> kube::Result<Vec<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug,
+    {
+        let api: Api<K> = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        Ok(api.list(&ListParams::default()).await?.items)
     }
 
     /// Returns the latest events about objects of these uids, the oldest first.
@@ -170,8 +187,8 @@ pub(super) fn at(event: &Event) -> Option<jiff::Timestamp> {
     last.or(event.event_time.as_ref().map(|it| it.0)).or(event.metadata.creation_timestamp.as_ref().map(|it| it.0))
 }
 
-fn is_of(metadata: &ObjectMeta, owners: &BTreeSet<String>) -> bool {
-    let is_controller = |owner: &&OwnerReference| owner.controller == Some(true);
-    let mut controllers = metadata.owner_references.iter().flatten().filter(is_controller);
-    controllers.any(|owner| owners.contains(&owner.uid))
+/// Returns the uid of the object's controller.
+fn controller(metadata: &ObjectMeta) -> Option<&str> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
 }

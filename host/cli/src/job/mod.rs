@@ -6,6 +6,7 @@ mod events;
 mod explain;
 mod list;
 mod logs;
+mod top;
 mod wait;
 
 use crate::args::job::{JobArgs, JobCommand};
@@ -22,6 +23,7 @@ pub(super) fn job(args: JobArgs) -> anyhow::Result<ExitCode> {
             JobCommand::Events { job } => events::events(&cluster, &job).await,
             JobCommand::Explain { job } => explain::explain(&cluster, &job).await,
             JobCommand::Logs { job, follow, tail } => logs::logs(&cluster, &job, follow, tail).await,
+            JobCommand::Top { job, all_namespaces } => top::top(&cluster, job.as_ref(), all_namespaces).await,
             JobCommand::Wait { job, end, timeout } => wait::wait(&cluster, &job, end, timeout).await,
         }
     })

@@ -95,9 +95,8 @@ fn waiting_says_why_a_job_waits_for_nothing() {
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
         Arc::make_mut(&mut snapshot.kind).suspend = Some("/suspend".into());
         Arc::make_mut(&mut snapshot.job).spec = json!({ "suspend": suspended });
-        let finished = json!({ "at": snapshot.now, "outcome": "Failed", "clean": "Keep" });
-        let ledger =
-            Ledger { finished: ended.then(|| serde_json::from_value(finished).unwrap()), ..Ledger::default() };
+        let finished = json!({ "at": snapshot.now, "outcome": "failed", "clean": "keep" });
+        let ledger = Ledger { finished: ended.then(|| serde_json::from_value(finished).unwrap()), ..Ledger::default() };
         let verdict = verdict.map(|kind| HostCondition { kind, reason: Reason::Trapped, message: String::new() });
         let waiting = waits_for_nothing(&snapshot, idle(&snapshot, &ledger, verdict.as_ref()));
         ["status", "reason"].map(|field| waiting[field].as_str().unwrap().to_owned())

@@ -223,9 +223,12 @@ impl Board {
         view(&sorted, wanted, context.stores().have_listed())
     }
 
-    /// Forgets all rows: nobody looks.
-    pub(super) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Rows::default();
+    /// Forgets all rows if nobody has looked for this long.
+    pub(super) fn forget_after(&self, unseen: Duration) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.looked.is_some_and(|looked| looked.elapsed() >= unseen) {
+            *rows = Rows::default();
+        }
     }
 }
 

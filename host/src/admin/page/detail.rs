@@ -158,8 +158,10 @@ fn timeline(sight: &Sight, plan: Option<&Plan>, seen: Milestones) -> Value {
         })
     };
     let last_started = || pods.iter().map(since).collect::<Option<Vec<_>>>()?.into_iter().max();
-    let pods_made = seen.pods_made.or_else(|| has_all.then(last_made).flatten());
-    let running = seen.running.or_else(|| has_all.then(last_started).flatten());
+    // What this host saw is late if it started after the job; what the pods say, if some were replaced.
+    let first = |seen: Option<Timestamp>, said: Option<Timestamp>| [seen, said].into_iter().flatten().min();
+    let pods_made = first(seen.pods_made, has_all.then(last_made).flatten());
+    let running = first(seen.running, has_all.then(last_started).flatten());
     let ended = sight.ledger.finished.as_ref();
     let outcome = ended.map(|ended| match ended.outcome {
         Outcome::Succeeded => "succeeded",

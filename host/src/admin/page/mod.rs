@@ -11,6 +11,7 @@ mod stream;
 use super::{
     Admin,
     access::{Access, Denied, Right},
+    may_list,
 };
 use crate::job_key::{GroupKind, JobKey};
 use axum::{
@@ -25,7 +26,6 @@ use axum::{
 };
 use board::{Board, Group, Wanted};
 use detail::Details;
-use futures::future::join_all;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -37,13 +37,19 @@ use std::{
     time::Duration,
 };
 use stream::Look;
-use tokio::time::Instant;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
 
 /// The maximum number of viewers at one time.
 const VIEWERS: usize = 64;
 
 /// The rights of a viewer whose stream goes on are asked about again after this long.
 const RIGHTS_AGAIN: Duration = Duration::from_secs(60);
+
+/// The rows are kept for this long after the last viewer: one who asks each few seconds does not have all of them made.
+const ROWS_FOR: Duration = Duration::from_secs(60);
 
 /// The number of rows that a viewer gets who names none, and the maximum.
 const ROWS: usize = 200;
@@ -60,7 +66,7 @@ pub(super) struct Page {
     viewers: AtomicUsize,
 }
 
-/// The place of one viewer. With the last one go the rows.
+/// The place of one viewer. The rows go some time after the last one.
 struct Place(Arc<Page>);
 
 impl Page {
@@ -75,8 +81,13 @@ impl Page {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.0.viewers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.board.clear();
+        let is_last = self.0.viewers.fetch_sub(1, Ordering::Relaxed) == 1;
+        let (page, runtime) = (Arc::clone(&self.0), Handle::try_current());
+        if let (true, Ok(runtime)) = (is_last, runtime) {
+            runtime.spawn(async move {
+                sleep(ROWS_FOR).await;
+                page.board.forget_after(ROWS_FOR);
+            });
         }
     }
 }
@@ -258,29 +269,6 @@ impl Look for JobViewer {
         let Admin { page, context, .. } = &self.rights.admin;
         Some(page.details.of(context, &self.key).await?.as_ref().to_owned())
     }
-}
-
-/// Returns the kinds of which the viewer may list the jobs in this namespace, or in all.
-async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -> Result<BTreeSet<GroupKind>, Denied> {
-    let layout = admin.context.stores().layout();
-    let mut checks = layout.kinds().iter().map(|(kind, served)| async move {
-        let right = Right::jobs("list", &served.kind, namespace, None);
-        admin.access.check(headers, &right).await.map(|()| kind.clone())
-    });
-    let (mut kinds, mut denied) = (BTreeSet::new(), None);
-    // With the first, it is known whose token this is.
-    let mut checked: Vec<_> = match checks.next() {
-        Some(first) => vec![first.await],
-        None => vec![],
-    };
-    checked.extend(join_all(checks).await);
-    for checked in checked {
-        match checked {
-            Ok(kind) => drop(kinds.insert(kind)),
-            Err(error) => denied = denied.or(Some(error)),
-        }
-    }
-    denied.filter(|_| kinds.is_empty()).map_or(Ok(kinds), Err)
 }
 
 /// Refuses a request that another page of the browser may have made. On a loopback address nobody is asked who he is, so

@@ -29,7 +29,7 @@ const CELLS = {
   R: ["Ready", "running"],
   T: ["Terminating", "terminating"],
   S: ["Succeeded", "succeeded"],
-  ".": ["Not made", "missing"],
+  ".": ["No pod", "missing"],
 };
 
 let skew = 0;
