@@ -1,17 +1,19 @@
 //! What time it is: the system's clock, or tokio's, which a test may pause. Neither goes back.
 
 use jiff::{SignedDuration, Timestamp};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A source of time that never goes back; its clones tell the same time.
+/// A source of time that never goes back; all clones return the same time.
 ///
-/// It is read once when it is made: a clock that is set back before anybody asks for the time counts, too. Where the clock that it reads is set back, time goes on from where it was, a tenth slower until the two agree: what
-/// waits for a time waits no longer than a tenth more.
+/// The clock is read once when it is made, so that a clock that is set back before the first call of [`Clock::now`]
+/// counts too. If the system's clock is set back, time continues from where it was, a tenth slower, until the two agree:
+/// what waits for a time waits at most a tenth longer.
 #[derive(Debug, Clone)]
 pub struct Clock {
     wall: Wall,
-    /// The time that was told last, and when.
+    /// The time that was returned last, and when.
     last: Arc<Mutex<(Instant, Timestamp)>>,
 }
 
@@ -44,7 +46,7 @@ impl Clock {
     /// Sets what a virtual clock reads forward, or back, as an operator of the machine does with the system's.
     pub fn set_by(&self, step: SignedDuration) {
         if let Wall::Virtual { moved, .. } = &self.wall {
-            let mut moved = moved.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut moved = moved.lock();
             *moved = moved.saturating_add(step);
         }
     }
@@ -52,10 +54,10 @@ impl Clock {
     /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let instant = Instant::now();
-        let (at, told) = *last;
-        let now = steady(told, instant - at, self.wall.read());
+        let (at, latest) = *last;
+        let now = steady(latest, instant - at, self.wall.read());
         *last = (instant, now);
         now
     }
@@ -75,16 +77,16 @@ impl Wall {
             Self::System => Timestamp::now(),
             Self::Virtual { base, start, moved } => {
                 let passed = SignedDuration::try_from(start.elapsed()).unwrap_or(SignedDuration::ZERO);
-                let moved = *moved.lock().unwrap_or_else(PoisonError::into_inner);
+                let moved = *moved.lock();
                 base.checked_add(passed.saturating_add(moved)).unwrap_or(*base)
             }
         }
     }
 }
 
-/// The time, so long after it was `told`, where the clock on the wall says `wall`.
-fn steady(told: Timestamp, passed: std::time::Duration, wall: Timestamp) -> Timestamp {
-    let later = |by: std::time::Duration| told.checked_add(by).unwrap_or(told);
+/// Returns the time, `passed` after it was `latest`, where the clock on the wall says `wall`.
+fn steady(latest: Timestamp, passed: std::time::Duration, wall: Timestamp) -> Timestamp {
+    let later = |by: std::time::Duration| latest.checked_add(by).unwrap_or(latest);
     if wall >= later(passed) { wall } else { wall.max(later(passed * 9 / 10)) }
 }
 
@@ -97,8 +99,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn after(told: i64, passed: u64, wall: i64) -> i64 {
-        steady(at(told), Duration::from_secs(passed), at(wall)).as_second()
+    fn after(latest: i64, passed: u64, wall: i64) -> i64 {
+        steady(at(latest), Duration::from_secs(passed), at(wall)).as_second()
     }
 
     #[test]

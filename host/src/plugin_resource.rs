@@ -77,7 +77,7 @@ pub struct Source {
 pub struct ConfigMapSource {
     /// Its name.
     pub name: String,
-    /// Its namespace: the host's own, which is the default, or one that the host was told to allow.
+    /// Its namespace: the host's own, which is the default, or one that the host is configured to allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The key; `plugin.wasm` or `plugin.wasm.zst` unless it stands here. What ends in `.zst` is decompressed.

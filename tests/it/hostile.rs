@@ -27,8 +27,8 @@ use std::{
 
 /// The component of `tests/hostile` with a feature, built once per test run.
 pub(crate) fn guest(feature: &str) -> Vec<u8> {
-    static BUILT: LazyLock<std::sync::Mutex<BTreeMap<String, Vec<u8>>>> = LazyLock::new(Default::default);
-    let mut built = BUILT.lock().unwrap();
+    static BUILT: LazyLock<parking_lot::Mutex<BTreeMap<String, Vec<u8>>>> = LazyLock::new(Default::default);
+    let mut built = BUILT.lock();
     built.entry(feature.to_owned()).or_insert_with(|| build(feature)).clone()
 }
 

@@ -155,11 +155,11 @@ fn verdicts(found: &mut Found, old: &Verdict, new: &Verdict) {
     }
     found.json("verdict", "/status", (&old.status, &new.status), |_| Danger::Harmless);
     if old.events != new.events {
-        found.record(Danger::Harmless, "verdict", "/events", told(&old.events), told(&new.events));
+        found.record(Danger::Harmless, "verdict", "/events", listed(&old.events), listed(&new.events));
     }
 }
 
-fn told(events: &[Event]) -> String {
+fn listed(events: &[Event]) -> String {
     let words = events.iter().map(|event| format!("{}: {}", event.reason, event.message));
     let words: Vec<_> = words.collect();
     if words.is_empty() { "none".to_owned() } else { words.join("; ") }

@@ -127,7 +127,7 @@ impl Warned {
 
     /// Returns the warnings about this generation as a message for the job's user, if there are any.
     #[must_use]
-    pub fn told(&self, generation: i64) -> Option<String> {
+    pub fn message(&self, generation: i64) -> Option<String> {
         let of = self.of.iter().map(|(words, child)| format!("{child}: {words}"));
         let message = (self.generation == generation).then(|| of.collect::<Vec<_>>().join("; "));
         message.filter(|message| !message.is_empty())
@@ -263,16 +263,16 @@ mod tests {
     fn a_warning_is_kept_once_for_a_generation() {
         let warning = |words: &str, child: &str| BTreeMap::from([(words.to_owned(), child.to_owned())]);
         let mut warned = Warned::default();
-        assert_eq!((warned.is_empty(), warned.told(0)), (true, None));
+        assert_eq!((warned.is_empty(), warned.message(0)), (true, None));
         warned.add(1, &warning("unknown field \"a\"", "pod/x-0"));
         warned.add(1, &warning("unknown field \"a\"", "pod/x-1"));
         warned.add(1, &warning("unknown field \"b\"", "pod/x-1"));
         warned.add(0, &warning("of an earlier generation", "pod/x-0"));
         let message = "pod/x-0: unknown field \"a\"; pod/x-1: unknown field \"b\"";
-        assert_eq!((warned.told(1).as_deref(), warned.told(2)), (Some(message), None));
+        assert_eq!((warned.message(1).as_deref(), warned.message(2)), (Some(message), None));
         assert!(warned.has(&warned.clone()) && warned.has(&Warned::default()));
         warned.add(2, &warning("other", "pod/x-0"));
-        assert_eq!(warned.told(2).as_deref(), Some("pod/x-0: other"));
+        assert_eq!(warned.message(2).as_deref(), Some("pod/x-0: other"));
         for number in 0..100 {
             warned.add(2, &warning(&number.to_string(), "pod/x-0"));
         }

@@ -1,4 +1,4 @@
-//! A job in a queue: its Workload is made, kept as the job has it, told how the job gets on, and given up.
+//! A job in a queue: its Workload is created, kept equal to the job, given the progress of the job, and deleted.
 
 mod report;
 

@@ -72,7 +72,7 @@ pub fn publication(
     let condition = if let Report::Condition(condition) = report { Some(condition) } else { None };
     let overwritten = contest::overwritten(snapshot, before);
     let contested = contest::is_contested(overwritten).then(contest::condition);
-    let warned = ledger.warned.told(snapshot.job.generation);
+    let warned = ledger.warned.message(snapshot.job.generation);
     let idle = idle(snapshot, &ledger, condition);
     let own = Own { waiting, idle, verdict: condition, contested: contested.as_ref(), warned: warned.as_deref() };
     set_conditions(&mut wanted, own.conditions(snapshot));

@@ -4,7 +4,8 @@
 //! arrival alone.
 
 use crate::lanes::{Amount, Lanes, Shares};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// One turn in this many goes to the rest even while pods wait, so that a stream of pods does not starve the rest.
@@ -75,7 +76,7 @@ impl Turns {
     pub async fn wait_for(&self, amount: usize, rank: Rank, namespace: &str) -> Turn {
         let amount = amount.min(self.of_one);
         let turn = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = self.waiting.lock();
             if waiting.is_free_for(amount, namespace) {
                 waiting.begin(namespace, amount);
                 return self.turn(namespace.to_owned(), amount);
@@ -137,7 +138,7 @@ impl Waiting {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut given = Vec::new();
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         waiting.free += self.amount;
         waiting.shares.end(&self.namespace, self.amount);
         if !waiting.is_asked_for() {
@@ -151,10 +152,6 @@ impl Drop for Turn {
         // One that nobody waits for any more comes back, and is dropped in its turn.
         given.into_iter().for_each(|(give, turn)| drop(give.send(turn)));
     }
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

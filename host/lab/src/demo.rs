@@ -83,6 +83,13 @@ pub fn demo(args: &Demo) -> anyhow::Result<ExitCode> {
     runtime.block_on(show(args))
 }
 
+/// How a job ended.
+enum End {
+    Succeeded,
+    /// In the words of its status, or of its pod.
+    Failed(String),
+}
+
 struct Shown {
     sim: Sim,
     host: Arc<HostContext>,
@@ -245,18 +252,18 @@ impl Shown {
     }
 
     /// Returns how a job ended: None while it runs, otherwise the reason if it failed.
-    fn end_of(&self, job: &Value) -> Option<Result<(), String>> {
+    fn end_of(&self, job: &Value) -> Option<End> {
         let status = self.status(job);
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let trouble = conditions.iter().find(|c| c["type"] == "Rejected" || c["type"] == "PluginFaulted");
         if let Some(trouble) = trouble {
-            return Some(Err(trouble["message"].as_str().unwrap_or_default().to_owned()));
+            return Some(End::Failed(trouble["message"].as_str().unwrap_or_default().to_owned()));
         }
         match status["troupe"]["finished"]["outcome"].as_str()? {
-            "succeeded" => Some(Ok(())),
+            "succeeded" => Some(End::Succeeded),
             _ => {
                 let why = conditions.iter().rfind(|c| c["status"] == "True").and_then(|c| c["message"].as_str());
-                Some(Err(why.map_or_else(|| self.failed_pod(job), ToOwned::to_owned)))
+                Some(End::Failed(why.map_or_else(|| self.failed_pod(job), ToOwned::to_owned)))
             }
         }
     }
@@ -278,8 +285,8 @@ impl Shown {
         for job in &self.jobs {
             let name = job["metadata"]["name"].as_str().unwrap_or_default();
             match self.end_of(job) {
-                Some(Ok(())) => continue,
-                Some(Err(why)) => out::diagnostic(format_args!("{name} failed: {why}")),
+                Some(End::Succeeded) => continue,
+                Some(End::Failed(why)) => out::diagnostic(format_args!("{name} failed: {why}")),
                 None if ended => continue,
                 None => {
                     let waiting = self.key(job).and_then(|key| self.waiting.get(&key).cloned()).unwrap_or_default();

@@ -3,10 +3,8 @@
 
 use decide::plan::Fault;
 use jiff::{SignedDuration, Timestamp};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Divisor of a minute's fuel. A refused namespace waits for a tenth of it, so that it does not get fuel in drips.
 const AGAIN_FROM: i128 = 10;
@@ -48,7 +46,7 @@ impl Allowances {
     /// Returns [`Fault::Throttled`] with the time of the next attempt if the plugin has used up its fuel, or if the
     /// namespace has used its share and only the reserve is left.
     pub(super) fn admit(&self, plugin: &str, namespace: &str, per_minute: u64, now: Timestamp) -> Result<(), Fault> {
-        let mut tanks = self.lock();
+        let mut tanks = self.0.lock();
         let full = i128::from(per_minute);
         if !tanks.contains_key(plugin) {
             tanks.insert(plugin.to_owned(), Tank::full(full, now));
@@ -64,16 +62,12 @@ impl Allowances {
 
     /// Charges the fuel that a call for a job of this namespace has used.
     pub(super) fn charge(&self, plugin: &str, namespace: &str, fuel: u64) {
-        if let Some(tank) = self.lock().get_mut(plugin) {
+        if let Some(tank) = self.0.lock().get_mut(plugin) {
             tank.left -= i128::from(fuel);
             let last = tank.filled;
             let used = tank.used.entry(namespace.to_owned()).or_insert(Used { fuel: 0, last });
             (used.fuel, used.last) = (used.fuel + i128::from(fuel), last);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Tank>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,10 +16,8 @@ use decide::{
     snapshot::Job,
 };
 use jiff::{SignedDuration, Timestamp};
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 
 const OF_JOB: Rule =
     Rule { faults: 3, of_one: 3, first: SignedDuration::from_mins(1), longest: SignedDuration::from_mins(15) };
@@ -109,17 +107,17 @@ impl Breakers {
     /// # Errors
     /// Returns the end and the cause of the pause, or the rejection that opened the job's circuit.
     pub(super) fn admit(&self, case: &Case<'_>) -> Result<(), NoPlan> {
-        self.lock().admit(case)
+        self.0.lock().admit(case)
     }
 
     /// Records an answer and resets the circuits of its job, namespace and digest that are not open.
     pub(super) fn answered(&self, case: &Case<'_>) {
-        self.lock().answered(case);
+        self.0.lock().answered(case);
     }
 
     /// Records a call without an answer. Returns its error, or the pause if a circuit is open now.
     pub(super) fn unanswered(&self, case: &Case<'_>, no_plan: NoPlan) -> NoPlan {
-        let mut circuits = self.lock();
+        let mut circuits = self.0.lock();
         match Blame::of(case, &no_plan) {
             Blame::Nobody => {
                 circuits.answered(case);
@@ -133,7 +131,7 @@ impl Breakers {
 
     /// Returns the state of a digest's breaker.
     pub(super) fn state(&self, plugin: &str, digest: &Digest, now: Timestamp) -> BreakerState {
-        let circuits = self.lock();
+        let circuits = self.0.lock();
         let is_paused = |circuit: &Circuit| circuit.position(now) != Position::Closed;
         let jobs = circuits.jobs.iter().filter(|((of, _), (_, circuit))| of == digest && is_paused(circuit));
         let namespaces = circuits.namespaces.iter().filter(|((of, _), circuit)| of == digest && is_paused(circuit));
@@ -144,10 +142,6 @@ impl Breakers {
             jobs: jobs.count(),
             namespaces: namespaces.count(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Circuits> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

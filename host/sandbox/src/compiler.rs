@@ -9,12 +9,8 @@ use super::{
     source,
 };
 use decide::Digest;
-use std::{
-    collections::HashMap,
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 use tokio::sync::Semaphore;
 use tracing::warn;
 use wasmtime::Engine;
@@ -56,7 +52,7 @@ impl Compiled {
         compile: impl FnOnce() -> Result<(Exports, Digest), LoadError>,
     ) -> Result<(Exports, Digest), LoadError> {
         let digest = source::digest(wasm);
-        let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.0.lock();
         if let Some(exports) = compiled.get(&digest) {
             return Ok((exports.clone(), digest));
         }

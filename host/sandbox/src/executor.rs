@@ -2,10 +2,8 @@
 
 use super::compile::SLOTS;
 use fairness::{Rank, Turns};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::Semaphore;
 
 /// Where plugin calls run.
@@ -77,7 +75,7 @@ impl Runner {
         let of_size = |size| Share(Turns::new(size, size));
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
         let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
-        let mut shares = shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = shares.lock();
         let (is, share) = shares.entry(plugin.to_owned()).or_insert_with(|| (size, of_size(size)));
         if *is != size {
             (*is, *share) = (size, of_size(size));
@@ -131,14 +129,14 @@ mod tests {
         let (greedy, modest) = (runner.share("greedy", None), runner.share("modest", None));
         let (started, starts) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
-        let ends = Arc::new(std::sync::Mutex::new(ends));
+        let ends = Arc::new(parking_lot::Mutex::new(ends));
         let calls: Vec<_> = (0..10)
             .map(|_| {
                 let (runner, greedy, started, ends) =
                     (runner.clone(), greedy.clone(), started.clone(), Arc::clone(&ends));
                 let wait = move || {
                     started.send(()).unwrap();
-                    ends.lock().unwrap().recv().unwrap();
+                    ends.lock().recv().unwrap();
                 };
                 runtime.spawn(async move { runner.run(&greedy, "a", wait).await })
             })

@@ -29,11 +29,9 @@ use decide::{
 use futures::future::join_all;
 use jiff::Timestamp;
 use loaded::Loaded;
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-};
+use std::{fmt, sync::Arc};
 
 /// Maximum bytes of cached plans, enough for some hundred jobs. Calling `plan` again costs little.
 const REMEMBERED: usize = 16 << 20;
@@ -232,7 +230,7 @@ impl Plugins {
 
     /// Takes the plugin with this digest out of service.
     pub fn unload(&self, digest: &Digest) {
-        self.loaded.write().unwrap_or_else(PoisonError::into_inner).retain(|plugin| plugin.digest != *digest);
+        self.loaded.write().retain(|plugin| plugin.digest != *digest);
     }
 
     /// Sets the config of a loaded plugin, in all its digests. The default is `{}`.
@@ -343,7 +341,7 @@ impl Plugins {
     }
 
     fn put(&self, new: Loaded) {
-        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.write();
         let new = Arc::new(new);
         match loaded.iter_mut().find(|plugin| plugin.digest == new.digest) {
             Some(old) if old.says_as(&new) => {}
@@ -356,7 +354,7 @@ impl Plugins {
     }
 
     fn loaded(&self) -> Vec<Arc<Loaded>> {
-        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.loaded.read().clone()
     }
 
     /// Returns the name and the config of the plugin with this digest, if it is loaded.
@@ -472,7 +470,7 @@ impl Plugins {
     }
 
     fn by_digest(&self, digest: &Digest) -> Option<Arc<Loaded>> {
-        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = self.loaded.read();
         loaded.iter().find(|plugin| plugin.digest == *digest).cloned()
     }
 
@@ -482,8 +480,8 @@ impl Plugins {
         digest.and_then(|digest| self.by_digest(digest)).ok_or_else(|| missing(digest))
     }
 
-    fn plan_cache(&self) -> std::sync::MutexGuard<'_, PlanCache> {
-        self.plan_cache.lock().unwrap_or_else(PoisonError::into_inner)
+    fn plan_cache(&self) -> parking_lot::MutexGuard<'_, PlanCache> {
+        self.plan_cache.lock()
     }
 }
 

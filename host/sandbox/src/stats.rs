@@ -1,8 +1,8 @@
 //! Call statistics of each plugin: number of calls, duration, fuel and faults.
 
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -66,7 +66,7 @@ pub(super) struct Call {
 
 impl Tally {
     pub(super) fn record(&self, plugin: &str, calls: &[Call]) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if !all.contains_key(plugin) {
             all.insert(plugin.to_owned(), BTreeMap::new());
         }
@@ -87,7 +87,7 @@ impl Tally {
 
     /// Returns the statistics of every function of every plugin, as (plugin, function, statistics).
     pub(super) fn read(&self) -> Vec<(String, String, CallStats)> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let of = |plugin: &String, functions: &BTreeMap<&'static str, CallStats>| {
             let each =
                 functions.iter().map(|(function, stats)| (plugin.clone(), (*function).to_owned(), stats.clone()));

@@ -2,6 +2,23 @@
 
 use crate::names::{label_value, qualified};
 use crate::selector::Demand;
+use std::fmt;
+
+/// Why a selector is refused, in the words of kube-apiserver.
+#[derive(Debug)]
+pub(crate) struct Malformed(String);
+
+impl Malformed {
+    fn found(token: &Token, expected: &str) -> Self {
+        Self(format!("found '{}', expected: {expected}", token.text()))
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
@@ -27,25 +44,26 @@ impl Token {
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 /// Returns the demands of a selector, or why it is refused.
-pub(crate) fn parse(text: &str) -> Result<Vec<Demand>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Demand>, Malformed> {
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut demands = Vec::new();
     loop {
         match parser.peek() {
             Token::End => return Ok(demands),
             Token::Word(_) | Token::Sign("!") => {
-                let demand = parser.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
+                let demand =
+                    parser.requirement().map_err(|why| Malformed(format!("unable to parse requirement: {why}")))?;
                 demands.push(demand);
             }
-            other => return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text())),
+            other => return Err(Malformed::found(&other, "!, identifier, or 'end of string'")),
         }
         match parser.next() {
             Token::End => return Ok(demands),
             Token::Sign(",") => match parser.peek() {
                 Token::Word(_) | Token::Sign("!") => {}
-                other => return Err(format!("found '{}', expected: identifier after ','", other.text())),
+                other => return Err(Malformed::found(&other, "identifier after ','")),
             },
-            other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+            other => return Err(Malformed::found(&other, "',' or 'end of string'")),
         }
     }
 }
@@ -82,17 +100,17 @@ impl Parser {
         self.tokens.get(self.at - 1).cloned().unwrap_or(Token::End)
     }
 
-    fn requirement(&mut self) -> Result<Demand, String> {
+    fn requirement(&mut self) -> Result<Demand, Malformed> {
         let mut token = self.next();
         let absent = token.is("!");
         if absent {
             token = self.next();
         }
         let Token::Word(key) = token else {
-            return Err(format!("found '{}', expected: identifier", token.text()));
+            return Err(Malformed::found(&token, "identifier"));
         };
         if let Some(why) = qualified(&key).first() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+            return Err(Malformed(format!("<nil>: Invalid value: {key:?}: {why}")));
         }
         if absent {
             return Ok(Demand::HasNot(key));
@@ -104,11 +122,12 @@ impl Parser {
         let values = match operator.text() {
             "in" | "notin" => self.values()?,
             "=" | "==" | "!=" | ">" | "<" => vec![self.value()?],
-            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+            _ => return Err(Malformed::found(&operator, "in, notin, =, ==, !=, gt, lt")),
         };
         let number = || {
             let refused = "for 'Gt', 'Lt' operators, the value must be an integer";
-            values[0].parse().map_err(|_| format!("values[0]: Invalid value: {:?}: {refused}", values[0]))
+            let why = |_| Malformed(format!("values[0]: Invalid value: {:?}: {refused}", values[0]));
+            values[0].parse().map_err(why)
         };
         let demand = match operator.text() {
             "in" => Demand::In(key.clone(), values.clone()),
@@ -120,28 +139,28 @@ impl Parser {
         };
         for (index, value) in values.iter().enumerate() {
             if let Some(why) = label_value(value).first() {
-                return Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {why}"));
+                return Err(Malformed(format!("values[{index}][{key}]: Invalid value: {value:?}: {why}")));
             }
         }
         Ok(demand)
     }
 
     /// Returns the value after an operator; a missing value is empty.
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self) -> Result<String, Malformed> {
         if self.peek() == Token::End || self.peek().is(",") {
             return Ok(String::new());
         }
         match self.next() {
             Token::Word(word) => Ok(word),
-            other => Err(format!("found '{}', expected: identifier", other.text())),
+            other => Err(Malformed::found(&other, "identifier")),
         }
     }
 
     /// Returns the values in parentheses; an omitted value is empty.
-    fn values(&mut self) -> Result<Vec<String>, String> {
+    fn values(&mut self) -> Result<Vec<String>, Malformed> {
         let open = self.next();
         if !open.is("(") {
-            return Err(format!("found '{}' expected: '('", open.text()));
+            return Err(Malformed(format!("found '{}' expected: '('", open.text())));
         }
         let mut values = Vec::new();
         loop {
@@ -152,15 +171,15 @@ impl Parser {
                 }
                 Token::Sign("," | ")") => String::new(),
                 other if values.is_empty() => {
-                    return Err(format!("found '{}', expected: ',', ')' or identifier", other.text()));
+                    return Err(Malformed::found(&other, "',', ')' or identifier"));
                 }
-                other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
+                other => return Err(Malformed::found(&other, "',', or identifier")),
             };
             values.push(value);
             match self.next() {
                 Token::Sign(",") => {}
                 Token::Sign(")") => return Ok(values),
-                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+                other => return Err(Malformed::found(&other, "',' or ')'")),
             }
         }
     }

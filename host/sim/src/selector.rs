@@ -28,7 +28,7 @@ pub(crate) struct Selector {
 impl Selector {
     /// Parses both query parameters; refuses field labels that the kind does not support.
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let labels = labels::parse(labels).map_err(ApiError::bad_request)?;
+        let labels = labels::parse(labels).map_err(|why| ApiError::bad_request(why.to_string()))?;
         let parsed = parse(fields);
         for demand in &parsed {
             let (Demand::Is(field, _) | Demand::IsNot(field, _)) = demand else {

@@ -16,12 +16,9 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},
@@ -218,10 +215,10 @@ impl Reviewer {
     async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
         // Tokens are secrets: cache only their hashes.
         let key = Sha256::new().chain_update(token).chain_update([0]).chain_update(format!("{right:?}")).finalize();
-        if let Some(passes) = lock(&self.verdicts).known(&key.into()) {
+        if let Some(passes) = self.verdicts.lock().known(&key.into()) {
             return passes;
         }
-        if !lock(&self.rates).take(Sha256::digest(token).into()) {
+        if !self.rates.lock().take(Sha256::digest(token).into()) {
             return Err(Denied::TooMany);
         }
         let Ok(_seat) = self.under_way.acquire().await else {
@@ -232,7 +229,7 @@ impl Reviewer {
             Ok(Err(error)) => return Err(Denied::Unavailable(chain(&error))),
             Err(_) => return Err(Denied::Unavailable(format!("no answer after {} s", DEADLINE.as_secs()))),
         };
-        lock(&self.verdicts).remember(key.into(), passes.clone());
+        self.verdicts.lock().remember(key.into(), passes.clone());
         passes
     }
 
@@ -248,7 +245,7 @@ impl Reviewer {
     /// Returns the user of the token, if the API server accepts it.
     async fn user(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
         let key = Sha256::digest(token).into();
-        if let Some(user) = lock(&self.users).known(&key) {
+        if let Some(user) = self.users.lock().known(&key) {
             return Ok(user);
         }
         let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
@@ -256,13 +253,9 @@ impl Reviewer {
         let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
         let status = answer.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
-        lock(&self.users).remember(key, user.clone());
+        self.users.lock().remember(key, user.clone());
         Ok(user)
     }
-}
-
-fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Right {

@@ -7,12 +7,8 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use std::{
-    collections::BTreeMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -90,7 +86,7 @@ struct ConnectionPermit {
 
 impl Open {
     fn admit(open: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
-        let mut by_address = open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = open.0.lock();
         let (all, of_one) = (by_address.values().sum::<usize>(), by_address.get(&address).copied().unwrap_or_default());
         if all >= MOST || of_one >= MOST_OF_ONE {
             return None;
@@ -102,7 +98,7 @@ impl Open {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut by_address = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = self.open.0.lock();
         if let Some(of_one) = by_address.get_mut(&self.address) {
             *of_one -= 1;
             if *of_one == 0 {
@@ -124,7 +120,7 @@ mod tests {
         assert_eq!(taken.len(), MOST_OF_ONE);
         assert!(Open::admit(&open, probe).is_some());
         drop(taken);
-        assert!(open.0.lock().unwrap().is_empty());
+        assert!(open.0.lock().is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The certificate of the admin port: from files that are read again when they change, or made at the start.
 
+use parking_lot::Mutex;
 use rustls::{
     ServerConfig,
     crypto::ring::default_provider,
@@ -7,7 +8,7 @@ use rustls::{
 };
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 use tokio::time::Instant;
@@ -85,7 +86,7 @@ impl Tls {
     /// Returns the acceptor for the next connection. Reads changed files again; if that fails, keeps the old
     /// certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         if let Some(files) = self.files.as_ref().filter(|_| now.looked.elapsed() >= LOOKED_AT) {
             now.looked = Instant::now();
             let changed = files.changed();

@@ -1,14 +1,12 @@
 //! Back-off after failures in a row.
 
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use parking_lot::Mutex;
 use rand_chacha::{
     ChaCha20Rng,
     rand_core::{RngCore, SeedableRng},
 };
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// The wait doubles with each failure in a row, from the first value to the second.
 const LEAST: Duration = Duration::from_millis(100);
@@ -30,7 +28,7 @@ impl BackOff {
     /// a random factor from one half to one.
     pub(crate) fn after(&self, failures: u32) -> Duration {
         let doubled = LEAST * 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
-        let jitter = self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u32() % 256;
+        let jitter = self.0.lock().next_u32() % 256;
         doubled.min(MOST) * (256 + jitter) / 512
     }
 }

@@ -16,8 +16,9 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use parking_lot::Mutex;
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{self, Poll},
     time::Duration,
 };
@@ -60,11 +61,11 @@ impl WriteGate {
     }
 
     fn open_until(&self, deadline: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+        *self.0.lock() = Some(deadline);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn lets_pass<B>(&self, request: &Request<B>) -> bool {

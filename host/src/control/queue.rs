@@ -3,10 +3,10 @@
 
 use crate::job_key::{GroupKind, JobKey};
 use fairness::{Amount, Lanes, Shares};
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{sync::Notify, time::Instant};
@@ -98,13 +98,13 @@ impl Amount for JobKey {}
 impl Queue {
     /// Adds a job that may have changed.
     pub fn add(&self, key: JobKey) {
-        self.lock().add(key, Instant::now());
+        self.inner.lock().add(key, Instant::now());
         self.changed.notify_one();
     }
 
     /// Adds a job at this time, unless it becomes ready before.
     pub fn add_at(&self, key: JobKey, at: Instant) {
-        self.lock().add_later(key, at);
+        self.inner.lock().add_later(key, at);
         self.changed.notify_one();
     }
 
@@ -113,7 +113,7 @@ impl Queue {
         loop {
             let now = Instant::now();
             let (key, next) = {
-                let mut inner = self.lock();
+                let mut inner = self.inner.lock();
                 inner.promote(now);
                 (inner.pop(now), inner.later.first().map(|(at, _)| *at))
             };
@@ -137,7 +137,7 @@ impl Queue {
 
     /// Ends a pass that succeeded after this time.
     pub fn done(&self, key: &JobKey, took: Duration) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.failures.remove(key);
         inner.not_before.insert(key.clone(), Instant::now() + (took * PACE).min(LONGEST_PACE));
         self.finish(inner, key);
@@ -146,7 +146,7 @@ impl Queue {
 
     /// Ends a failed pass; requeues the job after the `back_off` of its number of failures in a row.
     pub fn failed(&self, key: &JobKey, back_off: impl FnOnce(u32) -> Duration) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let failures = inner.failures.entry(key.clone()).or_insert(0);
         *failures += 1;
         let at = Instant::now() + back_off(*failures);
@@ -159,7 +159,7 @@ impl Queue {
 
     /// Ends a pass that found the job gone; keeps nothing of the job.
     pub fn gone(&self, key: &JobKey) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.not_before.remove(key);
         inner.failures.remove(key);
         inner.drop_later(key);
@@ -170,7 +170,7 @@ impl Queue {
     /// Returns the number of jobs of which the queue keeps anything.
     #[must_use]
     pub fn jobs(&self) -> usize {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let keys = inner.queued.keys().chain(inner.running.keys()).chain(inner.later_at.keys());
         keys.chain(inner.not_before.keys()).chain(inner.failures.keys()).collect::<BTreeSet<_>>().len()
     }
@@ -178,14 +178,14 @@ impl Queue {
     /// Returns how many keys there are and have been.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         Counts { depth: inner.queued.len(), adds: inner.adds, retries: inner.retries }
     }
 
     /// Returns the passes under way.
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {
-        let running = &self.lock().running;
+        let running = &self.inner.lock().running;
         running.iter().map(|(key, pass)| UnderWay { kind: key.kind.clone(), since: pass.since.elapsed() }).collect()
     }
 
@@ -199,10 +199,6 @@ impl Queue {
         let worked = inner.finish(key);
         drop(inner);
         self.times.worked.observe(worked.as_secs_f64());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,8 @@
 //! Long-lived tasks: a task that panics or ends is counted, logged, and started again with back-off.
 
 use futures::FutureExt;
-use std::{
-    collections::BTreeMap,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     task::AbortHandle,
     time::{Instant, sleep},
@@ -37,21 +33,17 @@ impl Restarts {
     /// Returns the name of each task, and how often it was started again.
     #[must_use]
     pub fn read(&self) -> Vec<(&'static str, u64)> {
-        self.lock().iter().map(|(task, restarts)| (*task, *restarts)).collect()
+        self.0.lock().iter().map(|(task, restarts)| (*task, *restarts)).collect()
     }
 
     /// Notes that a task runs: a first restart is an increase only then.
     fn begin(&self, task: &'static str) {
-        self.lock().entry(task).or_insert(0);
+        self.0.lock().entry(task).or_insert(0);
     }
 
     /// Counts one more restart of a task.
     pub(crate) fn add(&self, task: &'static str) {
-        *self.lock().entry(task).or_insert(0) += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock().entry(task).or_insert(0) += 1;
     }
 }
 

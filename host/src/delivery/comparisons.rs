@@ -4,10 +4,8 @@
 use super::Handles;
 use crate::record::passes::RecordedPass;
 use decide::{Decision, Report, difference::differences, plan::Answer};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
 
 /// So many passes of a plugin wait for its candidate.
@@ -23,7 +21,7 @@ pub(crate) struct Comparisons {
 impl Comparisons {
     /// The pass waits for the candidate of its plugin. False: too many do.
     fn add(&self, pass: &Arc<RecordedPass>) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.iter().filter(|other| other.plugin == pass.plugin).count() >= WAITING {
             return false;
         }
@@ -34,16 +32,12 @@ impl Comparisons {
 
     async fn next(&self) -> Arc<RecordedPass> {
         loop {
-            let pass = self.lock().pop_front();
+            let pass = self.waiting.lock().pop_front();
             if let Some(pass) = pass {
                 return pass;
             }
             self.changed.notified().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<RecordedPass>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

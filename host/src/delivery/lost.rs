@@ -1,4 +1,4 @@
-//! Digests that jobs need and that are not loaded: loaded from what is kept, or told to be lost, and sought again.
+//! Digests that jobs need and that are not loaded: loaded from the archive, or reported as lost, and sought again.
 //!
 //! Only those that the host has accepted are sought, and only in its own namespace: what a job says loads nothing.
 
@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-/// So many attempts may fail before the jobs that need the digest are told.
+/// The number of attempts that may fail before the jobs that need the digest say so.
 pub(super) const QUIET: u32 = 3;
 
 /// Between two attempts, at most.
@@ -77,7 +77,7 @@ impl Delivery {
         }
     }
 
-    /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost are told so.
+    /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost say so.
     pub(super) async fn seek(&mut self, digest: &Digest) {
         let layout = self.shared.handles.stores.layout();
         if layout.plans(digest) {

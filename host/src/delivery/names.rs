@@ -13,7 +13,7 @@ fn foreign(descriptor: &Descriptor) -> BTreeSet<(String, &str, &str)> {
     kinds.chain(children.map(|child| (child.api_version.clone(), child.kind.as_str(), child.plural.as_str()))).collect()
 }
 
-/// What is called otherwise, or why that cannot be told.
+/// What is called otherwise, or why that cannot be found out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NamesError {
     #[error("{api_version}: {other}")]
@@ -33,7 +33,7 @@ pub(super) struct Mismatch {
 /// Kinds and plurals agree, as far as the API server knows them; those that it does not serve cannot be wrong yet.
 ///
 /// # Errors
-/// What is called otherwise, or why that cannot be told.
+/// What is called otherwise, or why that cannot be found out.
 pub(super) async fn check(client: &Client, descriptor: &Descriptor) -> Result<(), NamesError> {
     for (api_version, kind, plural) in foreign(descriptor) {
         let resources = match client.list_api_group_resources(&api_version).await {

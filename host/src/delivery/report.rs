@@ -61,7 +61,7 @@ pub(super) fn serving(status: &mut PluginStatus, generation: i64, now: Timestamp
     }
 }
 
-/// What a person should look at although jobs are served. The first reason is told.
+/// What a person should look at although jobs are served. Only the first reason is reported.
 pub(super) fn degraded(status: &mut PluginStatus, why: &[(&'static str, String)], generation: i64, now: Timestamp) {
     match why.first() {
         Some((reason, message)) => set(status, "Degraded", "True", reason, message, generation, now),

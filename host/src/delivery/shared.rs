@@ -11,10 +11,11 @@ use super::{
 use crate::plugin_resource::{PluginSpec, PluginStatus};
 use decide::Digest;
 use kube::Client;
+use parking_lot::{Mutex, MutexGuard};
 use sandbox::Limits;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -59,7 +60,7 @@ impl Shared {
     /// The status of every Plugin that there is, as its task has it. Whoever brings a Plugin into service, or takes one
     /// out of it, holds this meanwhile: of two that want the same kind the first one has it.
     pub(super) fn statuses(&self) -> MutexGuard<'_, BTreeMap<String, PluginStatus>> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statuses.lock()
     }
 
     /// The names of all Plugins.
@@ -69,7 +70,7 @@ impl Shared {
 
     /// Marks of what is kept, by digest.
     pub(super) fn marks(&self) -> MutexGuard<'_, BTreeMap<Digest, Mark>> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marks.lock()
     }
 
     /// Whether a source may have changed. A reference to a registry is looked at when the Plugin changes.

@@ -7,7 +7,7 @@ use decide::{
     plan::{Answer, Fault, Outcome},
 };
 
-/// So many examples of differences are told.
+/// The number of examples of differences that are reported.
 const EXAMPLES: usize = 10;
 
 /// A failure rate is one from so many jobs on.

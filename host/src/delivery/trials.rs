@@ -7,10 +7,8 @@ use decide::{
     difference::Difference,
     plan::{Answer, Fault, Outcome},
 };
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// The candidates that are tried now.
@@ -23,7 +21,7 @@ pub(crate) struct Trials {
 impl Trials {
     /// A candidate is tried from now on; one that is tried already goes on.
     pub(super) fn begin(&self, plugin: &str, digest: &Digest, state: CandidateState) {
-        let mut trials = self.lock();
+        let mut trials = self.trials.lock();
         if !matches!(state, CandidateState::Shadow | CandidateState::Canary) {
             trials.remove(plugin);
         } else if trials.get(plugin).is_none_or(|trial| trial.digest != *digest || trial.state != state) {
@@ -33,22 +31,22 @@ impl Trials {
 
     /// No candidate of this plugin is tried any more.
     pub(super) fn end(&self, plugin: &str) {
-        self.lock().remove(plugin);
+        self.trials.lock().remove(plugin);
     }
 
     /// What is known of a trial.
     pub(crate) fn read(&self, plugin: &str) -> Option<Trial> {
-        self.lock().get(plugin).cloned()
+        self.trials.lock().get(plugin).cloned()
     }
 
     /// Every trial, by plugin.
     pub(crate) fn all(&self) -> Vec<(String, Trial)> {
-        self.lock().iter().map(|(plugin, trial)| (plugin.clone(), trial.clone())).collect()
+        self.trials.lock().iter().map(|(plugin, trial)| (plugin.clone(), trial.clone())).collect()
     }
 
     /// The digest that is tried beside the one that plans a job.
     pub(crate) fn candidate(&self, plugin: &str) -> Option<Digest> {
-        self.lock().get(plugin).map(|trial| trial.digest.clone())
+        self.trials.lock().get(plugin).map(|trial| trial.digest.clone())
     }
 
     /// A job of another digest was shown to the candidate.
@@ -77,16 +75,12 @@ impl Trials {
     }
 
     fn update(&self, plugin: &str, change: impl FnOnce(&mut Trial)) {
-        let mut trials = self.lock();
+        let mut trials = self.trials.lock();
         let Some(trial) = trials.get_mut(plugin) else { return };
         let before = trial.stopped.is_some();
         change(trial);
         if trial.stopped.is_some() && !before {
             self.stops.send_replace(());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Trial>> {
-        self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,10 +2,8 @@
 
 use crate::job_key::JobKey;
 use decide::Digest;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::Notify;
 
 /// Each digest once, with the jobs that wait for it.
@@ -25,7 +23,7 @@ struct Waiting {
 impl Wanted {
     /// The job needs this one.
     pub(crate) fn add(&self, digest: Digest, job: &JobKey) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let jobs = waiting.jobs.entry(digest.clone()).or_default();
         if jobs.insert(job.clone()) && jobs.len() == 1 {
             waiting.new.insert(digest);
@@ -36,7 +34,7 @@ impl Wanted {
     /// Those that were asked for since the last time; returns once there are any.
     pub(super) async fn take(&self) -> BTreeSet<Digest> {
         loop {
-            let digests = std::mem::take(&mut self.lock().new);
+            let digests = std::mem::take(&mut self.waiting.lock().new);
             if !digests.is_empty() {
                 return digests;
             }
@@ -46,15 +44,11 @@ impl Wanted {
 
     /// The jobs that wait for this one, which wait no longer.
     pub(super) fn settle(&self, digest: &Digest) -> BTreeSet<JobKey> {
-        self.lock().jobs.remove(digest).unwrap_or_default()
+        self.waiting.lock().jobs.remove(digest).unwrap_or_default()
     }
 
     /// All jobs that wait, which wait no longer.
     pub(super) fn settle_all(&self) -> BTreeSet<JobKey> {
-        std::mem::take(&mut *self.lock()).jobs.into_values().flatten().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.waiting.lock()).jobs.into_values().flatten().collect()
     }
 }

@@ -11,6 +11,7 @@ use decide::{
     status::waiting,
 };
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -18,7 +19,6 @@ use prometheus_client::{
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// Upper bounds in seconds: from what the host itself takes to a week of training.
@@ -224,14 +224,14 @@ impl Jobs {
 
     /// Forgets a job that is gone.
     pub(crate) fn forget(&self, key: &JobKey) {
-        self.lock().remove(key);
+        self.states.lock().remove(key);
     }
 
     /// Returns how many jobs of each kind there are, by phase and by what they wait for.
     #[must_use]
     pub fn count(&self) -> JobCounts {
         let mut counts = JobCounts::default();
-        for (key, state) in self.lock().iter() {
+        for (key, state) in self.states.lock().iter() {
             *counts.phases.entry((key.kind.clone(), state.phase)).or_default() += 1;
             if let Some(reason) = state.waits_for {
                 *counts.waits.entry((key.kind.clone(), reason.as_str())).or_default() += 1;
@@ -243,13 +243,13 @@ impl Jobs {
     /// Returns the phase of a job after the last pass over it; `None` before the first one.
     #[must_use]
     pub fn phase(&self, key: &JobKey, uid: &str) -> Option<Phase> {
-        self.lock().get(key).filter(|state| state.job == hash(uid)).map(|state| state.phase)
+        self.states.lock().get(key).filter(|state| state.job == hash(uid)).map(|state| state.phase)
     }
 
     /// Returns the steps that this process has seen the job take.
     #[must_use]
     pub fn milestones(&self, key: &JobKey, uid: &str) -> Milestones {
-        let states = self.lock();
+        let states = self.states.lock();
         let state = states.get(key).filter(|state| state.job == hash(uid));
         state.map_or_else(Milestones::default, |state| Milestones {
             pods_made: state.pods_made.at(),
@@ -261,7 +261,7 @@ impl Jobs {
     fn advance(&self, key: &JobKey, kind: &OfKind, pass: &PassResult<'_>) {
         let job = hash(&pass.snapshot.job.uid);
         let (phase, waits_for) = (phase(pass), waits_for(pass));
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         let known = states.get(key).filter(|state| state.job == job).copied();
         let (now, is_new) = (pass.now, is_new(pass.snapshot));
         let has = |count: usize| wanted(pass.answer).is_some_and(|wanted| count >= wanted);
@@ -326,10 +326,6 @@ impl Jobs {
             let labels = OfOutcome { controller: kind.controller, outcome };
             self.until_end.get_or_create(&labels).observe(seconds(pass.snapshot.job.created, *at));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobKey, JobState>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -85,7 +85,7 @@ pub enum Planner {
 
 /// What is known of a digest for jobs of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing<'a> {
+enum DigestState<'a> {
     /// The digest is loaded and plans these jobs.
     Plans,
     /// The digest can be loaded, or it is not known yet whether it can.
@@ -347,12 +347,12 @@ impl Layout {
         if ledger.finished.is_some() {
             return Planner::Digest(digest);
         }
-        match self.standing(kind, &digest) {
-            Standing::Plans => Planner::Digest(digest),
-            Standing::Absent => Planner::Loading(digest),
-            Standing::Lost(why) => Planner::lost(Some(digest), why),
-            Standing::Stranger => Planner::Held(Some(digest.clone()), Fault::NotAccepted { digest }),
-            Standing::Ignored => self.planner_of_new(kind, job),
+        match self.state_of(kind, &digest) {
+            DigestState::Plans => Planner::Digest(digest),
+            DigestState::Absent => Planner::Loading(digest),
+            DigestState::Lost(why) => Planner::lost(Some(digest), why),
+            DigestState::Stranger => Planner::Held(Some(digest.clone()), Fault::NotAccepted { digest }),
+            DigestState::Ignored => self.planner_of_new(kind, job),
         }
     }
 
@@ -361,35 +361,35 @@ impl Layout {
         let nobody = || Planner::lost(None, "");
         let Some(served) = self.kinds.get(kind) else { return nobody() };
         let Some(digest) = served.route.of(job).cloned() else { return nobody() };
-        match (self.unarchived.get(&digest), self.standing(kind, &digest)) {
-            (_, Standing::Lost(why)) => Planner::lost(Some(digest), why),
+        match (self.unarchived.get(&digest), self.state_of(kind, &digest)) {
+            (_, DigestState::Lost(why)) => Planner::lost(Some(digest), why),
             (Some(None), _) => Planner::Loading(digest),
             (Some(Some(why)), _) => {
                 let plugin = served.framework.name.clone();
                 Planner::Held(Some(digest), Fault::NotKept { plugin, why: why.clone() })
             }
-            (None, Standing::Plans) => Planner::Digest(digest),
+            (None, DigestState::Plans) => Planner::Digest(digest),
             (None, _) => Planner::Loading(digest),
         }
     }
 
     /// Returns whether this digest may have planned a job of the kind, as far as is known.
     pub(crate) fn may_have_planned(&self, kind: &GroupKind, digest: &Digest) -> bool {
-        !matches!(self.standing(kind, digest), Standing::Stranger | Standing::Ignored)
+        !matches!(self.state_of(kind, digest), DigestState::Stranger | DigestState::Ignored)
     }
 
-    fn standing(&self, kind: &GroupKind, digest: &Digest) -> Standing<'_> {
-        let Some(served) = self.kinds.get(kind) else { return Standing::Ignored };
+    fn state_of(&self, kind: &GroupKind, digest: &Digest) -> DigestState<'_> {
+        let Some(served) = self.kinds.get(kind) else { return DigestState::Ignored };
         match self.revisions.get(digest) {
-            Some(revision) if revision.kind(&served.kind).is_none() => return Standing::Ignored,
-            Some(revision) if revision.plans => return Standing::Plans,
+            Some(revision) if revision.kind(&served.kind).is_none() => return DigestState::Ignored,
+            Some(revision) if revision.plans => return DigestState::Plans,
             _ => {}
         }
-        let Some(accepted) = &self.accepted else { return Standing::Ignored };
+        let Some(accepted) = &self.accepted else { return DigestState::Ignored };
         match (accepted.of(digest, &served.kind), self.lost.get(digest)) {
-            (Acceptance::Never, _) => Standing::Stranger,
-            (_, Some(why)) => Standing::Lost(why),
-            (Acceptance::Accepted | Acceptance::Unknown, None) => Standing::Absent,
+            (Acceptance::Never, _) => DigestState::Stranger,
+            (_, Some(why)) => DigestState::Lost(why),
+            (Acceptance::Accepted | Acceptance::Unknown, None) => DigestState::Absent,
         }
     }
 

@@ -21,9 +21,10 @@ use decide::{
     workload,
 };
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::Notify;
 
@@ -108,12 +109,12 @@ impl Stores {
     /// Returns the current layout.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
-        self.lock().cache.layout().clone()
+        self.inner.lock().cache.layout().clone()
     }
 
     /// Changes the layout: a new watch gets a table, and the objects of a watch that has ended are dropped.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Layout)) {
-        self.change_locked(&mut self.lock(), change);
+        self.change_locked(&mut self.inner.lock(), change);
     }
 
     fn change_locked(&self, inner: &mut Inner, change: impl FnOnce(&mut Layout)) {
@@ -126,7 +127,7 @@ impl Stores {
     /// Ends the watches that neither a loaded plugin nor a job that has not ended needs. Returns the jobs that are no
     /// longer watched.
     pub(crate) fn prune(&self) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let in_use: BTreeSet<GroupKind> = inner.cache.open_jobs().map(|(key, ..)| key.kind).collect();
         let mut unwatched: BTreeSet<_> = inner.cache.keys().filter(|key| !in_use.contains(&key.kind)).collect();
         self.change_locked(&mut inner, |layout| layout.prune(&in_use));
@@ -142,7 +143,7 @@ impl Stores {
     /// Returns how far each watch has come.
     #[must_use]
     pub fn progress(&self) -> Vec<Progress> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let of = |(id, watch): (&WatchId, &WatchSpec)| {
             let table = inner.cache.table(*id)?;
             Some(Progress { watch: watch.clone(), listed: table.listed, objects: table.objects.len() })
@@ -164,13 +165,13 @@ impl Stores {
 
     /// Calls `read` with the objects of all watches. No watch goes on meanwhile.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
-        read(&self.lock().cache)
+        read(&self.inner.lock().cache)
     }
 
     /// Returns the snapshot of the job at `now`, or why there is none. Forgets records of a job that is gone.
     #[must_use]
     pub fn observe(&self, key: &JobKey, now: Timestamp) -> Observed {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let layout = inner.cache.layout().clone();
         let Some(own) = layout.jobs_of(&key.kind) else {
             inner.forget(key);
@@ -236,7 +237,7 @@ impl Stores {
     /// Returns the job and its children as the watches have shown them, the host's latest writes or not: for people, not
     /// for decisions. `None` if the job is gone.
     pub(crate) fn sight(&self, key: &JobKey) -> Option<Sight> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (job, _) = inner.cache.job(key).and_then(unpacked)?;
         let ledger = Ledger::read(&job.status, &job.uid);
         let watches = inner.cache.layout().tables_of(&key.kind, ledger.digest.digest());
@@ -247,33 +248,33 @@ impl Stores {
 
     /// Records the job's objects that are created only once, and the warnings, until its ledger holds them.
     pub(crate) fn record_applied(&self, key: &JobKey, job: &Job, applied: &Applied) {
-        self.lock().records.record_applied(key, job, applied);
+        self.inner.lock().records.record_applied(key, job, applied);
     }
 
     /// Forgets the job's recorded objects that are not in `kept`: the next ledger leaves them out.
     pub(crate) fn retain_made(&self, key: &JobKey, kept: &BTreeSet<String>) {
-        self.lock().records.retain_made(key, kept);
+        self.inner.lock().records.retain_made(key, kept);
     }
 
     /// Records, until the job is gone, that the namespace of the job with this uid is being deleted.
     pub(crate) fn record_namespace_terminating(&self, key: &JobKey, uid: &str) {
-        self.lock().records.record_namespace_terminating(key, uid);
+        self.inner.lock().records.record_namespace_terminating(key, uid);
     }
 
     /// Returns the number of the job's tombstones.
     pub(crate) fn count_tombstones(&self, key: &JobKey) -> usize {
-        self.lock().tombstones.count(key)
+        self.inner.lock().tombstones.count(key)
     }
 
     /// Removes the first `count` tombstones of the job, once its status says how these children ended. Returns whether
     /// there were any; if so, the job must be decided again without them.
     pub(crate) fn forget_tombstones(&self, key: &JobKey, count: usize) -> bool {
-        self.lock().tombstones.forget_first(key, count)
+        self.inner.lock().tombstones.forget_first(key, count)
     }
 
     /// Makes the job, planned by `digest`, stale until its watch of this resource has shown the write.
     pub fn expect(&self, key: &JobKey, digest: Option<&Digest>, (api_version, kind): (&str, &str), expected: Expected) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let layout = inner.cache.layout().clone();
         let is_of = |watch: &WatchSpec| watch.resource.kind == kind && watch.resource.api_version() == api_version;
         let of_kind = |id: &WatchId| layout.watches().get(id).is_some_and(is_of);
@@ -287,7 +288,7 @@ impl Stores {
 
     /// Ends a doubt about a create of the job: the job is stale until the watch has reached this version.
     pub(crate) fn settle(&self, key: &JobKey, doubt: &Doubt, version: u64) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let in_doubt = Expected::InDoubt { name: doubt.name.clone() };
         for (watch, expected) in inner.expected.get_mut(key).into_iter().flatten() {
             if *watch == doubt.watch && *expected == in_doubt {
@@ -298,7 +299,7 @@ impl Stores {
 
     /// Replaces a watch's objects by a complete list as of this version. Returns the jobs that may be concerned.
     pub(crate) fn replace(&self, watch: WatchId, objects: Vec<Object>, version: u64) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let mut concerned = BTreeSet::new();
         let Some(old) = inner.cache.table(watch) else { return concerned };
         for object in &objects {
@@ -324,7 +325,7 @@ impl Stores {
 
     /// Stores an object that was added or changed. Returns the jobs that may be concerned.
     pub(crate) fn upsert(&self, watch: WatchId, object: Object) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let mut concerned = inner.cache.concerned(watch, &object);
         if let Some(before) = inner.cache.upsert(watch, object) {
             concerned.extend(inner.cache.concerned(watch, &before));
@@ -334,7 +335,7 @@ impl Stores {
 
     /// Removes a deleted object. Returns the jobs that may be concerned.
     pub(crate) fn remove(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let concerned = inner.cache.concerned(watch, object);
         inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);
@@ -343,7 +344,7 @@ impl Stores {
 
     /// Records that the watch has reached this version. Returns the jobs that expect a write that the watch has shown.
     pub(crate) fn bookmark(&self, watch: WatchId, version: u64) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.cache.progressed(watch, version);
         let cache = &inner.cache;
         let is_shown = |(key, writes): &(&JobKey, &Vec<(WatchId, Expected)>)| {
@@ -354,7 +355,7 @@ impl Stores {
 
     /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
     pub(crate) fn no_such_kind(&self, watch: WatchId) -> BTreeSet<JobKey> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let is_first = inner.cache.no_such_kind(watch);
         // The table of an optional kind that is not served counts as shown.
         if is_first && inner.cache.is_shown(watch) { inner.cache.keys().collect() } else { BTreeSet::new() }
@@ -369,13 +370,9 @@ impl Stores {
     }
 
     fn served(&self, watch: WatchId) -> Option<Arc<Notify>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.cache.table(watch)?;
         Some(inner.served.entry(watch).or_default().clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -198,15 +198,15 @@ impl Watch {
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.
-    fn missing(&self, error: &WatchError, told: &mut bool) -> Duration {
+    fn missing(&self, error: &WatchError, reported: &mut bool) -> Duration {
         self.wake(self.stores.no_such_kind(self.id));
-        if !*told && self.spec.optional {
+        if !*reported && self.spec.optional {
             info!(%error, "jobs are served without this optional kind");
-        } else if !*told {
+        } else if !*reported {
             let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
             warn!(%error, crd, "waiting for the CRD: apply crds/ or start with --install-crds");
         }
-        *told = true;
+        *reported = true;
         if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
     }
 

@@ -3,10 +3,8 @@
 
 use decide::plan::Event;
 use jiff::Timestamp;
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 
 /// At most this many events are kept, of all jobs and of one job.
 const MOST: usize = 4_096;
@@ -38,7 +36,7 @@ pub struct Events {
 impl Events {
     /// Adds an event about the job with this uid as its latest.
     pub(crate) fn record(&self, uid: &str, at: Timestamp, event: &Event) {
-        let mut latest = self.lock();
+        let mut latest = self.latest.lock();
         let of_job = latest.iter().filter(|(of, _)| of == uid).count();
         if of_job >= MOST_OF_JOB
             && let Some(oldest) = latest.iter().position(|(of, _)| of == uid)
@@ -54,11 +52,7 @@ impl Events {
     /// Returns the latest events about the job with this uid, the oldest first.
     #[must_use]
     pub fn of(&self, uid: &str) -> Vec<Emitted> {
-        self.lock().iter().filter(|(of, _)| of == uid).map(|(_, event)| event.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Emitted)>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.latest.lock().iter().filter(|(of, _)| of == uid).map(|(_, event)| event.clone()).collect()
     }
 }
 
@@ -85,7 +79,7 @@ mod tests {
         assert_eq!((events.of("quiet").len(), events.of("loud").len()), (1, MOST_OF_JOB));
         assert_eq!(events.of("loud").last().map(|it| it.message.clone()), Some((2 * MOST - 1).to_string()));
         (0..2 * MOST).for_each(|number| events.record(&number.to_string(), Timestamp::UNIX_EPOCH, &event("x")));
-        assert_eq!(events.lock().len(), MOST);
+        assert_eq!(events.latest.lock().len(), MOST);
     }
 
     #[test]

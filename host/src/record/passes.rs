@@ -2,12 +2,9 @@
 //! Secret data, since the host watches no Secrets.
 
 use decide::{Decision, Outlook, Snapshot, decide, plan::Answer, weight};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    vec,
-};
+use std::{collections::VecDeque, sync::Arc, vec};
 use tracing::error;
 
 /// Compressed passes take at most this much memory, in bytes.
@@ -152,13 +149,13 @@ impl Passes {
     /// Adds a pass as the latest.
     pub(crate) fn record(&self, pass: Arc<RecordedPass>) {
         let weight = pass.weight();
-        self.lock().push(weight, pass);
+        self.kept.lock().push(weight, pass);
     }
 
     /// Returns the latest passes of all jobs, or of the jobs of one plugin, the oldest first.
     #[must_use]
     pub fn latest(&self, plugin: Option<&str>) -> Latest {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         Latest {
             plugin: plugin.map(ToOwned::to_owned),
             blocks: kept.blocks.clone(),
@@ -170,11 +167,7 @@ impl Passes {
     /// Returns the latest passes that are not compressed yet, the oldest first. The last pass is among them, unless it
     /// filled a block.
     pub fn fresh(&self) -> Vec<Arc<RecordedPass>> {
-        self.lock().fresh.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().fresh.clone()
     }
 }
 
@@ -271,7 +264,7 @@ mod tests {
             passes.record(noted("a", &number.to_string(), &text));
         }
         let kept = names(passes.latest(None));
-        assert!(passes.lock().bytes() <= MOST_BYTES);
+        assert!(passes.kept.lock().bytes() <= MOST_BYTES);
         assert!(kept.len() >= 20 && kept.len() < 40, "{}", kept.len());
         assert_eq!(kept.last().map(String::as_str), Some("39"));
     }
@@ -282,7 +275,7 @@ mod tests {
         for number in 0..BLOCK {
             passes.record(noted("a", &number.to_string(), &"a word or two of a spec, ".repeat(200)));
         }
-        assert!(passes.lock().bytes() < BLOCK * 200, "{}", passes.lock().bytes());
+        assert!(passes.kept.lock().bytes() < BLOCK * 200, "{}", passes.kept.lock().bytes());
     }
 
     #[test]

@@ -23,13 +23,11 @@ use kube::{
     Client,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
 };
+use parking_lot::Mutex;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tracing::{debug, warn};
 
 /// Requests at once; kube's client speaks HTTP/1.1, with one connection for each.
@@ -305,7 +303,7 @@ impl Writer {
 
     fn secret(&self, recipe: &SecretRecipe, metadata: &Value) -> Result<Value, WriteError> {
         let pair = {
-            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = self.random.lock();
             keys::pair(recipe.algorithm, &mut *random).map_err(WriteError::Keys)?
         };
         let mut metadata = metadata.clone();
@@ -425,7 +423,7 @@ mod tests {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
         let silent = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            seen.lock().unwrap().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
+            seen.lock().push(request.uri().path().split('/').nth(4).unwrap_or_default().to_owned());
             pending::<Result<http::Response<kube::client::Body>, Infallible>>()
         });
         let writer = Writer::new(Client::new(silent, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
@@ -440,6 +438,6 @@ mod tests {
         };
         let both = join(make("crowd", wide("huge", 9, 5 << 20)), make("quiet", wide("small", 3, 100)));
         assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");
-        assert_eq!(*asked.lock().unwrap(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
+        assert_eq!(*asked.lock(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
     }
 }

@@ -2,10 +2,8 @@
 
 use crate::job_key::{GroupKind, JobKey};
 use decide::status::Published;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The last write of each job's status, with the uid of the job. A write to an earlier job of the name does not count.
 #[derive(Debug, Default)]
@@ -21,17 +19,17 @@ struct Statuses {
 impl PublishedStatuses {
     /// Returns what was last written to the status of the job with this uid.
     pub(super) fn of(&self, key: &JobKey, uid: &str) -> Option<Published> {
-        self.lock().last.get(key).filter(|(of, _)| of == uid).map(|(_, published)| published.clone())
+        self.0.lock().last.get(key).filter(|(of, _)| of == uid).map(|(_, published)| published.clone())
     }
 
     /// Returns whether the CRD pruned what was last written to the status of the job with this uid.
     pub(super) fn is_pruned(&self, key: &JobKey, uid: &str) -> bool {
-        self.lock().last.get(key).is_some_and(|(of, published)| of == uid && published.is_pruned())
+        self.0.lock().last.get(key).is_some_and(|(of, published)| of == uid && published.is_pruned())
     }
 
     /// Records what was written to the status of the job with this uid.
     pub(super) fn record(&self, key: &JobKey, uid: &str, published: Published) {
-        let mut statuses = self.lock();
+        let mut statuses = self.0.lock();
         match published.is_pruned() {
             true => statuses.pruned.insert(key.kind.clone()),
             false => statuses.pruned.remove(&key.kind),
@@ -41,16 +39,12 @@ impl PublishedStatuses {
 
     /// Forgets the last write: the job is gone, or the result of a write is unknown.
     pub(super) fn forget(&self, key: &JobKey) {
-        self.lock().last.remove(key);
+        self.0.lock().last.remove(key);
     }
 
     /// Returns whether the CRD of this kind pruned the latest write to the status of a job of it.
     pub(crate) fn prunes(&self, kind: &GroupKind) -> bool {
-        self.lock().pruned.contains(kind)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Statuses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().pruned.contains(kind)
     }
 }
 

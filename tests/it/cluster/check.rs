@@ -184,7 +184,7 @@ async fn check_finds_each_fault_of_an_installation_and_says_what_to_do() {
     let metadata = json!({ "name": "original" });
     let original = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec });
     it.system.create(&DEPLOYMENTS, &original).await;
-    it.finds("paddle-operator (told by its image)", "scale deployment original --replicas 0").await;
+    it.finds("paddle-operator (recognised by its image)", "scale deployment original --replicas 0").await;
     it.system.delete(&DEPLOYMENTS, "original").await;
 
     let name = "paddlejobs.batch.paddlepaddle.org";

@@ -8,12 +8,9 @@ use kube::{
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
     core::Request,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 /// How long a test waits for anything.
@@ -148,7 +145,7 @@ impl Namespace {
                     match event {
                         WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                             text(&object, "/metadata/resourceVersion").clone_into(&mut version);
-                            seen.lock().unwrap().push(object);
+                            seen.lock().push(object);
                         }
                         WatchEvent::Deleted(object) => {
                             text(&object, "/metadata/resourceVersion").clone_into(&mut version);

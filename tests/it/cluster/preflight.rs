@@ -130,7 +130,7 @@ async fn preflight_tells_what_is_in_the_way_until_it_is_done() {
     has(
         &told,
         &[
-            "STOP  paddle-operator (told by its image): deployment paddle-system/training runs: 1 pods wanted, 1 there",
+            "STOP  paddle-operator (recognised by its image): deployment paddle-system/training runs: 1 pods wanted, 1 there",
             "kubectl --namespace paddle-system scale deployment training --replicas 0",
             "STOP  mpijobs.kubeflow.org is missing",
             "STOP  paddlejobs.batch.paddlepaddle.org v1 is too old, it drops status.conditions, status.troupe",
@@ -161,7 +161,7 @@ async fn preflight_tells_what_is_in_the_way_until_it_is_done() {
     has(
         &told,
         &[
-            "ok    paddle-operator (told by its image): deployment paddle-system/training is scaled to zero",
+            "ok    paddle-operator (recognised by its image): deployment paddle-system/training is scaled to zero",
             "ok    paddlejobs.batch.paddlepaddle.org v1 keeps all fields",
             "ok    rhinojobs.openrhino.org v1alpha2 keeps all fields",
             "note  1 PaddleJob Running: taken over, pods and other children stay as they are",

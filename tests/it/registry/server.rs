@@ -1,10 +1,7 @@
 //! A registry that says exactly what a test tells it to, and remembers what it was asked.
 
-use std::{
-    fmt::Write,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use parking_lot::Mutex;
+use std::{fmt::Write, net::SocketAddr, sync::Arc};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -113,7 +110,7 @@ impl Server {
 
     /// What it was asked so far.
     pub(super) fn asked(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     /// Whether it was asked for a path with this in it.
@@ -142,7 +139,7 @@ pub(super) async fn converse<S>(
     S: AsyncReadExt + AsyncWriteExt + Unpin,
 {
     let Some(asked) = listen(&mut stream).await else { return };
-    seen.lock().unwrap().push(asked.clone());
+    seen.lock().push(asked.clone());
     match answer(&asked).bytes() {
         Some(bytes) => {
             let _ = stream.write_all(&bytes).await;

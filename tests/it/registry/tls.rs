@@ -6,11 +6,12 @@ use super::{
     stock::Stock,
 };
 use harness::certificate;
+use parking_lot::Mutex;
 use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_rustls::{

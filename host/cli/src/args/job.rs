@@ -130,9 +130,10 @@ impl fmt::Display for JobName {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let text = text.strip_suffix('s').unwrap_or(text);
-    text.parse().map(Duration::from_secs).map_err(|_| "must be a whole number of seconds".to_owned())
+/// Reads a whole number of seconds, with or without the unit.
+fn seconds(text: &str) -> anyhow::Result<Duration> {
+    let number = text.strip_suffix('s').unwrap_or(text).parse();
+    Ok(Duration::from_secs(number.context("must be a whole number of seconds")?))
 }
 
 #[cfg(test)]

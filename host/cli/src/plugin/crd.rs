@@ -30,5 +30,5 @@ fn fits(crd: &Value, kind: &JobKind) -> anyhow::Result<()> {
     ensure!(*named == kind.kind, "spec.names.kind is {named}, and the plugin serves {}", kind.kind);
     let scope = &crd["spec"]["scope"];
     ensure!(scope == "Namespaced", "spec.scope is {scope}; jobs are Namespaced");
-    schema::keeps_what_the_host_writes(crd, &kind.version).map_err(anyhow::Error::msg)
+    Ok(schema::keeps_what_the_host_writes(crd, &kind.version)?)
 }

@@ -21,7 +21,7 @@ pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &
     }
     policies(found, live.any(), old.policy, new.policy);
     if old.warnings != new.warnings {
-        found.record(Danger::Harmless, "plan", "/warnings", super::told(&old.warnings), super::told(&new.warnings));
+        found.record(Danger::Harmless, "plan", "/warnings", super::listed(&old.warnings), super::listed(&new.warnings));
     }
 }
 

@@ -7,14 +7,11 @@ use super::{
     kinds,
     tally::Tally,
 };
+use parking_lot::Mutex;
 use sandbox::Plugins;
 use serde_json::{Value, json};
 use sim::{Faults, Life, Sim};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Every request takes up to this long.
@@ -74,7 +71,7 @@ pub async fn crowd(jobs: usize, plugins: &Arc<Plugins>) -> Seen {
         submitted.push(Instant::now());
     }
     let had = |namespace: &str, number: usize| {
-        let first = first.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = first.lock();
         first.get(&(namespace.to_owned(), name(number))).copied()
     };
     let patience = Instant::now() + PATIENCE;
@@ -99,7 +96,7 @@ fn first_pods(sim: &Sim) -> FirstPods {
         };
         let job = pod["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-        let mut first = keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = keep.lock();
         first.entry((namespace.to_owned(), job.to_owned())).or_insert_with(Instant::now);
     });
     first

@@ -136,7 +136,7 @@ impl Deliveries {
         }
     }
 
-    /// What a host is told of it.
+    /// What a host is shown of it.
     pub(super) fn options() -> delivery::Options {
         delivery::Options { namespace: Some(NAMESPACE.into()), ..delivery::Options::default() }
     }

@@ -2,12 +2,10 @@
 
 use super::{hosts::is_host, jobs::Job};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 use sim::{Sim, View, Write};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A job by kind, namespace and name.
 pub(super) type Key = (String, String, String);
@@ -41,7 +39,7 @@ impl History {
 
     /// What is known of a job.
     pub(super) fn known(&self, job: &Job) -> Known {
-        self.lock().get(&key(job)).cloned().unwrap_or_default()
+        self.0.lock().get(&key(job)).cloned().unwrap_or_default()
     }
 
     /// A job's status with its pods, in a line.
@@ -60,17 +58,13 @@ impl History {
 
     /// The job has ended, or (where that is as good) is gone.
     pub(super) fn is_over(&self, job: &Job, gone_is_over: bool) -> bool {
-        let jobs = self.lock();
+        let jobs = self.0.lock();
         let known = jobs.get(&key(job));
         known.is_some_and(|known| known.has_ended() || known.is_gone && gone_is_over)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(&self, write: &Write, view: &View<'_>) {
-        let mut jobs = self.lock();
+        let mut jobs = self.0.lock();
         let key = (write.kind.clone(), write.namespace.clone(), write.name.clone());
         if let Some(known) = jobs.get_mut(&key) {
             known.note(write);

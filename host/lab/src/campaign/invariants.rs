@@ -7,12 +7,13 @@ use super::{
 };
 use decide::{ledger::Ledger, status::step};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::Value;
 use sim::{Delivery, Sim, View, Write};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -69,7 +70,7 @@ impl Invariants {
         let mut launchers = BTreeMap::new();
         let shown: Arc<Mutex<Shown>> = Arc::default();
         let note = shown.clone();
-        sim.on_delivery(move |delivery| note.lock().unwrap_or_else(PoisonError::into_inner).note(delivery));
+        sim.on_delivery(move |delivery| note.lock().note(delivery));
         let mut succeeded = Succeeded::default();
         let digests = deliveries.map(Deliveries::digests);
         let migrates = deliveries.is_some_and(|deliveries| deliveries.migrates);
@@ -77,13 +78,13 @@ impl Invariants {
         let again_made = made_again.clone();
         let mut made = BTreeMap::new();
         sim.on_write(move |write, view| {
-            let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let shown = shown.lock();
             let again = succeeded.is_run_again(write, &shown);
             succeeded.note(write, view);
             let lost = success_is_lost(write, &mut launchers, &shown);
-            losses.lock().unwrap_or_else(PoisonError::into_inner).extend(lost);
+            losses.lock().extend(lost);
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut made);
-            again_made.lock().unwrap_or_else(PoisonError::into_inner).extend(rerun);
+            again_made.lock().extend(rerun);
             let checks = [
                 one_live_pod_an_index(write, view),
                 final_status_stays(write),
@@ -94,7 +95,7 @@ impl Invariants {
                 digests.as_ref().and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
-            let mut found = keep.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = keep.lock();
             if found.len() < ENOUGH {
                 found.extend(checks.into_iter().flatten().map(|what| format!("{} {what}", write.at)));
             }
@@ -104,12 +105,12 @@ impl Invariants {
 
     /// What did not hold.
     pub(super) fn found(&self) -> Vec<String> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.found.lock().clone()
     }
 
     /// S3: a launcher that succeeded means Succeeded, if a host was shown that and lived on to write it down.
     pub(super) fn lost_successes(&self, sim: &Sim) -> Vec<String> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = self.lost.lock();
         let seen = lost.iter().filter(|lost| lost.was_seen(&sim.troubles()));
         seen.map(|lost| format!("S3: the launcher of {} succeeded, and it failed", lost.job)).collect()
     }
@@ -128,13 +129,12 @@ impl Invariants {
             let is_answered = created.is_none_or(|request| !request.reply_lost && request.waited < PATIENCE);
             job.is_noted || is_answered || !is_blind(&troubles, job.first - SILENCE, job.again)
         };
-        let all = all.unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(was_known).map(|job| format!("{} S3: {} is made again", job.again, job.name)).collect()
     }
 
     /// Jobs that failed since no host could know that their launchers had succeeded.
     pub(super) fn unknown_successes(&self, sim: &Sim) -> BTreeSet<String> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = self.lost.lock();
         lost.iter().filter(|lost| !lost.was_seen(&sim.troubles())).map(|lost| lost.job.clone()).collect()
     }
 

@@ -1,9 +1,7 @@
 //! How often each thing really happened in a run: what was only planned does not count.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Counts by name; clones are the same tally.
 #[derive(Debug, Clone, Default)]
@@ -17,11 +15,11 @@ impl Tally {
 
     /// It happened so often more.
     pub(super) fn add(&self, what: &str, times: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(what.to_owned()).or_default() += times;
+        *self.0.lock().entry(what.to_owned()).or_default() += times;
     }
 
     /// All counts.
     pub(super) fn counts(&self) -> BTreeMap<String, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

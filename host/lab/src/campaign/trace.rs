@@ -3,9 +3,10 @@
 
 use super::hosts::is_host;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 use sim::{Delivery, RequestRecord, Sim, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Collects the changes of users, the kubelet, the garbage collector and the like from now on; clones share them.
 #[derive(Clone, Default)]
@@ -18,13 +19,13 @@ impl Trace {
         let lines = trace.0.clone();
         sim.on_write(move |write, _| {
             if !is_host(&write.actor) {
-                lines.lock().unwrap_or_else(PoisonError::into_inner).push((write.at, change(write)));
+                lines.lock().push((write.at, change(write)));
             }
         });
         let lines = trace.0.clone();
         sim.on_delivery(move |delivery| {
             if is_host(delivery.actor) {
-                lines.lock().unwrap_or_else(PoisonError::into_inner).push((delivery.at, shown(delivery)));
+                lines.lock().push((delivery.at, shown(delivery)));
             }
         });
         trace
@@ -32,7 +33,7 @@ impl Trace {
 
     /// One line for each request of a host, each object that it is shown and each change of anybody else, by time.
     pub(super) fn lines(&self, requests: &[RequestRecord]) -> Vec<String> {
-        let mut lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut lines = std::mem::take(&mut *self.0.lock());
         lines.extend(requests.iter().map(|made| (made.at, request(made))));
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect()

@@ -26,11 +26,11 @@ pub(super) fn parse(file: &str, text: &str, layout: &Layout) -> anyhow::Result<V
                 job(document, layout).with_context(|| format!("{file}: document {}", number + 1))?;
             let wrong = definition.objections(&job)?;
             if !wrong.is_empty() {
-                let told = wrong.iter().map(|(at, why)| match line::of(text, number, at) {
+                let lines = wrong.iter().map(|(at, why)| match line::of(text, number, at) {
                     Some(line) => format!("{file}:{line}: {}: {why}", schema::field(at)),
                     None => format!("{file}: {}: {why}", schema::field(at)),
                 });
-                bail!("{}", told.collect::<Vec<_>>().join("\n"));
+                bail!("{}", lines.collect::<Vec<_>>().join("\n"));
             }
             jobs.push(definition.stored(job));
         }

@@ -37,12 +37,12 @@ impl Timeline {
     pub(super) fn of(sim: &sim::Sim, kinds: &[String]) -> Self {
         let (sender, happenings) = channel();
         let start = sim.now();
-        let (told, jobs) = (sender.clone(), kinds.iter().cloned().collect::<BTreeSet<_>>());
+        let (of_writes, jobs) = (sender.clone(), kinds.iter().cloned().collect::<BTreeSet<_>>());
         sim.on_write(move |write, _| {
             if let Some((label, what)) = tell(write, &jobs) {
                 let at = Duration::try_from(write.at.duration_since(start)).unwrap_or_default();
                 // The receiver may be dropped already.
-                let _ = told.send(Happening { at, label, what });
+                let _ = of_writes.send(Happening { at, label, what });
             }
         });
         Self { happenings, sender, start, colours: std::io::stdout().is_terminal() }

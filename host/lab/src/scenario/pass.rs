@@ -50,7 +50,7 @@ pub(super) async fn reconcile(world: &World) -> anyhow::Result<Pass> {
     lines.extend(status::waiting(&passed.decision, &passed.applied).map(|waiting| format!("waiting: {waiting}")));
     let later = later(&passed);
     lines.extend(status(world, &passed, &asked, later));
-    lines.extend(events(world, version).iter().map(|event| format!("event: {}", told(event))));
+    lines.extend(events(world, version).iter().map(|event| format!("event: {}", worded(event))));
     if let Wake::At(at) = passed.decision.wake {
         lines.push(format!("again in {}", after(now, at)));
     }
@@ -195,7 +195,7 @@ pub(super) fn events(world: &World, after: u64) -> Vec<Value> {
 }
 
 /// Returns an event as one line.
-pub(super) fn told(event: &Value) -> String {
+pub(super) fn worded(event: &Value) -> String {
     ["/type", "/reason", "/message"].map(|pointer| text(event, pointer)).join(" ")
 }
 

@@ -1,11 +1,12 @@
 //! Objects as they were sent in creates, to separate them from what the API server added.
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sim::Sim;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -27,7 +28,7 @@ impl Sent {
         let (made, shown) = (Arc::clone(&sent.made), Arc::clone(&sent.shown));
         sim.on_write(move |write, _| {
             if let (Some(sent), Some(after)) = (&write.sent, &write.after) {
-                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut made = made.lock();
                 made.insert(uid(after), (sent.clone(), Arc::clone(after)));
             }
         });
@@ -45,7 +46,7 @@ impl Sent {
     /// Returns the object without the fields that the API server added on create and nobody has changed since. Keeps
     /// the uid.
     pub(super) fn as_written(&self, object: &Value) -> Value {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.lock();
         let Some((sent, made)) = made.get(&uid(object)) else { return object.clone() };
         let mut written = without(object, made, sent);
         written["metadata"]["uid"] = object["metadata"]["uid"].clone();

@@ -50,7 +50,7 @@ fn objects(world: &World, pattern: &str) -> Vec<String> {
 }
 
 fn events(world: &World) -> Vec<String> {
-    let line = |event: &Value| format!("{} {}", text(event, "/firstTimestamp"), pass::told(event));
+    let line = |event: &Value| format!("{} {}", text(event, "/firstTimestamp"), pass::worded(event));
     let lines: Vec<_> = pass::events(world, 0).iter().map(line).collect();
     if lines.is_empty() { vec!["none".into()] } else { lines }
 }

@@ -2,7 +2,8 @@
 
 use super::{Compiled, Compiler, Loaded, PlanCache, Plugins, REMEMBERED};
 use decide::{Digest, Snapshot, plan::Answer, ports::NoPorts};
-use std::sync::{Arc, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
 
 impl Plugins {
     /// Returns the same plugins with a cache, breakers and fuel of their own. Compiles nothing.

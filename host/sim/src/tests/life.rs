@@ -148,15 +148,15 @@ async fn an_sshd_runs_until_it_is_deleted_and_then_ends_with_its_last_status() {
     sim.create(server);
     after(100_000).await;
     assert_eq!(phase(&sim, "a"), "Running");
-    let last = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let last = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let into = last.clone();
     sim.on_write(move |write, _| {
         let after = write.after.as_ref().map(|pod| pod["status"]["phase"].as_str().unwrap_or_default().to_owned());
-        into.lock().unwrap().push(after.unwrap_or("gone".into()));
+        into.lock().push(after.unwrap_or("gone".into()));
     });
     pods(&sim).delete("a", &DeleteParams::default()).await.unwrap();
     after(1000).await;
-    assert_eq!(*last.lock().unwrap(), ["Running", "Failed", "Failed", "gone"]);
+    assert_eq!(*last.lock(), ["Running", "Failed", "Failed", "gone"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,13 +82,13 @@ async fn requests_are_recorded_with_actor_verb_resource_and_code() {
 #[tokio::test(start_paused = true)]
 async fn hooks_see_every_write_with_the_state_after_it() {
     let sim = sim();
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let into = seen.clone();
     sim.on_write(move |write, view| {
         let there = view.get("example.com/v1", "Tale", "default", &write.name).is_some();
-        into.lock().unwrap().push((write.actor.clone(), write.created(), there));
+        into.lock().push((write.actor.clone(), write.created(), there));
     });
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
     sim.delete("example.com/v1", "Tale", "default", "a").unwrap();
-    assert_eq!(*seen.lock().unwrap(), [("me".to_owned(), true, true), ("test".to_owned(), false, false)]);
+    assert_eq!(*seen.lock(), [("me".to_owned(), true, true), ("test".to_owned(), false, false)]);
 }

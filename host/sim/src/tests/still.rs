@@ -1,6 +1,7 @@
 //! A cluster in which nothing happens by itself, and the direct access that changes it.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use super::*;
 use crate::Uids;
@@ -63,10 +64,10 @@ async fn a_hook_is_told_what_was_sent_where_an_object_was_made() {
     let sim = still();
     let told = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&told);
-    sim.on_write(move |write, _| keep.lock().unwrap().push(write.sent.clone()));
+    sim.on_write(move |write, _| keep.lock().push(write.sent.clone()));
     sim.create(job_json());
     sim.patch("batch/v1", "Job", "default", "a", json!({ "spec": { "suspend": true } })).unwrap();
-    let told = told.lock().unwrap();
+    let told = told.lock();
     let spec = told[0].as_ref().map(|sent| sent["spec"].clone());
     assert_eq!((spec, told[1].is_none()), (Some(job_json()["spec"].clone()), true));
 }

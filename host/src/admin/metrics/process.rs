@@ -6,7 +6,7 @@ use procfs::{ProcResult, process::Process};
 /// Adds what can be read of this process.
 pub(super) fn add_to(page: &mut Page) {
     let Ok(me) = Process::myself() else { return };
-    // A part that cannot be read is left out, not told as zero.
+    // A part that cannot be read is left out, not shown as zero.
     let _left_out = add_stat(page, &me);
     if let Ok(count) = me.fd_count() {
         page.gauge(&table::OPEN_FDS, count);

@@ -11,12 +11,13 @@ use crate::{
 };
 use decide::{condition::Condition, summary};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ pub(super) const FRESH: Duration = Duration::from_secs(1);
 /// A sentence of the list has at most so many bytes.
 const LONGEST_WHY: usize = 600;
 
-/// At most this many namespaces are told to choose from.
+/// At most this many namespaces are offered to choose from.
 const NAMESPACES: usize = 500;
 
 /// Where a job is, as a viewer looks for it. The order is that of the list.
@@ -213,7 +214,7 @@ impl Board {
     /// Returns what a viewer sees, at most [`FRESH`] old.
     pub(super) fn view(&self, context: &Context, wanted: &Wanted) -> View {
         let sorted = {
-            let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rows = self.0.lock();
             if rows.looked.is_none_or(|looked| looked.elapsed() >= FRESH) {
                 rows.refresh(context);
                 rows.looked = Some(Instant::now());
@@ -225,7 +226,7 @@ impl Board {
 
     /// Forgets all rows if nobody has looked for this long.
     pub(super) fn forget_after(&self, unseen: Duration) {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.0.lock();
         if rows.looked.is_some_and(|looked| looked.elapsed() >= unseen) {
             *rows = Rows::default();
         }
@@ -281,7 +282,7 @@ fn view(sorted: &[Arc<Row>], wanted: &Wanted, complete: bool) -> View {
             continue;
         }
         view.jobs += 1;
-        // His rights may end with the namespace: the names of others are not told.
+        // His rights may end with the namespace: the names of others are not shown.
         if !view.namespaces.contains(&row.namespace) && view.namespaces.len() < NAMESPACES {
             view.namespaces.insert(row.namespace.clone());
         }

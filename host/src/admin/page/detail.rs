@@ -16,11 +16,9 @@ use decide::{
     waiting::Blocker,
 };
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tokio::time::Instant;
 
 /// At most this many pods and other objects are listed, those with trouble first.
@@ -40,7 +38,7 @@ pub(super) struct Details {
 impl Details {
     /// Returns a job as JSON, at most [`FRESH`] old, however many look at it. `None` if there is no such job.
     pub(super) async fn of(&self, context: &Context, key: &JobKey) -> Option<Arc<str>> {
-        if let Some((at, shown)) = self.lock().get(key)
+        if let Some((at, shown)) = self.shown.lock().get(key)
             && at.elapsed() < FRESH
         {
             return Some(Arc::clone(shown));
@@ -48,16 +46,12 @@ impl Details {
         let sight = context.stores().sight(key)?;
         let plan = self.outlines.of(context, key, &sight).await;
         let shown: Arc<str> = detail(context, key, &sight, plan.as_deref())?.to_string().into();
-        let mut kept = self.lock();
+        let mut kept = self.shown.lock();
         kept.retain(|_, (at, _)| at.elapsed() < FRESH);
         if kept.len() < MOST {
             kept.insert(key.clone(), (Instant::now(), Arc::clone(&shown)));
         }
         Some(shown)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<JobKey, (Instant, Arc<str>)>> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -224,7 +218,7 @@ fn commands(kind: &JobKind, sight: &Sight, group: Group) -> Vec<Value> {
     let job = format!("{}/{name}", kind.kind.to_lowercase());
     let command = |what: &str, text: String| json!({ "what": what, "text": format!("kubectl {text} -n {namespace}") });
     let mut commands = vec![];
-    // Everybody who may write a job's status may write any text there: only names of pods that exist are told.
+    // Everybody who may write a job's status may write any text there: only names of pods that exist are shown.
     let exists = |pod: &str, container: &str| {
         let has = |pod: &Pod| container.is_empty() || pod.containers.iter().any(|it| it.name == container);
         sight.pods.iter().any(|it| it.name == pod && has(it))

@@ -199,7 +199,7 @@ async fn job(
 ) -> Result<Response, Refused> {
     let layout = admin.context.stores().layout();
     let Some((kind, served)) = layout.kinds().iter().find(|(_, served)| served.kind.crd() == resource) else {
-        // An unauthenticated viewer is not told which kinds are served.
+        // An unauthenticated viewer does not learn which kinds are served.
         admin.access.check(&headers, &Right::Path("/jobs")).await?;
         return Err(Refused::NoSuchJob);
     };

@@ -8,13 +8,10 @@ use decide::{
     plan::{Backing, Piece, Plan, Role},
     snapshot::{Pod, PodPhase},
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// At most this many outlines are kept.
@@ -50,14 +47,14 @@ impl Outlines {
     pub(super) async fn of(&self, context: &Context, key: &JobKey, sight: &Sight) -> Option<Arc<Plan>> {
         let (uid, generation) = (&sight.job.uid, sight.job.generation);
         let digest = sight.ledger.digest.digest().map(ToString::to_string);
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(uid).cloned();
+        let known = self.0.lock().get(uid).cloned();
         if let Some(known) = known.filter(|it| it.generation == generation && it.digest == digest)
             && (known.plan.is_some() || known.asked.elapsed() < AGAIN)
         {
             return known.plan;
         }
         let plan = context.planned(key).await.map(|plan| Arc::new(outlined(&plan)));
-        let mut outlines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outlines = self.0.lock();
         if outlines.len() >= MOST {
             outlines.clear();
         }

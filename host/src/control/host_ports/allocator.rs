@@ -14,10 +14,8 @@ use decide::{
     ledger::{HostPorts, Ledger},
     ports::NoPorts,
 };
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The one place of a host that gives host ports to jobs.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ impl PortAllocator {
     /// Removes from the snapshot's ledger a block that the job does not hold. Releases the ports of earlier jobs of
     /// this name whose pods have ended.
     pub(crate) fn correct(&self, key: &JobKey, snapshot: &mut Snapshot) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         self.stores.read(|cache| {
             known.release_former(cache, key, Some(&snapshot.job.uid));
             known.accept_claims(cache, &key.kind);
@@ -52,7 +50,7 @@ impl PortAllocator {
 
     /// Releases the ports of jobs of this name whose pods have ended: the job is gone.
     pub(crate) fn forget(&self, key: &JobKey) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         self.stores.read(|cache| known.release_former(cache, key, None));
     }
 
@@ -61,7 +59,7 @@ impl PortAllocator {
     /// # Errors
     /// Returns why there is none. No ports are free until all jobs and pods have been listed.
     pub(crate) fn allocate(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         self.stores.read(|cache| {
             if cache.awaits_jobs_or_pods() {
                 return Err(NoPorts::NoneFree);
@@ -79,16 +77,12 @@ impl PortAllocator {
         if self.stores.read(Cache::awaits_jobs_or_pods) {
             return Err(NoPorts::NoneFree);
         }
-        self.lock().blocks.preview(key, uid, count)
+        self.known.lock().blocks.preview(key, uid, count)
     }
 
     /// Releases the ports of the job.
     pub(crate) fn release(&self, key: &JobKey, uid: &str) {
-        self.lock().blocks.release(key, uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().blocks.release(key, uid);
     }
 }
 

@@ -8,14 +8,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use k8s_openapi::api::core::v1::Secret;
+use parking_lot::Mutex;
 use registry::Digest;
 use sandbox::Executor;
 use serde_json::Value;
 use sim::Sim;
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
 const NAMESPACE: &str = "default";
@@ -49,14 +47,14 @@ impl Repository {
 
     fn answer(&self, url: &Uri) -> Response {
         let path = url.path().trim_start_matches("/v2/owner/plugin/");
-        match self.0.lock().unwrap().get(path) {
+        match self.0.lock().get(path) {
             Some(bytes) => ([(CONTENT_TYPE, MANIFEST)], bytes.clone()).into_response(),
             None => StatusCode::NOT_FOUND.into_response(),
         }
     }
 
     fn put(&self, path: &str, bytes: &[u8]) {
-        self.0.lock().unwrap().insert(path.to_owned(), bytes.to_vec());
+        self.0.lock().insert(path.to_owned(), bytes.to_vec());
     }
 
     /// The component is under the tag `1` from now on, and for ever under the digest that this returns.
@@ -80,7 +78,7 @@ impl Repository {
     }
 
     fn lose_everything(&self) {
-        self.0.lock().unwrap().clear();
+        self.0.lock().clear();
     }
 }
 

@@ -18,7 +18,7 @@ const WRITES: usize = 3;
 
 /// What Troupe would do with a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum TakeOver {
     /// Start it: no operator has.
     New,
     /// Take it over without a write.
@@ -49,11 +49,11 @@ pub struct JobFacts {
     /// Name.
     pub name: String,
     /// What Troupe would do with it.
-    pub standing: Standing,
+    pub take_over: TakeOver,
     /// Its step as users of the framework know it; "" if it has none.
     pub phase: String,
     /// The writes that would happen at once, or what is wrong.
-    pub told: Vec<String>,
+    pub details: Vec<String>,
 }
 
 impl JobFacts {
@@ -68,31 +68,31 @@ impl JobFacts {
             }
             _ => (step(&snapshot.job.status).unwrap_or_default().to_owned(), Outcome::Open),
         };
-        let (standing, told) = match &decision.report {
-            _ if snapshot.managed_by_another() => (Standing::Another, vec![]),
-            _ if snapshot.job.deleting => (Standing::Leaving, vec![]),
+        let (take_over, details) = match &decision.report {
+            _ if snapshot.managed_by_another() => (TakeOver::Another, vec![]),
+            _ if snapshot.job.deleting => (TakeOver::Leaving, vec![]),
             Report::Condition(condition) if snapshot.pods.iter().any(|pod| !pod.phase.is_terminal()) => {
-                (Standing::RefusedRunning, vec![condition.message.clone()])
+                (TakeOver::RefusedRunning, vec![condition.message.clone()])
             }
-            Report::Condition(condition) => (Standing::Refused, vec![condition.message.clone()]),
-            _ if outcome.is_over() || snapshot.ledger.finished.is_some() => (Standing::Finished, writes),
-            _ if snapshot.suspended() => (Standing::Suspended, writes),
-            _ if is_untouched(snapshot) => (Standing::New, vec![]),
-            _ if writes.is_empty() => (Standing::AsItIs, writes),
-            _ => (Standing::Changed, writes),
+            Report::Condition(condition) => (TakeOver::Refused, vec![condition.message.clone()]),
+            _ if outcome.is_over() || snapshot.ledger.finished.is_some() => (TakeOver::Finished, writes),
+            _ if snapshot.suspended() => (TakeOver::Suspended, writes),
+            _ if is_untouched(snapshot) => (TakeOver::New, vec![]),
+            _ if writes.is_empty() => (TakeOver::AsItIs, writes),
+            _ => (TakeOver::Changed, writes),
         };
         let (kind, job) = (snapshot.kind.kind.clone(), &snapshot.job);
-        Self { kind, namespace: job.namespace.clone(), name: job.name.clone(), standing, phase, told }
+        Self { kind, namespace: job.namespace.clone(), name: job.name.clone(), take_over, phase, details }
     }
 
     fn line(&self) -> String {
-        let Self { kind, namespace, name, told, .. } = self;
-        let more = told.len().saturating_sub(WRITES);
-        let mut told = told[..told.len() - more].join(", ");
+        let Self { kind, namespace, name, details, .. } = self;
+        let more = details.len().saturating_sub(WRITES);
+        let mut details = details[..details.len() - more].join(", ");
         if more > 0 {
-            told.push_str(&format!(" and {more} more"));
+            details.push_str(&format!(" and {more} more"));
         }
-        format!("{kind} {namespace}/{name}: {told}")
+        format!("{kind} {namespace}/{name}: {details}")
     }
 }
 
@@ -108,21 +108,22 @@ pub(super) fn findings(jobs: &[JobFacts], unlisted: &[String]) -> Vec<Finding> {
         let what = format!("not all jobs are known: the API server did not list {}", unlisted.join(", "));
         findings.push(Finding::in_the_way(what, "see to the definitions and the rights below, then look again"));
     }
-    let mut counts: BTreeMap<(&str, Standing, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(&str, TakeOver, &str), usize> = BTreeMap::new();
     for job in jobs {
-        *counts.entry((&job.kind, job.standing, &job.phase)).or_default() += 1;
+        *counts.entry((&job.kind, job.take_over, &job.phase)).or_default() += 1;
     }
-    for ((kind, standing, phase), count) in &counts {
+    for ((kind, take_over, phase), count) in &counts {
         let phase = if phase.is_empty() { String::new() } else { format!(" {phase}:") };
-        findings.push(Finding::note(format!("{count} {kind}{phase} {}", meaning(*standing))));
+        findings.push(Finding::note(format!("{count} {kind}{phase} {}", meaning(*take_over))));
     }
-    let changed =
-        |job: &&JobFacts| !job.told.is_empty() && !matches!(job.standing, Standing::Refused | Standing::RefusedRunning);
+    let changed = |job: &&JobFacts| {
+        !job.details.is_empty() && !matches!(job.take_over, TakeOver::Refused | TakeOver::RefusedRunning)
+    };
     findings.extend(named(jobs.iter().filter(changed), |job| Finding::note(format!("at once, {}", job.line()))));
-    findings.extend(named(jobs.iter().filter(|job| job.standing == Standing::Refused), |job| {
+    findings.extend(named(jobs.iter().filter(|job| job.take_over == TakeOver::Refused), |job| {
         Finding::note(job.line()).but("change that field of the job, or delete it")
     }));
-    findings.extend(jobs.iter().filter(|job| job.standing == Standing::RefusedRunning).map(|job| {
+    findings.extend(jobs.iter().filter(|job| job.take_over == TakeOver::RefusedRunning).map(|job| {
         Finding::in_the_way(job.line(), "change that field of the job, or let it end before you stop its operator")
     }));
     if findings.is_empty() {
@@ -140,17 +141,17 @@ fn named<'a>(jobs: impl Iterator<Item = &'a JobFacts>, of: impl Fn(&JobFacts) ->
     findings
 }
 
-fn meaning(standing: Standing) -> &'static str {
-    match standing {
-        Standing::New => "not begun by anybody, will be",
-        Standing::AsItIs => "taken over, pods and other children stay as they are",
-        Standing::Changed => "taken over, with writes that are told below",
-        Standing::Suspended => "stay suspended",
-        Standing::Finished => "finished, left alone but for their clean-up",
-        Standing::Leaving => "being deleted, left alone",
-        Standing::Another => "managed by another, left alone",
-        Standing::RefusedRunning => "refused while their pods run, left alone",
-        Standing::Refused => "refused, left alone",
+fn meaning(take_over: TakeOver) -> &'static str {
+    match take_over {
+        TakeOver::New => "not begun by anybody, will be",
+        TakeOver::AsItIs => "taken over, pods and other children stay as they are",
+        TakeOver::Changed => "taken over, with writes that are listed below",
+        TakeOver::Suspended => "stay suspended",
+        TakeOver::Finished => "finished, left alone but for their clean-up",
+        TakeOver::Leaving => "being deleted, left alone",
+        TakeOver::Another => "managed by another, left alone",
+        TakeOver::RefusedRunning => "refused while their pods run, left alone",
+        TakeOver::Refused => "refused, left alone",
     }
 }
 
@@ -159,33 +160,33 @@ mod tests {
     use super::*;
     use crate::install::preflight::Weight;
 
-    fn job(name: &str, standing: Standing, phase: &str, told: &[&str]) -> JobFacts {
+    fn job(name: &str, take_over: TakeOver, phase: &str, details: &[&str]) -> JobFacts {
         JobFacts {
             kind: "Echo".into(),
             namespace: "ns".into(),
             name: name.into(),
-            standing,
+            take_over,
             phase: phase.into(),
-            told: told.iter().map(ToString::to_string).collect(),
+            details: details.iter().map(ToString::to_string).collect(),
         }
     }
 
-    fn told(findings: &[Finding]) -> Vec<(Weight, &str)> {
+    fn weights_and_texts(findings: &[Finding]) -> Vec<(Weight, &str)> {
         findings.iter().map(|finding| (finding.weight, finding.what.as_str())).collect()
     }
 
     #[test]
     fn jobs_are_counted_by_kind_standing_and_phase() {
         let jobs = [
-            job("a", Standing::AsItIs, "Running", &[]),
-            job("b", Standing::AsItIs, "Running", &[]),
-            job("c", Standing::AsItIs, "Pending", &[]),
-            job("d", Standing::Finished, "Completed", &[]),
-            job("e", Standing::Another, "", &[]),
-            job("f", Standing::Suspended, "Suspended", &[]),
+            job("a", TakeOver::AsItIs, "Running", &[]),
+            job("b", TakeOver::AsItIs, "Running", &[]),
+            job("c", TakeOver::AsItIs, "Pending", &[]),
+            job("d", TakeOver::Finished, "Completed", &[]),
+            job("e", TakeOver::Another, "", &[]),
+            job("f", TakeOver::Suspended, "Suspended", &[]),
         ];
         assert_eq!(
-            told(&findings(&jobs, &[])),
+            weights_and_texts(&findings(&jobs, &[])),
             [
                 (Weight::Note, "1 Echo Pending: taken over, pods and other children stay as they are"),
                 (Weight::Note, "2 Echo Running: taken over, pods and other children stay as they are"),
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn what_would_be_written_is_told_but_not_without_end() {
         let writes = ["create pod/a-0", "create pod/a-1", "create pod/a-2", "create pod/a-3"];
-        let many: Vec<_> = (0..12).map(|n| job(&n.to_string(), Standing::Changed, "Running", &writes)).collect();
+        let many: Vec<_> = (0..12).map(|n| job(&n.to_string(), TakeOver::Changed, "Running", &writes)).collect();
         let found = findings(&many, &[]);
         assert_eq!(found.len(), 1 + NAMED + 1);
         let first = "at once, Echo ns/0: create pod/a-0, create pod/a-1, create pod/a-2 and 1 more";
@@ -212,10 +213,10 @@ mod tests {
     #[test]
     fn a_job_that_is_refused_is_in_the_way_while_its_pods_run() {
         let wrong = "spec.size: must be 1";
-        let found = findings(&[job("a", Standing::Refused, "", &[wrong])], &[]);
-        assert_eq!(told(&found)[1], (Weight::Note, "Echo ns/a: spec.size: must be 1"));
-        let found = findings(&[job("a", Standing::RefusedRunning, "", &[wrong])], &[]);
-        assert_eq!(told(&found)[1], (Weight::InTheWay, "Echo ns/a: spec.size: must be 1"));
+        let found = findings(&[job("a", TakeOver::Refused, "", &[wrong])], &[]);
+        assert_eq!(weights_and_texts(&found)[1], (Weight::Note, "Echo ns/a: spec.size: must be 1"));
+        let found = findings(&[job("a", TakeOver::RefusedRunning, "", &[wrong])], &[]);
+        assert_eq!(weights_and_texts(&found)[1], (Weight::InTheWay, "Echo ns/a: spec.size: must be 1"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod report;
 pub(super) mod rights;
 pub mod schema;
 
-pub use jobs::{JobFacts, Standing};
+pub use jobs::{JobFacts, TakeOver};
 pub use look::{Options, look};
 pub use report::{Finding, Report, Section, Weight};
 pub use rights::{Answered, Right};

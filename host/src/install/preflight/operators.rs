@@ -40,7 +40,7 @@ fn of_deployment(originals: &[Original], deployment: &Value) -> Option<Finding> 
     let (namespace, name) = place(deployment);
     let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let there = deployment.pointer("/status/replicas").and_then(Value::as_u64).unwrap_or(0);
-    let what = format!("{} (told by its {by}): deployment {namespace}/{name}", original.name);
+    let what = format!("{} (recognised by its {by}): deployment {namespace}/{name}", original.name);
     Some(match (wanted, there) {
         (0, 0) => Finding::fine(format!("{what} is scaled to zero")),
         (0, _) => Finding::in_the_way(
@@ -174,15 +174,18 @@ mod tests {
         let container = json!({ "image": "echo/controller:1" });
         let finding = |wanted, there| found(&[], &[deployment("x", &container, wanted, there)]).remove(0);
         let running = finding(1, 1);
-        assert_eq!(running.what, "echo-operator (told by its image): deployment system/x runs: 1 pods wanted, 1 there");
+        assert_eq!(
+            running.what,
+            "echo-operator (recognised by its image): deployment system/x runs: 1 pods wanted, 1 there"
+        );
         assert_eq!(running.to_do.as_deref(), Some("kubectl --namespace system scale deployment x --replicas 0"));
         assert_eq!(
             [(2, 0), (0, 1), (0, 0)].map(|(wanted, there)| finding(wanted, there).weight),
             [Weight::InTheWay, Weight::InTheWay, Weight::Fine]
         );
-        let mut unsaid = deployment("x", &container, 0, 0);
-        unsaid["spec"]["replicas"] = Value::Null;
-        assert_eq!(found(&[], &[unsaid]).remove(0).weight, Weight::InTheWay);
+        let mut without_replicas = deployment("x", &container, 0, 0);
+        without_replicas["spec"]["replicas"] = Value::Null;
+        assert_eq!(found(&[], &[without_replicas]).remove(0).weight, Weight::InTheWay);
     }
 
     #[test]

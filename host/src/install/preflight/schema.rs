@@ -55,22 +55,34 @@ pub(in crate::install) fn finding(definition: &Definition) -> Finding {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub fn keeps_what_the_host_writes(definition: &Value, version: &str) -> Result<(), String> {
+pub fn keeps_what_the_host_writes(definition: &Value, version: &str) -> Result<(), KeepsTooLittle> {
     let texts = ["type", "status", "reason", "message", "lastTransitionTime"];
     let texts: serde_json::Map<_, _> = texts.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
     let status = json!({ "properties": {
         "conditions": { "items": { "properties": texts } },
         "troupe": { "x-kubernetes-preserve-unknown-fields": true },
     } });
-    kept(&json!({ "properties": { "status": status } }), definition, version).map_err(|lack| match lack {
-        Lack::Version => format!("it does not serve {version}; add that version, with served: true"),
-        Lack::Status => format!("{version} has no subresource status; add subresources: {{ status: {{}} }}"),
-        Lack::Fields(dropped) => format!(
-            "{version} drops {}, so that the host could clean up no job; in its schema status.conditions has to be a list of \
-             conditions, and status.troupe an object with x-kubernetes-preserve-unknown-fields: true",
-            dropped.join(", ")
-        ),
+    let version = || version.to_owned();
+    kept(&json!({ "properties": { "status": status } }), definition, &version()).map_err(|lack| match lack {
+        Lack::Version => KeepsTooLittle::Version(version()),
+        Lack::Status => KeepsTooLittle::Status(version()),
+        Lack::Fields(dropped) => KeepsTooLittle::Fields { version: version(), dropped: dropped.join(", ") },
     })
+}
+
+/// The error for a definition of a kind of job in which the host could not write its status.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum KeepsTooLittle {
+    #[error("it does not serve {0}; add that version, with served: true")]
+    Version(String),
+    #[error("{0} has no subresource status; add subresources: {{ status: {{}} }}")]
+    Status(String),
+    #[error(
+        "{version} drops {dropped}, so that the host could clean up no job; in its schema status.conditions has to be a \
+         list of conditions, and status.troupe an object with x-kubernetes-preserve-unknown-fields: true"
+    )]
+    Fields { version: String, dropped: String },
 }
 
 /// What a definition lacks.
@@ -250,7 +262,8 @@ mod tests {
     fn a_definition_of_any_framework_has_to_keep_what_the_host_writes() {
         let conditions = json!({ "type": "array", "items": opaque() });
         let status = |fields: Value| defined(&json!({ "spec": opaque(), "status": object(&fields) }));
-        let keeps = |crd: &Value, version: &str| keeps_what_the_host_writes(crd, version);
+        let keeps =
+            |crd: &Value, version: &str| keeps_what_the_host_writes(crd, version).map_err(|lacks| lacks.to_string());
         assert_eq!(keeps(&status(json!({ "conditions": conditions, "troupe": opaque() })), "v1"), Ok(()));
         assert_eq!(keeps(&defined(&json!({ "status": opaque() })), "v1"), Ok(()));
         let lacks = keeps(&status(json!({ "phase": {}, "troupe": { "type": "object" } })), "v1").unwrap_err();
