@@ -19,6 +19,7 @@
 
 #[doc(hidden)]
 #[path = "bindings.rs"]
+#[rustfmt::skip]
 pub mod __bindings;
 #[cfg(all(feature = "arena", target_family = "wasm"))]
 mod arena;
