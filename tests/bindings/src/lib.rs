@@ -9,7 +9,8 @@ use wit_bindgen_core::{Files, WorldGenerator};
 use wit_bindgen_rust::Opts;
 use wit_parser::Resolve;
 
-const HEAD: &str = "//! What wit-bindgen generates from `wit/`, and nothing else. A test keeps it so (`tests/bindings`).
+const HEAD: &str =
+    "//! What wit-bindgen generates from `wit/`, and nothing else. A test keeps it so (`tests/bindings`).
 #![allow(
     missing_docs,
     unreachable_pub,

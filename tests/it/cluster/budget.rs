@@ -35,7 +35,7 @@ fn is_succeeded(job: &Value) -> bool {
 /// after the write before it.
 fn status_writes(requests: &Requests, job: &str, kind: &Kind, versions: &Versions) -> (usize, usize) {
     let writes = requests.that("patch", &format!("{}/status", kind.plural()));
-    let versions = versions.lock().unwrap();
+    let versions = versions.lock();
     let own = versions.iter().filter(|version| text(version, "/metadata/name") == job);
     let seen: Vec<_> = own.map(|version| &version["status"]).collect();
     assert_eq!(writes.len(), seen.len() - 1, "each write is a version: {seen:#?}");

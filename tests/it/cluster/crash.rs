@@ -19,7 +19,7 @@ const ALL_PODS: usize = PADDLES * 4 + MPIS * 2;
 /// under way when the operator died may have been done and is told as a failure.
 fn made(pods: &Versions) -> BTreeMap<String, BTreeSet<String>> {
     let mut made: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    let seen = pods.lock().unwrap();
+    let seen = pods.lock();
     for pod in seen.iter().filter(|pod| text(pod, "/metadata/ownerReferences/0/kind") != "Job") {
         let (name, uid) = (text(pod, "/metadata/name"), text(pod, "/metadata/uid"));
         made.entry(name.to_owned()).or_default().insert(uid.to_owned());

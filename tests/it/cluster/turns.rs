@@ -39,7 +39,7 @@ async fn the_next_host_goes_on_where_the_first_was_killed() {
     let completed = |job: &serde_json::Value| at(job, "/status/phase") == "Completed";
     world.is(&PADDLE_JOBS, "long", "Completed", completed).await;
     let mut made: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for pod in pods.lock().unwrap().iter() {
+    for pod in pods.lock().iter() {
         made.entry(text(pod, "/metadata/name").into()).or_default().insert(text(pod, "/metadata/uid").into());
     }
     assert!(made.len() == 2 && made.values().all(|uids| uids.len() == 1), "{made:?}");

@@ -1,5 +1,6 @@
 //! The command line of users of jobs.
 
+use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use kube::api::ApiResource;
 use std::{convert::Infallible, fmt, str::FromStr, time::Duration};

@@ -284,6 +284,6 @@ fn the_number_of_circuits_is_limited() {
     for uid in 0..MOST + 100 {
         world.fails(&of(&uid.to_string(), "1"));
     }
-    let circuits = world.breakers.lock();
+    let circuits = world.breakers.0.lock();
     assert_eq!((circuits.jobs.len(), circuits.namespaces.len()), (MOST, MOST));
 }
