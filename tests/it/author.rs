@@ -10,8 +10,9 @@ const GUIDE: &str = include_str!("../../plugins/README.md");
 
 /// The block of commands that has this line.
 fn block<'a>(text: &'a str, line: &str) -> Vec<&'a str> {
-    let blocks = text.split("```").skip(1).step_by(2);
-    let found = blocks.map(|block| block.trim().lines().collect::<Vec<_>>()).find(|lines| lines.contains(&line));
+    // The first line has the language of the block.
+    let mut blocks = text.split("```").skip(1).step_by(2).map(|block| block.lines().skip(1).collect::<Vec<_>>());
+    let found = blocks.find(|lines| lines.contains(&line));
     found.unwrap_or_else(|| panic!("no block of commands has {line}"))
 }
 

@@ -5,6 +5,7 @@
 
 mod allocations;
 mod author;
+mod book;
 mod budget;
 mod by_hand;
 mod campaign;

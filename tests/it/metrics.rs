@@ -355,7 +355,13 @@ fn what_a_host_tells_is_what_the_table_says() {
 fn the_page_about_metrics_is_made_from_the_table() {
     let rows = table::ALL.iter().map(|metric| {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        format!("| `{}` | {} | {} | {} |\n", metric.name, metric.kind.as_str(), labels.join(" "), metric.help)
+        format!(
+            "| `{}` | {} | {} | {} |\n",
+            metric.name,
+            metric.kind.as_str(),
+            labels.join(" "),
+            metric.help.replace('<', "&lt;")
+        )
     });
     let rows: String = rows.collect();
     let expected = format!("{}{rows}", include_str!("metrics/head.md"));

@@ -164,9 +164,13 @@ fn every_file_that_the_map_of_the_host_names_exists() {
 fn every_condition_and_reason_is_explained_to_users() {
     let page = fs::read_to_string(root().join("docs/conditions.md")).unwrap();
     let rows: String = page.lines().filter(|line| line.starts_with('|') || line.contains("`Created`")).collect();
-    let words = Condition::ALL.iter().map(|it| it.as_str()).chain(Reason::ALL.iter().map(|it| it.as_str()));
-    let missing: Vec<_> = words.filter(|word| !rows.contains(&format!("`{word}`"))).collect();
+    let words = || Condition::ALL.iter().map(|it| it.as_str()).chain(Reason::ALL.iter().map(|it| it.as_str()));
+    let missing: Vec<_> = words().filter(|word| !rows.contains(&format!("`{word}`"))).collect();
     assert!(missing.is_empty(), "docs/conditions.md does not explain {missing:?}");
+    let first = page.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    let named = first.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let unknown: Vec<_> = named.filter(|word| !words().any(|it| it == *word)).collect();
+    assert!(unknown.is_empty(), "docs/conditions.md explains what the host never says: {unknown:?}");
 }
 
 /// The line names a file under a folder that only the author's machine has. Paths below a variable are others.

@@ -8,7 +8,7 @@ use k8s_openapi::{
         batch::v1::Job as BatchJob,
         core::v1::{Event, Pod},
     },
-    apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta},
+    apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, ObjectMeta},
 };
 use kube::{
     Api, Client, Config, Resource,
@@ -69,25 +69,31 @@ impl Cluster {
     pub(super) async fn kinds(&self) -> anyhow::Result<Vec<ApiResource>> {
         let built_in: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
         let groups = self.client.list_api_groups().await.context("the API server does not tell its groups")?.groups;
-        let preferred = groups.into_iter().filter_map(|group| group.preferred_version);
-        let versions: Vec<_> = preferred.map(|version| version.group_version).collect();
+        // The preferred version of a group comes first; a kind that it does not have is in another.
+        let of_group = |group: APIGroup| group.preferred_version.into_iter().chain(group.versions);
+        let mut versions: Vec<_> = groups.into_iter().flat_map(of_group).map(|it| it.group_version).collect();
+        let mut seen = BTreeSet::new();
+        versions.retain(|version| seen.insert(version.clone()));
         // A group whose server does not answer hides its own kinds only.
         let lists = join_all(versions.iter().map(|it| self.client.list_api_group_resources(it))).await;
-        let mut kinds = vec![];
+        let mut kinds: Vec<ApiResource> = vec![];
         for list in lists.into_iter().flatten() {
             let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
             let is_job = |it: &APIResource| {
                 it.categories.iter().flatten().any(|category| category == "troupe")
                     || built_in.contains(&format!("{}.{group}", it.name))
             };
+            let is_new = |it: &&APIResource| !kinds.iter().any(|kind| kind.group == group && kind.plural == it.name);
             let resources = list.resources.iter().filter(|it| it.namespaced && !it.name.contains('/') && is_job(it));
-            kinds.extend(resources.map(|it| ApiResource {
+            let found = resources.filter(is_new).map(|it| ApiResource {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 api_version: list.group_version.clone(),
                 kind: it.kind.clone(),
                 plural: it.name.clone(),
-            }));
+            });
+            let found: Vec<_> = found.collect();
+            kinds.extend(found);
         }
         Ok(kinds)
     }
