@@ -78,7 +78,7 @@ pub(crate) fn templates() -> Vec<Template> {
 
 /// Shows each schema below one, with its path.
 fn walk(schema: &Value, path: &mut Vec<String>, show: &mut impl FnMut(&[String], &Value)) {
-    show(path, schema);
+    show(path.as_slice(), schema);
     let below = schema["properties"].as_object().into_iter().flatten().map(|(name, schema)| (name.as_str(), schema));
     let parts = [("[]", &schema["items"]), ("*", &schema["additionalProperties"])];
     for (name, schema) in below.chain(parts.into_iter().filter(|(_, schema)| schema.is_object())) {
@@ -98,6 +98,8 @@ fn the_files_are_what_the_types_generate() {
             let (path, text) = (folder.join(&name), crds::yaml(&crd).unwrap());
             let bytes = serde_json::to_vec(&crd).unwrap().len();
             assert!(bytes <= MOST_BYTES, "{name} has {bytes} bytes as JSON");
+            let read: Value = serde_norway::from_str(&text).unwrap();
+            assert!(read == serde_json::to_value(&crd).unwrap(), "{name} says something else as YAML");
             if update {
                 std::fs::write(&path, &text).unwrap();
             }

@@ -76,8 +76,8 @@ fn time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn references(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let fields = [
-        ("apiVersion", "v1."),
-        ("kind", "Pod."),
+        ("apiVersion", "Always v1."),
+        ("kind", "Always Pod."),
         ("namespace", "The pod's namespace."),
         ("name", "The pod's name."),
         ("uid", "The pod's uid."),

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fs};
 
 /// What kubectl prints of a field.
 fn explained(shell: &Shell, template: &Template, field: &str) -> String {
-    let path = [&[template.plural.as_str()], &template.fields()[..], &[field]].concat().join(".");
+    let path = format!("{}.{}.{field}", template.plural, template.fields().join("."));
     shell.prints(&format!("kubectl explain {path} --api-version={}", template.api_version))
 }
 

@@ -70,15 +70,15 @@ impl<'a> Table<'a> {
     /// # Panics
     /// If the table is not of that form. There is one table, which tests read.
     fn parse(text: &'a str) -> Self {
-        let mut types = BTreeMap::new();
+        let mut types: BTreeMap<&str, Type<'_>> = BTreeMap::new();
         let mut last = "";
         for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
             if let Some(words) = line.strip_prefix("    ") {
-                let fields = types.get_mut(last).map(|of: &mut Type<'_>| &mut of.fields);
-                let field = fields.and_then(|fields| fields.last_mut()).expect("a description goes on after its field");
+                let field = types.get_mut(last).and_then(|of| of.fields.last_mut());
+                let field = field.expect("a description goes on after its field");
                 field.description = format!("{} {}", field.description, words.trim());
             } else if let Some(field) = line.strip_prefix("  ") {
-                let of: &mut Type<'_> = types.get_mut(last).expect("a field is below its type");
+                let of = types.get_mut(last).expect("a field is below its type");
                 of.fields.push(Field::parse(field));
             } else {
                 last = line.trim_end_matches(['*', '!']);
@@ -96,7 +96,7 @@ impl<'a> Table<'a> {
             schema["x-kubernetes-preserve-unknown-fields"] = true.into();
         }
         let fields = of.fields.iter().map(|field| (field.name.to_owned(), self.of_field(field, merging)));
-        schema["properties"] = Map::from_iter(fields).into();
+        schema["properties"] = Value::Object(Map::from_iter(fields));
         let required: Vec<_> = of.fields.iter().filter(|field| field.is_required).map(|field| field.name).collect();
         if !required.is_empty() {
             schema["required"] = required.into();
@@ -184,5 +184,89 @@ impl<'a> Field<'a> {
         let (name, kind) = what.split_once(' ').expect("a field has a type");
         let is_required = name.ends_with('!');
         Self { name: name.trim_end_matches('!'), is_required, kind: kind.trim(), description: description.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generator() -> SchemaGenerator {
+        SchemaGenerator::default()
+    }
+
+    fn container(template: &Value) -> &Value {
+        &template["properties"]["spec"]["properties"]["containers"]["items"]["properties"]
+    }
+
+    #[test]
+    fn each_type_that_a_field_is_of_is_there_and_each_type_is_of_some_field() {
+        let table = Table::parse(TABLE);
+        let own = ["string", "bool", "int32", "int64", "int-or-string", "quantity", "any"];
+        let mut used: Vec<&str> = vec!["PodTemplate", "JobTemplate"];
+        for field in table.0.values().flat_map(|of| &of.fields) {
+            let kind = field.kind.trim_matches(['[', ']', '{', '}', '*']).split_whitespace().next().unwrap();
+            assert!(own.contains(&kind) || table.0.contains_key(kind), "{} is of {kind}", field.name);
+            used.push(kind);
+        }
+        for name in table.0.keys() {
+            assert!(used.contains(name), "nothing is of {name}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_types_and_words_and_keeps_what_it_does_not_know() {
+        let template = pod_template(&mut generator()).to_value();
+        let command = &container(&template)["command"];
+        assert_eq!((&command["type"], &command["items"]["type"]), (&json!("array"), &json!("string")));
+        let words = command["description"].as_str().unwrap();
+        assert!(words.starts_with("The program, not run in a shell.") && words.ends_with("environment."), "{words}");
+        assert_eq!(template["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"], true);
+        assert_eq!(template["properties"]["metadata"]["x-kubernetes-preserve-unknown-fields"], true);
+        assert_eq!(
+            template["x-kubernetes-preserve-unknown-fields"],
+            Value::Null,
+            "there is metadata and spec, no more"
+        );
+        let limits = &container(&template)["resources"]["properties"]["limits"]["additionalProperties"];
+        assert_eq!(*limits, json!({ "x-kubernetes-preserve-unknown-fields": true, "nullable": true }));
+    }
+
+    #[test]
+    fn lists_are_merged_by_key_as_of_a_version_of_kubernetes() {
+        let newest = pod_template(&mut generator()).to_value();
+        let older = pod_template_merged_as_1_23(&mut generator()).to_value();
+        let keys = |template: &Value, list: &str| container(template)[list]["x-kubernetes-list-map-keys"].clone();
+        assert_eq!(keys(&newest, "env"), json!(["name"]));
+        assert_eq!(keys(&older, "env"), Value::Null);
+        for template in [&newest, &older] {
+            assert_eq!(keys(template, "ports"), json!(["containerPort", "protocol"]));
+            // A key has to be there: the API server fills it in.
+            assert_eq!(container(template)["ports"]["items"]["properties"]["protocol"]["default"], "TCP");
+            assert_eq!(keys(template, "args"), Value::Null);
+        }
+    }
+
+    // The API server takes no definition with a key that an item may lack.
+    #[test]
+    fn each_key_of_a_list_is_required_or_has_a_default() {
+        fn check(schema: &Value, seen: &mut usize) {
+            let items = &schema["items"];
+            for key in schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten() {
+                *seen += 1;
+                let is_required = items["required"].as_array().is_some_and(|names| names.contains(key));
+                let has_default = items["properties"][key.as_str().unwrap()]["default"].is_string();
+                assert!(is_required != has_default, "{key} of {items}");
+            }
+            let below = schema["properties"].as_object().into_iter().flat_map(serde_json::Map::values);
+            below.chain([items, &schema["additionalProperties"]]).for_each(|schema| {
+                if schema.is_object() {
+                    check(schema, seen);
+                }
+            });
+        }
+        let mut seen = 0;
+        check(&job_template(&mut generator()).to_value(), &mut seen);
+        assert!(seen > 15, "{seen}");
     }
 }
