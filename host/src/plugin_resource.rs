@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
     kind = "Plugin",
     plural = "plugins",
     status = "PluginStatus",
+    doc = "Plugin says which component serves the jobs of a framework, and what it may do.",
     printcolumn(name = "Version", type_ = "string", json_path = ".status.version"),
     printcolumn(name = "Digest", type_ = "string", json_path = ".status.shortDigest"),
     printcolumn(name = "Serving", type_ = "string", json_path = ".status.conditions[?(@.type==\"Serving\")].status"),
@@ -189,7 +190,7 @@ pub struct PluginStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Candidate {
-    /// Which.
+    /// The SHA-256 of its component, in hex.
     pub digest: String,
     /// Its version.
     pub version: String,

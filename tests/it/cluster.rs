@@ -13,6 +13,7 @@ mod crash;
 mod crds;
 pub(crate) mod deploy;
 pub(crate) mod documented;
+mod explain;
 mod gang;
 mod hosts;
 pub(crate) mod jobs;

@@ -40,25 +40,35 @@ fn columns() -> Value {
 fn spec() -> Value {
     let schedule = "Minute, hour, day of month, month and day of week; or @hourly, @daily, @weekly, @monthly, @yearly, @every 1h30m.";
     let zone = "The IANA name of the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.";
-    let policy =
-        "What becomes of a run that is due while another is active: both go on, it waits, or it replaces the other.";
+    let policy = "A run that is due while another is active: Allow (the default) starts it, Forbid leaves it out, \
+        Replace ends the other.";
     let mut schema = object(
         "When the CronJob runs, and what.",
         [
             ("schedule", json!({ "description": schedule, "type": "string" })),
             ("timeZone", json!({ "description": zone, "type": "string", "nullable": true })),
-            ("startingDeadlineSeconds", count("How many seconds late a run may start.", "int64", None)),
+            (
+                "startingDeadlineSeconds",
+                count(
+                    "Seconds late that a run may start; a later one is left out. Defaults to no limit.",
+                    "int64",
+                    None,
+                ),
+            ),
             (
                 "concurrencyPolicy",
                 json!({
                     "description": policy, "type": "string", "enum": ["Allow", "Forbid", "Replace"], "default": "Allow",
                 }),
             ),
-            ("suspend", json!({ "description": "No more runs start.", "type": "boolean", "default": false })),
+            (
+                "suspend",
+                json!({ "description": "Starts no more runs; active ones go on.", "type": "boolean", "default": false }),
+            ),
             ("jobTemplate", job_template()),
             ("template", template()),
-            ("successfulJobsHistoryLimit", count("How many runs that succeeded are kept.", "int32", Some(3))),
-            ("failedJobsHistoryLimit", count("How many runs that failed are kept.", "int32", Some(1))),
+            ("successfulJobsHistoryLimit", count("Runs that succeeded and are kept. Defaults to 3.", "int32", Some(3))),
+            ("failedJobsHistoryLimit", count("Runs that failed and are kept. Defaults to 1.", "int32", Some(1))),
         ],
     );
     schema["required"] = json!(["schedule"]);
@@ -68,24 +78,26 @@ fn spec() -> Value {
 }
 
 fn job_template() -> Value {
-    let mut spec = object("The spec of the Job.", [("template", shared::of(shared::pod_template))]);
-    spec["x-kubernetes-preserve-unknown-fields"] = true.into();
-    let mut schema =
-        object("The template of a batch/v1 Job.", [("metadata", shared::of(shared::opaque)), ("spec", spec)]);
+    let mut schema = shared::of(shared::job_template);
+    schema["description"] = "The template of a batch/v1 Job, which is made at each time of the schedule.".into();
     schema["required"] = json!(["spec"]);
     schema
 }
 
 fn template() -> Value {
     let kinds = KINDS.map(|kind| format!("{} {}", kind.api_version, kind.kind)).join(", ");
-    let text = || json!({ "type": "string" });
+    let text = |words: &str| json!({ "description": words, "type": "string" });
+    let mut job = shared::of(shared::opaque);
+    job["description"] = "The spec of the job, as in an object of its kind.".into();
+    let mut metadata = shared::of(shared::template_metadata);
+    metadata["description"] = "Labels and annotations of the jobs.".into();
     let mut schema = object(
         &format!("The template of a job of another kind: {kinds}."),
         [
-            ("apiVersion", text()),
-            ("kind", text()),
-            ("metadata", shared::of(shared::opaque)),
-            ("spec", shared::of(shared::opaque)),
+            ("apiVersion", text("Group and version of the kind.")),
+            ("kind", text("The kind.")),
+            ("metadata", metadata),
+            ("spec", job),
         ],
     );
     schema["required"] = json!(["apiVersion", "kind", "spec"]);
@@ -93,9 +105,17 @@ fn template() -> Value {
 }
 
 fn status() -> Value {
-    let text = || json!({ "type": "string" });
-    let fields = ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
-    let mut reference = object("A run.", fields.map(|field| (field, text())));
+    let text = |words: &str| json!({ "description": words, "type": "string" });
+    let fields = [
+        ("apiVersion", "Group and version of the job."),
+        ("fieldPath", "Never written; the original's."),
+        ("kind", "The kind of the job."),
+        ("name", "The job's name."),
+        ("namespace", "The job's namespace."),
+        ("resourceVersion", "The version of the job that was seen."),
+        ("uid", "The job's uid."),
+    ];
+    let mut reference = object("A run.", fields.map(|(field, words)| (field, text(words))));
     reference["x-kubernetes-map-type"] = "atomic".into();
     let active = json!({
         "description": "The newest active runs.",
@@ -112,7 +132,7 @@ fn status() -> Value {
             ("active", active),
             ("lastScheduleTime", last),
             ("conditions", conditions()),
-            ("troupe", shared::of(shared::opaque)),
+            ("troupe", shared::of(shared::ledger)),
         ],
     )
 }
@@ -120,7 +140,9 @@ fn status() -> Value {
 /// The conditions that every job has, and their generation, which those of `metav1` have as well.
 fn conditions() -> Value {
     let mut schema = shared::of(shared::conditions);
-    schema["items"]["properties"]["observedGeneration"] = json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    let words = "The generation of the spec that the condition is about.";
+    schema["items"]["properties"]["observedGeneration"] =
+        json!({ "description": words, "type": "integer", "format": "int64", "minimum": 0 });
     schema
 }
 

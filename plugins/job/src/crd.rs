@@ -130,7 +130,7 @@ fn spec() -> Value {
             (
                 "podReplacementPolicy",
                 text(
-                    "Whether a pod that is being deleted counts as failed at once, or only if it fails.",
+                    "When a pod that is being deleted is replaced: at once (TerminatingOrFailed) or ended (Failed).",
                     &["TerminatingOrFailed", "Failed"],
                 ),
             ),
@@ -139,7 +139,10 @@ fn spec() -> Value {
                 number("Seconds from the start, or the last resumption, to the latest end.", 0, None),
             ),
             ("ttlSecondsAfterFinished", number("Seconds from the end to the deletion of the job.", 0, None)),
-            ("suspend", json!({ "description": "The job has no pods.", "type": "boolean", "nullable": true })),
+            (
+                "suspend",
+                json!({ "description": "No pods for now. Defaults to false.", "type": "boolean", "nullable": true }),
+            ),
             (
                 "managedBy",
                 text("Who manages the job. Without it, or with batch.troupe.dev/job-controller, Troupe does.", &[]),
@@ -153,34 +156,56 @@ fn spec() -> Value {
 }
 
 fn failure_policy() -> Value {
-    let text = |most: u32| json!({ "type": "string", "maxLength": most });
+    let text = |words: &str, most: u32| json!({ "description": words, "type": "string", "maxLength": most });
+    let operator = "In: the exit code is one of values. NotIn: it is none of them.";
+    let actions = ["FailJob", "FailIndex", "Ignore", "Count"];
+    let action = "FailJob fails the job, FailIndex gives the index up, Ignore does not count the pod, Count does.";
     let mut codes = object(
-        "Exit codes of containers.",
+        "The exit code of a container of the pod, other than 0.",
         [
             (
                 "containerName",
                 json!({ "description": "The container; without it any.", "type": "string", "maxLength": 63, "nullable": true }),
             ),
-            ("operator", json!({ "type": "string", "enum": ["In", "NotIn"] })),
-            ("values", json!({ "type": "array", "maxItems": 255, "items": { "type": "integer", "format": "int32" } })),
+            ("operator", json!({ "description": operator, "type": "string", "enum": ["In", "NotIn"] })),
+            (
+                "values",
+                json!({
+                    "description": "The exit codes.", "type": "array", "maxItems": 255,
+                    "items": { "type": "integer", "format": "int32" },
+                }),
+            ),
         ],
     );
     codes["required"] = json!(["operator", "values"]);
     codes["nullable"] = true.into();
-    let mut condition = object("A condition of the pod.", [("type", text(316)), ("status", text(7))]);
+    let mut condition = object(
+        "A condition of the pod.",
+        [
+            ("type", text("The condition's type, such as DisruptionTarget.", 316)),
+            ("status", text("Its status. Defaults to True.", 7)),
+        ],
+    );
     condition["required"] = json!(["type"]);
     let mut one = object(
         "What a failed pod means that has one of these exit codes or conditions.",
         [
-            ("action", json!({ "type": "string", "enum": ["FailJob", "FailIndex", "Ignore", "Count"] })),
+            ("action", json!({ "description": action, "type": "string", "enum": actions })),
             ("onExitCodes", codes),
-            ("onPodConditions", json!({ "type": "array", "nullable": true, "maxItems": 20, "items": condition })),
+            (
+                "onPodConditions",
+                json!({
+                    "description": "The pod has one of these conditions.",
+                    "type": "array", "nullable": true, "maxItems": 20,
+                    "items": condition,
+                }),
+            ),
         ],
     );
     one["required"] = json!(["action"]);
     let either = "has(self.onExitCodes) != has(self.onPodConditions)";
     one["x-kubernetes-validations"] = json!([rule(either, "must have either onExitCodes or onPodConditions")]);
-    let rules = json!({ "type": "array", "maxItems": 20, "items": one });
+    let rules = json!({ "description": "The rules, in order.", "type": "array", "maxItems": 20, "items": one });
     let mut schema = object("What failed pods mean: the first rule that is about a pod counts.", [("rules", rules)]);
     schema["required"] = json!(["rules"]);
     schema["nullable"] = true.into();
@@ -195,7 +220,7 @@ fn success_policy() -> Value {
     );
     let some = "has(self.succeededIndexes) || has(self.succeededCount)";
     one["x-kubernetes-validations"] = json!([rule(some, "must have succeededIndexes, succeededCount or both")]);
-    let rules = json!({ "type": "array", "minItems": 1, "maxItems": 20, "items": one });
+    let rules = json!({ "description": "The rules.", "type": "array", "minItems": 1, "maxItems": 20, "items": one });
     let mut schema = object("Which successes are enough: one rule has to be met.", [("rules", rules)]);
     schema["required"] = json!(["rules"]);
     schema["nullable"] = true.into();
@@ -203,10 +228,10 @@ fn success_policy() -> Value {
 }
 
 fn status() -> Value {
-    let time = || json!({ "type": "string", "format": "date-time" });
+    let time = |words: &str| json!({ "description": words, "type": "string", "format": "date-time" });
     let text = |description: &str| json!({ "description": description, "type": "string" });
     let mut conditions = shared::of(shared::conditions);
-    conditions["items"]["properties"]["lastProbeTime"] = time();
+    conditions["items"]["properties"]["lastProbeTime"] = time("When the condition was looked at last.");
     object(
         "The fields of a JobStatus of batch/v1.",
         [
@@ -217,10 +242,10 @@ fn status() -> Value {
             ("failed", number("Pods that failed.", 0, None)),
             ("completedIndexes", text("The indexes that succeeded, as 1,3-5.")),
             ("failedIndexes", text("The indexes that are given up, as 1,3-5.")),
-            ("startTime", time()),
-            ("completionTime", time()),
+            ("startTime", time("When the job was first seen, or resumed.")),
+            ("completionTime", time("When the job succeeded.")),
             ("conditions", conditions),
-            ("troupe", shared::of(shared::opaque)),
+            ("troupe", shared::of(shared::ledger)),
         ],
     )
 }

@@ -60,8 +60,8 @@ fn spec(kind: &Kind) -> Value {
 fn own_fields(kind: &Kind) -> Vec<(&'static str, Value)> {
     match kind.framework {
         Framework::Tf => vec![
-            ("successPolicy", text("`AllWorkers`: all have to succeed; else worker 0 is enough where none leads.")),
-            ("enableDynamicWorker", boolean("Workers may come, go and fail.")),
+            ("successPolicy", text("AllWorkers: all have to succeed. Without it worker 0 is enough where none leads.")),
+            ("enableDynamicWorker", boolean("Workers may come, go and fail. Defaults to false.")),
         ],
         Framework::PyTorch => vec![
             ("elasticPolicy", elastic_policy(kind.framework)),
@@ -105,7 +105,7 @@ fn replica_specs(kind: &Kind) -> Value {
     let replicas = properties([
         ("replicas", integer("How many pods. Defaults to 1.", "int32")),
         ("restartPolicy", text("Always, OnFailure, Never or ExitCode; replaces the one of the template.")),
-        ("template", shared::of(shared::pod_template)),
+        ("template", template(kind)),
     ]);
     let mut schema = json!({
         "description": format!("The replicas by type; their program runs in the container `{}`.", kind.container),
@@ -119,18 +119,31 @@ fn replica_specs(kind: &Kind) -> Value {
     schema
 }
 
+fn template(kind: &Kind) -> Value {
+    let mut schema = shared::of(shared::pod_template);
+    let words = format!("The pods, as in a Pod. The program runs in the container {}.", kind.container);
+    schema["description"] = words.into();
+    schema
+}
+
 fn run_policy() -> Value {
     let managers = format!("self in ['{OWN_MANAGER}', 'kueue.x-k8s.io/multikueue']");
     let mut manager = text("Who runs the job: kubeflow.org/training-operator (the default) or Kueue's MultiKueue.");
     manager["maxLength"] = json!(253);
     manager["x-kubernetes-validations"] = json!([rule(&managers, "is no manager of these jobs")]);
-    let mut suspend = boolean("Keeps the job without pods.");
+    let mut suspend = boolean("Keeps the job without pods. Defaults to false.");
     (suspend["default"], suspend["nullable"]) = (json!(false), json!(false));
     let fields = properties([
-        ("cleanPodPolicy", text("Which pods are removed once the job is finished: None, Running or All.")),
-        ("ttlSecondsAfterFinished", integer("How long after its end the job is deleted.", "int32")),
-        ("activeDeadlineSeconds", integer("How long the job may be active.", "int64")),
-        ("backoffLimit", integer("How often pods are restarted before the job fails.", "int32")),
+        ("cleanPodPolicy", text("Pods that are removed once the job is finished: None (the default), Running or All.")),
+        (
+            "ttlSecondsAfterFinished",
+            integer("Seconds from its end to its deletion. Without it the job stays.", "int32"),
+        ),
+        (
+            "activeDeadlineSeconds",
+            integer("Seconds that the job may be active. Without it there is no limit.", "int64"),
+        ),
+        ("backoffLimit", integer("Restarts before the job fails. Without it there is no limit.", "int32")),
         ("schedulingPolicy", scheduling_policy()),
         ("suspend", suspend),
         ("managedBy", manager),
@@ -139,15 +152,17 @@ fn run_policy() -> Value {
 }
 
 fn scheduling_policy() -> Value {
-    let mut queue = text("The queue.");
+    let mut queue = text("The queue of the gang scheduler. Cannot be changed.");
     queue["x-kubernetes-validations"] =
         json!([rule("self == oldSelf", "spec.runPolicy.schedulingPolicy.queue is immutable")]);
+    let mut resources = shared::of(shared::quantities);
+    resources["description"] = "The resources that have to be free before any pod starts, by resource.".into();
     let fields = properties([
         ("minAvailable", integer("The least number of pods to start with. Defaults to all of them.", "int32")),
         ("queue", queue),
-        ("minResources", shared::of(shared::quantities)),
-        ("priorityClass", text("The priority class of the group.")),
-        ("scheduleTimeoutSeconds", integer("How long the group may wait to be scheduled.", "int32")),
+        ("minResources", resources),
+        ("priorityClass", text("The PriorityClass of the group of pods.")),
+        ("scheduleTimeoutSeconds", integer("Seconds that the group may wait; for scheduler-plugins only.", "int32")),
     ]);
     object("How a gang scheduler sees the job; without one it has no effect.", fields)
 }
@@ -156,9 +171,9 @@ fn scheduling_policy() -> Value {
 fn elastic_policy(framework: Framework) -> Value {
     let metric = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let mut fields = properties([
-        ("minReplicas", integer("The least workers.", "int32")),
-        ("maxReplicas", integer("The most workers.", "int32")),
-        ("maxRestarts", integer("How often workers are restarted.", "int32")),
+        ("minReplicas", integer("The least workers. Defaults to maxReplicas, else all.", "int32")),
+        ("maxReplicas", integer("The most workers. Defaults to minReplicas, else all.", "int32")),
+        ("maxRestarts", integer("How often workers are restarted before they fail.", "int32")),
         ("metrics", list("The metrics of a HorizontalPodAutoscaler of the workers.", &metric)),
     ]);
     if framework == Framework::PyTorch {
@@ -167,9 +182,9 @@ fn elastic_policy(framework: Framework) -> Value {
             ("rdzvBackend", text("c10d, etcd or etcd-v2. Defaults to c10d.")),
             ("rdzvPort", integer("The port of the rendezvous. Defaults to that of the workers.", "int32")),
             ("rdzvHost", text("The host of the rendezvous. Defaults to worker 0.")),
-            ("rdzvId", text("The name of the rendezvous.")),
-            ("rdzvConf", list("More settings of the rendezvous.", &pair)),
-            ("standalone", boolean("Each worker is a rendezvous of its own.")),
+            ("rdzvId", text("The id of the rendezvous, which its members share.")),
+            ("rdzvConf", list("More settings of the rendezvous, as its backend knows them.", &pair)),
+            ("standalone", boolean("Each worker is a rendezvous of its own. Defaults to false.")),
             ("nProcPerNode", integer("Deprecated: use nprocPerNode.", "int32")),
         ]));
     }
@@ -177,13 +192,14 @@ fn elastic_policy(framework: Framework) -> Value {
 }
 
 fn status() -> Value {
-    let count = || integer("So many pods.", "int32");
+    let mut selector = shared::of(shared::opaque);
+    selector["description"] = "Never written; the original's.".into();
     let counts = properties([
-        ("active", count()),
-        ("succeeded", count()),
-        ("failed", count()),
-        ("selector", text("The labels of the pods.")),
-        ("labelSelector", shared::of(shared::opaque)),
+        ("active", integer("Pods that run, or are about to.", "int32")),
+        ("succeeded", integer("Pods that succeeded.", "int32")),
+        ("failed", integer("Pods that failed.", "int32")),
+        ("selector", text("The labels of the pods, for the scale subresource.")),
+        ("labelSelector", selector),
     ]);
     let mut replicas = object("Pods by phase, for each type of replica.", Map::new());
     replicas["additionalProperties"] = object("The pods of one type.", counts);
@@ -192,8 +208,8 @@ fn status() -> Value {
         ("replicaStatuses", replicas),
         ("startTime", time("When the job was first seen, or resumed.")),
         ("completionTime", time("When the job was finished.")),
-        ("lastReconcileTime", time("Never written.")),
-        ("troupe", shared::of(shared::opaque)),
+        ("lastReconcileTime", time("Never written; the original's.")),
+        ("troupe", shared::of(shared::ledger)),
     ]);
     object("What is known of the job.", fields)
 }

@@ -20,7 +20,7 @@ pub fn crd() -> CustomResourceDefinition {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MpiJobStatus {
-    /// The steps the job has taken, the last one last.
+    /// The steps that the job has taken, by type, such as Created, Running or Succeeded; and what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::conditions")]
     pub conditions: Option<Vec<Value>>,
@@ -36,13 +36,13 @@ pub struct MpiJobStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub completion_time: Option<String>,
-    /// Never written.
+    /// Never written; the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub last_reconcile_time: Option<String>,
-    /// What Troupe remembers of the job.
+    /// What Troupe remembers of the job. Not for others: it changes between versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "troupe_plugin::crd::opaque")]
+    #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,
 }
 
@@ -53,17 +53,17 @@ pub struct SchedulingPolicy {
     /// The least number of pods to start with. Defaults to all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_available: Option<i32>,
-    /// The queue.
+    /// The queue. Defaults to the annotation scheduling.volcano.sh/queue-name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// The least resources to start with.
+    /// The resources that have to be free before any pod starts, by resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::quantities")]
     pub min_resources: Option<BTreeMap<String, Value>>,
-    /// The priority class of the group.
+    /// The PriorityClass of the group of pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
-    /// How long the group may wait to be scheduled.
+    /// Seconds that the group may wait to be scheduled; scheduler-plugins alone knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<i32>,
 }
@@ -97,17 +97,20 @@ pub(crate) fn replica_specs(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn replica_statuses(_: &mut SchemaGenerator) -> Schema {
-    let count = serde_json::json!({ "type": "integer", "format": "int32" });
+    let count = |words: &str| serde_json::json!({ "description": words, "type": "integer", "format": "int32" });
+    let selector = "The pods as a label selector. Never written; the original's.";
     json_schema!({
         "type": "object",
         "additionalProperties": {
             "type": "object",
             "properties": {
-                "active": count.clone(),
-                "succeeded": count.clone(),
-                "failed": count,
-                "selector": { "type": "string" },
-                "labelSelector": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+                "active": count("Pods that run."),
+                "succeeded": count("Pods that succeeded."),
+                "failed": count("Pods that failed."),
+                "selector": { "description": selector, "type": "string" },
+                "labelSelector": {
+                    "description": selector, "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                },
             },
         },
     })

@@ -92,7 +92,7 @@ pub struct ReplicaSpec {
     /// Never or OnFailure; replaces the one in the template. Defaults to OnFailure for the launcher, Never for workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
-    /// The pod; its first container takes part in MPI.
+    /// The pod: its metadata and spec, as in a Pod. Its first container takes part in MPI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         all(feature = "crd", not(target_family = "wasm")),
@@ -109,13 +109,13 @@ pub struct RunPolicy {
     /// Which worker pods are removed once the job is finished: None, Running or All. Defaults to None.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<String>,
-    /// When the launcher's Job is removed after it finished.
+    /// Seconds from the end of the launcher's Job to its removal. Without it it stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// How long the launcher's Job may be active.
+    /// Seconds that the launcher's Job may be active before it fails. Without it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<i64>,
-    /// How often the launcher is tried again. Defaults to 6.
+    /// How often the launcher is tried again before the job fails. Defaults to 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_limit: Option<i32>,
     /// Keeps the job without pods. Defaults to false.

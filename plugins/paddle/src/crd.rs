@@ -11,15 +11,15 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaddleJobStatus {
-    /// Pending, Starting, Running, Completed, Failed.
+    /// Pending, Starting, Running, Completed or Failed.
     pub phase: Option<String>,
-    /// PS, Collective, Single.
+    /// PS with parameter servers, Collective with several workers, Single with one.
     pub mode: Option<String>,
-    /// Parameter servers.
+    /// The parameter servers, by state.
     pub ps: Option<ResourceStatus>,
-    /// Trainers.
+    /// The trainers, by state.
     pub worker: Option<ResourceStatus>,
-    /// Heterogeneous workers.
+    /// The heterogeneous workers, by state.
     pub heter: Option<ResourceStatus>,
     /// Never written; the original's.
     pub elastic: Option<String>,
@@ -33,28 +33,28 @@ pub struct PaddleJobStatus {
     pub completion_time: Option<String>,
     /// Never written; the original's.
     pub observed_generation: Option<i64>,
-    /// What the host has to say.
+    /// What is true of the job now, by type: Waiting says why no pods run, Rejected what is wrong with the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::conditions")]
     pub conditions: Option<Vec<Value>>,
-    /// The host's ledger.
+    /// What Troupe remembers of the job. Not for others: it changes between versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "troupe_plugin::crd::opaque")]
+    #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,
 }
 
 /// Pods of a role by state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceStatus {
-    /// Not started.
+    /// Pods that have not started.
     pub pending: Option<i64>,
-    /// Waiting for peers.
+    /// Pods that wait for their peers.
     pub starting: Option<i64>,
-    /// Running and ready.
+    /// Pods that are running and ready.
     pub running: Option<i64>,
-    /// Failed.
+    /// Pods that failed.
     pub failed: Option<i64>,
-    /// Succeeded.
+    /// Pods that succeeded.
     pub succeeded: Option<i64>,
     /// Never written; the original's.
     pub unknown: Option<i64>,
@@ -75,9 +75,18 @@ fn time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 fn references(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let field = serde_json::json!({ "type": "string" });
-    let names = ["apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath"];
-    let fields: serde_json::Map<_, _> = names.into_iter().map(|name| (name.to_owned(), field.clone())).collect();
+    let fields = [
+        ("apiVersion", "Always v1."),
+        ("kind", "Always Pod."),
+        ("namespace", "The pod's namespace."),
+        ("name", "The pod's name."),
+        ("uid", "The pod's uid."),
+        ("resourceVersion", "Never written; the original's."),
+        ("fieldPath", "Never written; the original's."),
+    ];
+    let field =
+        |(name, words): (&str, &str)| (name.to_owned(), serde_json::json!({ "description": words, "type": "string" }));
+    let fields = serde_json::Map::from_iter(fields.map(field));
     schemars::json_schema!({ "type": "array", "items": { "type": "object", "properties": fields } })
 }
 

@@ -20,6 +20,7 @@ use troupe_plugin::UserTemplate;
         shortname = "pdj",
         namespaced,
         status = "crate::crd::PaddleJobStatus",
+        doc = "PaddleJob trains a model with PaddlePaddle: with parameter servers, collectively, or in one pod.",
         printcolumn(name = "Status", type_ = "string", json_path = ".status.phase"),
         printcolumn(name = "Mode", type_ = "string", json_path = ".status.mode"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -38,16 +39,16 @@ pub struct PaddleJobSpec {
     /// Present, with any value, makes the job elastic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<i64>,
-    /// Tuning of the PodGroup.
+    /// How Volcano sees the job; without Volcano it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
-    /// Parameter servers.
+    /// The parameter servers: with them the job is of mode PS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ps: Option<ResourceSpec>,
-    /// Trainers.
+    /// The trainers. Several without parameter servers train collectively.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<ResourceSpec>,
-    /// Heterogeneous workers.
+    /// The heterogeneous workers, which compute a part of the model on other hardware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heter: Option<ResourceSpec>,
 }
@@ -57,19 +58,19 @@ pub struct PaddleJobSpec {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
 pub struct ResourceSpec {
-    /// Number of pods.
+    /// How many pods.
     pub replicas: i64,
-    /// Least number of pods of an elastic job.
+    /// The least pods of an elastic job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<i64>,
-    /// Greatest number of pods of an elastic job.
+    /// The most pods of an elastic job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<i64>,
-    /// The pods' template.
+    /// The pods: their metadata and spec, as in a Pod. The first container runs the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         all(feature = "crd", not(target_family = "wasm")),
-        schemars(schema_with = "troupe_plugin::crd::pod_template")
+        schemars(schema_with = "troupe_plugin::crd::pod_template_merged_as_1_23")
     )]
     pub template: Option<UserTemplate>,
 }
@@ -79,16 +80,16 @@ pub struct ResourceSpec {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(all(feature = "crd", not(target_family = "wasm")), derive(schemars::JsonSchema))]
 pub struct SchedulingPolicy {
-    /// Least number of pods that start together.
+    /// The least pods that start together. Defaults to all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_available: Option<i32>,
-    /// Queue.
+    /// Volcano's queue. Defaults to Volcano's own default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Priority class.
+    /// The PriorityClass of the group of pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
-    /// Least resources.
+    /// The resources that have to be free before any pod starts, by resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         all(feature = "crd", not(target_family = "wasm")),

@@ -36,13 +36,13 @@ pub struct RhinoJobStatus {
     /// Names of worker pods, in order of their index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_pod_names: Option<Vec<String>>,
-    /// What Troupe has to say.
+    /// What is true of the job now, by type: Waiting says why no pods run, Rejected what is wrong with the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "troupe_plugin::crd::conditions")]
     pub conditions: Option<Vec<Value>>,
-    /// What Troupe remembers of the job.
+    /// What Troupe remembers of the job. Not for others: it changes between versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "troupe_plugin::crd::opaque")]
+    #[schemars(schema_with = "troupe_plugin::crd::ledger")]
     pub troupe: Option<Value>,
 }
 

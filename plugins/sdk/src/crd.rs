@@ -2,14 +2,19 @@
 
 mod definition;
 mod document;
+mod templates;
 
 pub use definition::{definition, yaml};
 pub use document::{document, of, rule};
+pub use templates::{job_template, pod_template, pod_template_merged_as_1_23, template_metadata};
 
 #[cfg(feature = "crd")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 use std::borrow::Cow;
+
+const LEDGER: &str = "What Troupe remembers of the object. Not for others: it changes between versions.";
 
 impl JsonSchema for crate::UserTemplate {
     fn schema_name() -> Cow<'static, str> {
@@ -21,62 +26,46 @@ impl JsonSchema for crate::UserTemplate {
     }
 }
 
-/// Returns the schema of a pod template. It checks containers and their names, and preserves all other fields, so that
-/// it accepts integer quantities, nulls and the fields of later Kubernetes versions.
-pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
-    let container = serde_json::json!({
-        "type": "object",
-        "required": ["name"],
-        "properties": { "name": { "type": "string" } },
-        "x-kubernetes-preserve-unknown-fields": true,
-    });
-    json_schema!({
-        "type": "object",
-        "nullable": true,
-        "properties": {
-            "metadata": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
-            "spec": {
-                "type": "object",
-                "required": ["containers"],
-                "properties": {
-                    "containers": { "type": "array", "nullable": true, "items": container.clone() },
-                    "initContainers": { "type": "array", "items": container },
-                },
-                "x-kubernetes-preserve-unknown-fields": true,
-            },
-        },
-    })
-}
-
 /// Returns the schema of a map from resource name to quantity. A quantity is an integer or a string.
 pub fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
+        "description": "Amounts by resource, such as cpu: 500m or memory: 2Gi.",
         "additionalProperties": { "x-kubernetes-int-or-string": true },
     })
 }
 
-/// Returns the schema of an object that only the host reads: `status.troupe`.
+/// Returns the schema of an object of which nothing is known.
 pub fn opaque(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// Returns the schema of `status.troupe`, which only the host reads.
+pub fn ledger(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = opaque(generator);
+    schema.insert("description".to_owned(), LEDGER.into());
+    schema
 }
 
 /// Returns the schema of a list of metav1 conditions, keyed by type. Each condition may also have the `lastUpdateTime`
 /// of the Kubeflow operators.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
-    let time = serde_json::json!({ "type": "string", "format": "date-time" });
+    let text = |description: &str| json!({ "description": description, "type": "string" });
+    let time = |description: &str| json!({ "description": description, "type": "string", "format": "date-time" });
+    let states = ["True", "False", "Unknown"];
     json_schema!({
+        "description": "What is true of the object now, by type.",
         "type": "array",
         "items": {
             "type": "object",
             "required": ["type", "status"],
             "properties": {
-                "type": { "type": "string" },
-                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
-                "reason": { "type": "string" },
-                "message": { "type": "string" },
-                "lastUpdateTime": time.clone(),
-                "lastTransitionTime": time,
+                "type": text("What this is about, such as Running or Waiting."),
+                "status": { "description": "Whether it is so.", "type": "string", "enum": states },
+                "reason": text("Why, in one word for programs."),
+                "message": text("Why, in words for people."),
+                "lastUpdateTime": time("When anything of the condition changed last."),
+                "lastTransitionTime": time("When status changed last."),
             },
         },
         "x-kubernetes-list-type": "map",

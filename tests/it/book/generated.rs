@@ -156,7 +156,10 @@ fn fields(path: &str, schema: &Value, rows: &mut String) {
 #[test]
 fn the_pages_about_fields_are_made_from_the_definitions() {
     let mut index = "<!-- Generated from the types of specs; a test keeps it so. -->\n\n# Fields of jobs\n\n\
-        The same is told by `kubectl explain`. `[]` stands for each item of a list, `NAME` for each key of a map.\n\n\
+        `kubectl explain` says the same, and what each field of a pod template is for, such as\n\
+        `kubectl explain pytorchjob.spec.pytorchReplicaSpecs.template.spec.containers`. Two managers may each set their\n\
+        own containers, variables and volumes of a job by `kubectl apply --server-side`: lists are merged by key where\n\
+        those of the original are. `[]` stands for each item of a list, `NAME` for each key of a map.\n\n\
         | kind | API | short names |\n|---|---|---|\n"
         .to_owned();
     for crd in crds::all() {

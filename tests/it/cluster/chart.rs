@@ -3,7 +3,7 @@
 use super::{
     deploy::{HOST, documented},
     jobs::{mpi, paddle},
-    objects::{BATCH_JOBS, DEPLOYMENTS, Kind, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SOON, at, text},
+    objects::{BATCH_JOBS, DEPLOYMENTS, Kind, MPI_JOBS, Namespace, PADDLE_JOBS, PODS, SECRETS, SOON, at, text},
 };
 use crate::operator::Operator;
 use harness::{CommandLine, ControlPlane, Options, Tool, until};
@@ -98,6 +98,10 @@ async fn jobs_outlive_an_upgrade_of_the_chart_and_its_uninstallation() {
     .unwrap();
 
     run(&["upgrade", "--wait"], &[CHART, "--set", "replicas=3"]).unwrap();
+    // Helm keeps the chart and all that it makes in a Secret, which may have 1 MiB.
+    let release = own.get(&SECRETS, "sh.helm.release.v1.troupe.v2").await.unwrap();
+    let bytes = text(&release, "/data/release").len() * 3 / 4;
+    assert!((100_000..600_000).contains(&bytes), "the release has {bytes} bytes");
     assert!(columns(&admin).await > 0, "an upgrade brings the new definitions");
     own.is(&DEPLOYMENTS, "troupe", "upgraded", |it| at(it, "/status/readyReplicas") == 3).await;
     assert_eq!(kept(&admin, &jobs).await, before);

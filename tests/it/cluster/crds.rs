@@ -10,8 +10,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
-/// The originals' CRDs run to megabytes.
-const MOST_BYTES: usize = 200 * 1024;
+/// The originals' CRDs run to megabytes; this much `kubectl apply` can keep in an annotation.
+const MOST_BYTES: usize = 250_000;
 
 async fn established(client: &Client, name: &str) -> CustomResourceDefinition {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
@@ -84,6 +84,12 @@ async fn what_users_write_is_kept(namespace: &Namespace) {
     pod["containers"][0]["resources"] = json!({ "limits": { "cpu": 1, "memory": "1Gi" }, "requests": { "cpu": 0.5 } });
     pod["containers"][0]["command"] = Value::Null;
     pod["containers"][0]["resizeOfTomorrow"] = json!("InPlace");
+    pod["containers"][0]["livenessProbe"] = json!({ "httpGet": { "port": "http", "ofTomorrow": 1 } });
+    pod["containers"][0]["args"] = json!(["a", null]);
+    // The original takes two of one name, and so does Kubernetes: the last one counts.
+    pod["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);
+    pod["volumes"] = json!([{ "name": "shm", "emptyDir": { "sizeLimit": 0.5, "ofTomorrow": true } }]);
+    job["spec"]["worker"]["template"]["metadata"]["creationTimestamp"] = Value::Null;
     job["spec"]["elastic"] = Value::Null;
     job["spec"]["schedulingPolicy"] = json!({ "minResources": { "cpu": 7 } });
     job["spec"]["heter"] = Value::Null;
@@ -93,6 +99,9 @@ async fn what_users_write_is_kept(namespace: &Namespace) {
     let container = &pod["containers"][0];
     assert_eq!(container["resources"], json!({ "limits": { "cpu": 1, "memory": "1Gi" }, "requests": { "cpu": 0.5 } }));
     assert_eq!(container["resizeOfTomorrow"], "InPlace");
+    assert_eq!(at(container, "/livenessProbe/httpGet/ofTomorrow"), 1);
+    assert_eq!((&container["args"], at(container, "/env/1/value")), (&json!(["a", null]), &json!("2")));
+    assert_eq!(at(pod, "/volumes/0/emptyDir"), &json!({ "sizeLimit": 0.5, "ofTomorrow": true }));
     assert_eq!(at(&stored, "/spec/schedulingPolicy/minResources/cpu"), 7);
 
     let mut job = mpi("strange").by_hand().manifest;
@@ -100,6 +109,8 @@ async fn what_users_write_is_kept(namespace: &Namespace) {
     replicas["Worker"]["template"]["spec"]["containers"][0]["command"] = Value::Null;
     replicas["Worker"]["template"]["spec"]["containers"][0]["resources"] = json!({ "limits": { "cpu": 1 } });
     replicas["Launcher"]["template"]["spec"]["workloadRefOfTomorrow"] = json!({ "name": "x" });
+    replicas["Launcher"]["template"]["spec"]["imagePullSecrets"] = json!([{}]);
+    replicas["Launcher"]["template"]["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 80 }]);
     replicas["Launcher"]["restartPolicy"] = Value::Null;
     job["spec"]["slotsPerWorker"] = Value::Null;
     job["spec"]["runPolicy"] = json!({ "suspend": null, "schedulingPolicy": { "minResources": { "cpu": 3 } } });
@@ -108,6 +119,7 @@ async fn what_users_write_is_kept(namespace: &Namespace) {
     let replicas = at(&stored, "/spec/mpiReplicaSpecs");
     assert_eq!(at(replicas, "/Worker/template/spec/containers/0/resources/limits/cpu"), 1);
     assert_eq!(at(replicas, "/Launcher/template/spec/workloadRefOfTomorrow/name"), "x");
+    assert_eq!(at(replicas, "/Launcher/template/spec/containers/0/ports/0/protocol"), "TCP");
 
     // Pods are made of both; there the API server makes texts of the integers and drops what it does not know.
     for name in ["odd-worker-0", "strange-worker-0"] {

@@ -10,7 +10,7 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
 };
 
 const GUIDES: [&str; 2] = [include_str!("../../../README.md"), include_str!("../../../plugins/LIFE.md")];
@@ -54,13 +54,31 @@ impl Shell {
 
     /// Runs a command of a guide, and returns what it told on standard error.
     pub(crate) fn runs(&self, command: &str) -> String {
+        let (output, told) = self.output(command);
+        assert!(output.status.success(), "{command}: {told}");
+        told
+    }
+
+    /// The same, of a command that may fail.
+    pub(crate) fn tries(&self, command: &str) -> Result<String, String> {
+        let (output, told) = self.output(command);
+        if output.status.success() { Ok(told) } else { Err(told) }
+    }
+
+    /// Runs a command, and returns what it printed on standard output.
+    pub(crate) fn prints(&self, command: &str) -> String {
+        let (output, told) = self.output(command);
+        assert!(output.status.success(), "{command}: {told}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn output(&self, command: &str) -> (Output, String) {
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("bash");
         shell.args(["-o", "pipefail", "-c", command]).current_dir(&self.folder);
         let output = shell.env("PATH", path).env("KUBECONFIG", &self.kubeconfig).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{command}: {told}");
-        told
+        (output, told)
     }
 }
 

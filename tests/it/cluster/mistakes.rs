@@ -1,4 +1,4 @@
-//! What a real API server says of typos in pod templates is told on the job.
+//! What a real API server says of typos in pod templates is told on the job; values of another type it refuses at once.
 
 use super::{
     jobs::paddle,
@@ -7,6 +7,7 @@ use super::{
 };
 use crate::operator::Operator;
 
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 const UNKNOWN: &str = "unknown field \"spec.containers[0].imagee\"";
@@ -48,4 +49,21 @@ async fn a_strict_host_has_the_api_server_refuse_a_typo_in_a_pod_template() {
     let is_refused = |job: &Value| told(job, "Waiting").contains(UNKNOWN);
     world.is(&PADDLE_JOBS, "typo", "refused", is_refused).await;
     assert!(world.names(&PODS).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn a_value_of_another_type_in_a_pod_template_is_refused_at_apply_with_its_field() {
+    let world = World::shared("typo-typed").await;
+    let mut job = paddle("typo").worker(1).manifest;
+    let template = &mut job["spec"]["worker"]["template"];
+    template["metadata"]["annotations"] = json!(["x"]);
+    template["spec"]["restartPolicy"] = json!(3);
+    template["spec"]["containers"][0]["env"] = json!("x");
+    let body = serde_json::to_vec(&job).unwrap();
+    let request = PADDLE_JOBS.requests("typo-typed").create(&PostParams::default(), body).unwrap();
+    let refused = world.client.request::<Value>(request).await.unwrap_err().to_string();
+    for field in ["metadata.annotations", "spec.restartPolicy", "spec.containers[0].env"] {
+        assert!(refused.contains(&format!("spec.worker.template.{field}: Invalid value")), "{field}: {refused}");
+    }
 }

@@ -4,11 +4,12 @@ mod line;
 mod schema;
 
 use anyhow::{Context, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schema::Definition;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
-use troupe::observe::layout::Layout;
+use troupe::{install::crds, observe::layout::Layout};
 
 /// Returns the jobs in a file. Fails if no plugin serves the kind of one.
 pub(super) fn read(path: &Path, layout: &Layout) -> anyhow::Result<Vec<Value>> {
@@ -19,11 +20,12 @@ pub(super) fn read(path: &Path, layout: &Layout) -> anyhow::Result<Vec<Value>> {
 /// Returns the jobs in a text, each in the version that its plugin plans; errors refer to it as `file`.
 pub(super) fn parse(file: &str, text: &str, layout: &Layout) -> anyhow::Result<Vec<Value>> {
     let mut jobs = Vec::new();
+    let crds = crds::all();
     for (number, document) in serde_norway::Deserializer::from_str(text).enumerate() {
         let document = Value::deserialize(document).with_context(|| file.to_owned())?;
         if !document.is_null() {
             let (job, definition) =
-                job(document, layout).with_context(|| format!("{file}: document {}", number + 1))?;
+                job(document, layout, &crds).with_context(|| format!("{file}: document {}", number + 1))?;
             let wrong = definition.objections(&job)?;
             if !wrong.is_empty() {
                 let lines = wrong.iter().map(|(at, why)| match line::of(text, number, at) {
@@ -42,10 +44,10 @@ pub(super) fn parse(file: &str, text: &str, layout: &Layout) -> anyhow::Result<V
 }
 
 /// Returns the job, and the definition of its kind.
-fn job(mut document: Value, layout: &Layout) -> anyhow::Result<(Value, Definition)> {
+fn job(mut document: Value, layout: &Layout, crds: &[CustomResourceDefinition]) -> anyhow::Result<(Value, Definition)> {
     let field = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (field("apiVersion"), field("kind"));
-    let all = || layout.kinds().values().flat_map(|served| Definition::of(&served.kind));
+    let all = || layout.kinds().values().flat_map(|served| Definition::of(&served.kind, crds));
     let Some(definition) = all().find(|it| it.kind == kind && it.api_version == api_version) else {
         let known: Vec<_> = all().map(|it| format!("{} {}", it.api_version, it.kind)).collect();
         bail!(

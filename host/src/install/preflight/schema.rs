@@ -133,9 +133,11 @@ fn compare(ours: &Value, theirs: &Value, path: &str, dropped: &mut Vec<String>) 
     if keeps_unknown(theirs) {
         return;
     }
-    let is_empty = theirs["properties"].is_null() && theirs["additionalProperties"].is_null();
-    if keeps_unknown(ours) && is_empty {
-        dropped.push(path.to_owned());
+    // A schema of Kubernetes' own: of another version, but one that is there keeps what pods are made of.
+    if keeps_unknown(ours) {
+        if theirs["properties"].is_null() && theirs["additionalProperties"].is_null() {
+            dropped.push(path.to_owned());
+        }
         return;
     }
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };

@@ -1,6 +1,6 @@
 //! A CustomResourceDefinition as JSON, from the description of a kind and the types of its spec and status.
 
-use super::{conditions, document, opaque};
+use super::{conditions, document, ledger};
 use crate::types::KindInfo;
 use schemars::{
     JsonSchema, Schema,
@@ -38,7 +38,7 @@ pub fn definition<Spec: JsonSchema, Status: JsonSchema>(kind: &KindInfo, columns
     Structural { keeps_defaults: false }.transform(&mut status);
     let mut status = status.to_value();
     status["properties"]["conditions"] = conditions(&mut generator).to_value();
-    status["properties"]["troupe"] = opaque(&mut generator).to_value();
+    status["properties"]["troupe"] = ledger(&mut generator).to_value();
     let column = |(name, path): &(&str, &str)| json!({ "name": name, "type": "string", "jsonPath": path });
     let age = json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" });
     let columns = columns.iter().map(column).chain([age]).collect();

@@ -2,8 +2,10 @@
 
 use anyhow::Context;
 use decide::plan::JobKind;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 use serde_json::Value;
-use troupe::install::crds;
 
 /// A version of a kind of job, as its CustomResourceDefinition serves it.
 #[derive(Debug)]
@@ -16,12 +18,12 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// Returns a definition for each version of this kind that is served.
-    pub(super) fn of(kind: &JobKind) -> Vec<Self> {
-        let crds = crds::all().into_iter().filter(|crd| crd.metadata.name.as_deref() == Some(&kind.crd()));
-        let versions = crds.flat_map(|crd| crd.spec.versions).filter(|version| version.served);
-        let definition = |version: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion| {
-            let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
+    /// Returns a definition for each version of this kind that these definitions serve.
+    pub(super) fn of(kind: &JobKind, crds: &[CustomResourceDefinition]) -> Vec<Self> {
+        let crds = crds.iter().filter(|crd| crd.metadata.name.as_deref() == Some(&kind.crd()));
+        let versions = crds.flat_map(|crd| &crd.spec.versions).filter(|version| version.served);
+        let definition = |version: &CustomResourceDefinitionVersion| {
+            let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
             Self {
                 kind: kind.kind.clone(),
                 api_version: format!("{}/{}", kind.group, version.name),
