@@ -133,7 +133,7 @@ fn compare(ours: &Value, theirs: &Value, path: &str, dropped: &mut Vec<String>) 
     if keeps_unknown(theirs) {
         return;
     }
-    // A schema of Kubernetes' own: of another version, but one that is there keeps what pods are made of.
+    // What ours leaves open, such as pods, may be spelt out by whatever version of Kubernetes, but not be closed.
     if keeps_unknown(ours) {
         if theirs["properties"].is_null() && theirs["additionalProperties"].is_null() {
             dropped.push(path.to_owned());
