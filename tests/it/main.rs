@@ -35,3 +35,4 @@ mod specs;
 mod tidy;
 mod trust;
 mod watches;
+mod ways;
