@@ -36,3 +36,4 @@ mod specs;
 mod tidy;
 mod trust;
 mod watches;
+mod ways;

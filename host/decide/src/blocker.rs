@@ -2,36 +2,73 @@
 
 use crate::{
     Snapshot,
+    decision::Wake,
     first_failure::shortened,
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
     waiting::{Blocker, Waiting},
 };
+use jiff::{SignedDuration, Timestamp};
+
+/// An init container that has run for less is not told of a job: most end soon.
+const PREPARATION: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reasons of a waiting container that starts as it should (kubelet: `pkg/kubelet/kubelet_pods.go`).
 const STARTING: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
-/// Returns the first blocked pod of the job and how many others are blocked, too.
+/// Returns the first blocked pod of the job and how many others are blocked, too. A pod whose init container runs comes
+/// after all others: such a container most often waits for another pod.
 pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
-    let mut blocked = snapshot.pods.iter().filter_map(|pod| Some((pod, of(pod)?)));
-    let (pod, by) = blocked.next()?;
-    Some(Waiting::Blocked { pod: pod.name.clone(), by, others: u32::try_from(blocked.count()).unwrap_or(u32::MAX) })
+    let has_long = |by: &Blocker| tells_at(by).is_none_or(|at| at <= snapshot.now);
+    // One that is being deleted is told where its name is waited for.
+    let live = snapshot.pods.iter().filter(|pod| !pod.terminating);
+    let blocked = live.filter_map(|pod| Some((pod, of(pod).filter(has_long)?)));
+    let (prepare, blocked): (Vec<_>, Vec<_>) = blocked.partition(|(_, by)| by.is_preparation());
+    let (pod, by) = blocked.first().or(prepare.first())?;
+    let others = u32::try_from(blocked.len() + prepare.len() - 1).unwrap_or(u32::MAX);
+    Some(Waiting::Blocked { pod: pod.name.clone(), by: by.clone(), others })
+}
+
+/// Returns when the next init container has run for so long that the job tells of it.
+pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
+    let times = snapshot.pods.iter().filter_map(|pod| tells_at(&of(pod)?));
+    times.filter(|at| *at > snapshot.now).min().map_or(Wake::OnChange, Wake::At)
+}
+
+/// Returns from when on the job tells of this, if not at once.
+fn tells_at(by: &Blocker) -> Option<Timestamp> {
+    match by {
+        Blocker::Init { since, .. } => since.checked_add(PREPARATION).ok(),
+        _ => None,
+    }
+}
+
+/// Returns whether the pod's node is lost, for a pod that has not ended.
+pub(crate) fn lost(pod: &Pod) -> Option<Blocker> {
+    let since = pod.node_lost.filter(|_| !pod.phase.is_terminal())?;
+    Some(Blocker::NodeLost { node: pod.node.clone(), since, terminating: pod.terminating })
 }
 
 /// Returns what keeps the pod from running, as far as its status says; `None` also for a pod that has ended.
 #[must_use]
 pub fn of(pod: &Pod) -> Option<Blocker> {
+    if let Some(lost) = lost(pod) {
+        return Some(lost);
+    }
     if pod.terminating || pod.phase.is_terminal() {
         return None;
     }
     if let Some(unscheduled) = pod.unscheduled.as_ref().filter(|_| pod.phase == PodPhase::Pending) {
         let is_gated = unscheduled.reason == "SchedulingGated";
-        let unschedulable = || Blocker::Unschedulable { message: shortened(&unscheduled.message) };
-        return Some(if is_gated { Blocker::SchedulingGated } else { unschedulable() });
+        let message = shortened(&unscheduled.message);
+        return Some(match is_gated {
+            true => Blocker::SchedulingGated { gates: message },
+            false => Blocker::Unschedulable { message },
+        });
     }
     let in_a_loop = |container: &ContainerStatus| {
         Some(Blocker::CrashLoop { container: container.name.clone(), restarts: container.restarts })
     };
-    pod.containers.iter().find_map(|container| match &container.state {
+    let stopped = pod.containers.iter().find_map(|container| match &container.state {
         ContainerState::Waiting { reason, .. } if STARTING.contains(&reason.as_str()) => None,
         ContainerState::Waiting { reason, .. } if reason == "CrashLoopBackOff" => in_a_loop(container),
         // The kubelet restarts the first failure at once, and waits after each later one.
@@ -44,6 +81,16 @@ pub fn of(pod: &Pod) -> Option<Blocker> {
             Some(if is_image { Blocker::Image { container, why } } else { Blocker::Container { container, why } })
         }
         ContainerState::Unknown | ContainerState::Running { .. } | ContainerState::Terminated { .. } => None,
+    });
+    stopped.or_else(|| prepares(pod))
+}
+
+/// Returns the init container that runs, of a pod whose containers have not started. One that is ready is a sidecar.
+fn prepares(pod: &Pod) -> Option<Blocker> {
+    let mut init = pod.containers.iter().filter(|it| it.init && !it.ready && pod.phase == PodPhase::Pending);
+    init.find_map(|container| match container.state {
+        ContainerState::Running { since } => Some(Blocker::Init { container: container.name.clone(), since }),
+        _ => None,
     })
 }
 
@@ -54,7 +101,7 @@ fn said(reason: &str, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{snapshot::Unscheduled, testkit};
+    use crate::{replicas::replicas, snapshot::Unscheduled, standing::Standing, testkit};
 
     fn pending(name: &str) -> Pod {
         testkit::pod(name, "uid", PodPhase::Pending)
@@ -85,8 +132,9 @@ mod tests {
                 "Unschedulable: pod/w-1 to be scheduled: 0/1 nodes are available: 1 Insufficient cpu.",
             ),
             (
-                unscheduled("w-1", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"),
-                "SchedulingGated: pod/w-1 to be scheduled: its scheduling gates have to be removed",
+                unscheduled("w-1", "SchedulingGated", "example.org/quota, example.org/data"),
+                "SchedulingGated: pod/w-1 to be scheduled: its scheduling gates have to be removed: example.org/quota, \
+                 example.org/data",
             ),
             (
                 waits("w-1", "ErrImagePull", "not found"),
@@ -119,6 +167,57 @@ mod tests {
         };
         assert!(ended(1, 1).is_some_and(|says| says.starts_with("CrashLoop: container main of pod/w to stay up")));
         assert_eq!([ended(0, 1), ended(1, 0)], [None, None]);
+    }
+
+    fn prepares(name: &str, since: i64) -> Pod {
+        let state = ContainerState::Running { since: Timestamp::from_second(since).unwrap() };
+        let init = ContainerStatus { name: "fetch".into(), init: true, ready: false, restarts: 0, state };
+        let mut pod = waits(name, "PodInitializing", "");
+        pod.containers.insert(0, init);
+        pod
+    }
+
+    // Most init containers end within seconds, and one of them most often waits for another pod.
+    #[test]
+    fn an_init_container_is_told_when_it_has_run_for_long_and_after_all_other_blockers() {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
+        let mut sidecar = prepares("c", 0);
+        sidecar.containers[0].ready = true;
+        snapshot.pods = [prepares("a", 0), prepares("b", 20), sidecar].map(Into::into).to_vec();
+        let told = |snapshot: &Snapshot| blocked(snapshot).map(|it| format!("{}: {it}", it.reason()));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!((told(&snapshot), wake(&snapshot)), (None, Wake::At(at(30))));
+        snapshot.now = at(30);
+        let says = "InitContainer: init container fetch of pod/a to end, which has run since 1970-01-01T00:00:00Z";
+        assert_eq!((told(&snapshot).as_deref(), wake(&snapshot)), (Some(says), Wake::At(at(50))));
+        snapshot.now = at(50);
+        assert_eq!((told(&snapshot), wake(&snapshot)), (Some(format!("{says} (and 1 more pod)")), Wake::OnChange));
+        snapshot.pods.push(unscheduled("d", "Unschedulable", "full").into());
+        let says = "Unschedulable: pod/d to be scheduled: full (and 2 more pods)";
+        assert_eq!(told(&snapshot).as_deref(), Some(says));
+    }
+
+    #[test]
+    fn a_pod_whose_node_is_not_ready_is_told_with_its_node_and_so_is_one_that_is_being_deleted_there() {
+        let running = testkit::pod("w-0", "uid", PodPhase::Running);
+        let lost = Pod { node: "n-7".into(), node_lost: Some(Timestamp::UNIX_EPOCH), ..running };
+        let says = "node n-7 of pod/w-0 to be ready again, which it has not been since 1970-01-01T00:00:00Z";
+        assert_eq!(waiting(vec![lost.clone()]), Some(format!("NodeLost: {says}")));
+        let ended = Pod { phase: PodPhase::Failed, ..lost.clone() };
+        assert_eq!(of(&ended), None);
+
+        // Only a replica that is wanted again is waited for.
+        let deleted = Pod { terminating: true, ..lost };
+        assert_eq!(waiting(vec![deleted.clone()]), None);
+        let role = testkit::role("worker", 1, testkit::text(&["w-", "INDEX"]), serde_json::json!({}));
+        let plan = testkit::plan(vec![role]);
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
+        snapshot.pods = vec![deleted.into()];
+        let (actions, waiting) = replicas(&Standing::of(&snapshot, &plan));
+        assert!(actions.is_empty());
+        let says =
+            format!("{says}; the pod is being deleted and is replaced when the node is back, or its Node is deleted");
+        assert_eq!(waiting.iter().map(ToString::to_string).collect::<Vec<_>>(), [says]);
     }
 
     #[test]

@@ -74,6 +74,10 @@ words! {
         ContainerNotStarted,
         /// A container ends again and again.
         CrashLoop,
+        /// An init container has not ended yet.
+        InitContainer,
+        /// The node of a pod is not ready.
+        NodeLost,
         /// Failed pods are replaced after a delay.
         BackOff,
         /// A field of an object lacks an accepted value.

@@ -117,7 +117,8 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
         None if taken => Wake::At(later(snapshot, TAKEN_AGAIN)),
         None => Wake::OnChange,
     };
-    let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict)];
+    let prepared = if verdict.outcome == Outcome::Open { blocker::wake(snapshot) } else { Wake::OnChange };
+    let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
     Decision { actions, report, waiting, wake: wakes.into_iter().min().unwrap_or(wake) }
 }
 
@@ -143,6 +144,7 @@ fn no_ports(snapshot: &Snapshot, plan: &Plan) -> Option<Waiting> {
 /// address either.
 fn distance_from_cause(waiting: &Waiting) -> u8 {
     match waiting {
+        Waiting::Blocked { by, .. } if by.is_preparation() => 4,
         Waiting::Blocked { .. } => 1,
         Waiting::Terminating { .. } => 2,
         Waiting::Pods { .. } => 3,

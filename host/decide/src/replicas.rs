@@ -1,7 +1,7 @@
 //! Missing pods and surplus pods.
 
 use crate::{
-    Snapshot,
+    Snapshot, blocker,
     decision::{Action, Part},
     failures,
     standing::{Replica, Standing},
@@ -23,7 +23,7 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
         standing.plan.roles.iter().map(|role| role.at_once != Some(0) && !standing.is_done(role)).collect();
     let absent = wanted.filter(|it| it.pod.is_none_or(|pod| pod.terminating)).filter(|it| needs[it.place]);
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
-    let mut waiting: Vec<Waiting> = held.into_iter().map(terminating).collect();
+    let mut waiting: Vec<Waiting> = held.into_iter().map(held_by).collect();
     let (backing_off, missing): (Vec<_>, Vec<_>) =
         missing.into_iter().partition(|replica| failures::backs_off(standing.snapshot, replica));
     waiting.extend(backing_off.into_iter().map(|replica| back_off(standing.snapshot, replica)));
@@ -50,8 +50,12 @@ fn is_held(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
     replica.pod.is_some() || snapshot.taken.contains(&("Pod".to_owned(), replica.name.clone()))
 }
 
-fn terminating(replica: &Replica<'_>) -> Waiting {
-    Waiting::Terminating { kind: "Pod".to_owned(), name: replica.name.clone() }
+/// Returns what keeps the name of a replica.
+fn held_by(replica: &Replica<'_>) -> Waiting {
+    match replica.pod.and_then(|pod| blocker::lost(pod)) {
+        Some(by) => Waiting::Blocked { pod: replica.name.clone(), by, others: 0 },
+        None => Waiting::Terminating { kind: "Pod".to_owned(), name: replica.name.clone() },
+    }
 }
 
 fn back_off(snapshot: &Snapshot, replica: &Replica<'_>) -> Waiting {

@@ -142,6 +142,9 @@ pub struct Pod {
     /// Why the scheduler has not bound it, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unscheduled: Option<Unscheduled>,
+    /// Since when its node has not been ready, if the cluster says so of the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_lost: Option<Timestamp>,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
     /// Type and status of each of its conditions, if it has failed.
@@ -154,7 +157,7 @@ pub struct Pod {
 pub struct Unscheduled {
     /// CamelCase reason: `Unschedulable`, `SchedulingGated`.
     pub reason: String,
-    /// Human-readable message.
+    /// Human-readable message; the names of the gates of a pod that has scheduling gates.
     pub message: String,
 }
 

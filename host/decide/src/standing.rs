@@ -1,12 +1,15 @@
 //! Compares a job with its plan: which replicas exist, which gates are open, what the job waits for.
 
 use crate::{
-    Snapshot, counted, names,
+    Snapshot, counted,
+    first_failure::shortened,
+    names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
     workload,
 };
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A replica that the plan wants, or a pod beyond the wanted replicas.
@@ -119,6 +122,7 @@ impl<'a> Standing<'a> {
             at: at.to_owned(),
             has: has.to_owned(),
             one_of: one_of.to_vec(),
+            says: child.map(said).unwrap_or_default(),
         })
     }
 
@@ -227,6 +231,13 @@ fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a
 
 fn pods_of_job<'a>(snapshot: &'a Snapshot, uid: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
     snapshot.pods.iter().filter(move |pod| pod.owner_uid == uid && !pod.terminating)
+}
+
+/// Returns the words of the object's last condition that is True, if the framework keeps them, at a limited length.
+fn said(child: &Child) -> String {
+    let conditions = child.fields.get("/status/conditions").and_then(Value::as_array);
+    let last = conditions.and_then(|it| it.iter().rfind(|condition| condition["status"] == "True"));
+    shortened(last.and_then(|it| it["message"].as_str()).unwrap_or_default())
 }
 
 fn has_reached(pod: &Pod, reached: Reached) -> bool {

@@ -271,7 +271,11 @@ fn condition(snapshot: &Snapshot, kind: Condition, status: &str, reason: Reason,
 fn is_retold(waiting: &Waiting) -> bool {
     let has_numbers = matches!(
         waiting,
-        Waiting::Pods { .. } | Waiting::Blocked { .. } | Waiting::BackOff { .. } | Waiting::Queue { .. }
+        Waiting::Pods { .. }
+            | Waiting::Blocked { .. }
+            | Waiting::BackOff { .. }
+            | Waiting::Field { .. }
+            | Waiting::Queue { .. }
     );
     has_numbers || names_an_object(waiting)
 }
@@ -316,7 +320,7 @@ fn warned_of(message: String) -> Event {
 fn alarmed(waiting: &Waiting, reasons: &BTreeMap<String, String>) -> Event {
     let own = waiting.reason().as_str();
     let reason = reasons.get(own).map_or(own, String::as_str);
-    Event { warning: true, reason: reason.to_owned(), message: waiting.to_string() }
+    Event { warning: true, reason: reason.to_owned(), message: waiting.happened() }
 }
 
 fn is_alarmed(status: &Value, waiting: &Waiting) -> bool {

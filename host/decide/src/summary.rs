@@ -22,8 +22,20 @@ pub fn why(status: &Value) -> Option<String> {
     of_host.or_else(|| own(Condition::Waiting).map(|message| format!("waits for {message}"))).or_else(|| failed(status))
 }
 
-/// Returns what failed first, in a sentence.
+/// Returns how the job failed, in a sentence: what failed first, or the framework's words where no pod has failed, as at
+/// a deadline.
 fn failed(status: &Value) -> Option<String> {
+    let is_failed = status.pointer("/troupe/finished/outcome").is_some_and(|outcome| outcome == "failed");
+    let of_framework = || {
+        let mut conditions = status["conditions"].as_array()?.iter();
+        let last =
+            conditions.rfind(|it| it["status"] == "True" && !it["type"].as_str().is_some_and(Condition::is_own))?;
+        last["message"].as_str().filter(|message| !message.is_empty()).map(str::to_owned)
+    };
+    first_failure(status).or_else(|| is_failed.then(of_framework).flatten())
+}
+
+fn first_failure(status: &Value) -> Option<String> {
     let first = status.pointer("/troupe/firstFailure")?;
     let text = |field: &str| first[field].as_str().filter(|text| !text.is_empty());
     let container = text("container").map(|it| format!("container {it} of ")).unwrap_or_default();
@@ -70,5 +82,11 @@ mod tests {
         let evicted = json!({ "pod": "w-1", "reason": "Evicted" });
         let said = why(&json!({ "troupe": { "firstFailure": evicted } }));
         assert_eq!(said.as_deref(), Some("pod/w-1 failed first: Evicted"));
+        let ended = |outcome: &str| {
+            let conditions = [("Waiting", "False"), ("Failed", "True"), ("Running", "False")]
+                .map(|(kind, status)| json!({ "type": kind, "status": status, "message": format!("{kind} too long") }));
+            why(&json!({ "conditions": conditions, "troupe": { "finished": { "outcome": outcome } } }))
+        };
+        assert_eq!((ended("failed").as_deref(), ended("succeeded")), (Some("Failed too long"), None));
     }
 }

@@ -80,6 +80,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         ips: vec![],
         node: String::new(),
         unscheduled: None,
+        node_lost: None,
         containers: vec![],
     }
 }

@@ -1,6 +1,7 @@
 //! Why a pass did nothing, or nothing more.
 
-use crate::{condition::Reason, ledger::NoPorts, plan::Reached, snapshot::Hold};
+use crate::{condition::Reason, ledger::NoPorts, plan::Reached, snapshot::Hold, time::rfc3339};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +59,9 @@ pub enum Waiting {
         has: String,
         /// The accepted values.
         one_of: Vec<String>,
+        /// What the other controller says of it; "" if it says nothing.
+        #[serde(default)]
+        says: String,
     },
     /// An object that is created once in the job's life was deleted, and pods to be created need it.
     Deleted {
@@ -123,7 +127,10 @@ pub enum Blocker {
         message: String,
     },
     /// It has scheduling gates.
-    SchedulingGated,
+    SchedulingGated {
+        /// Their names.
+        gates: String,
+    },
     /// The image of a container cannot be pulled.
     Image {
         /// The container.
@@ -145,24 +152,48 @@ pub enum Blocker {
         /// How often it was started again.
         restarts: u32,
     },
+    /// An init container runs, and the others are started after its end.
+    Init {
+        /// The container.
+        container: String,
+        /// When it started.
+        since: Timestamp,
+    },
+    /// Its node is not ready.
+    NodeLost {
+        /// The node.
+        node: String,
+        /// Since when.
+        since: Timestamp,
+        /// Whether the pod is being deleted.
+        terminating: bool,
+    },
 }
 
 impl Blocker {
+    /// Returns whether the pod is on its way, as far as its status says.
+    #[must_use]
+    pub fn is_preparation(&self) -> bool {
+        matches!(self, Self::Init { .. })
+    }
+
     fn reason(&self) -> Reason {
         match self {
             Self::Unschedulable { .. } => Reason::Unschedulable,
-            Self::SchedulingGated => Reason::SchedulingGated,
+            Self::SchedulingGated { .. } => Reason::SchedulingGated,
             Self::Image { .. } => Reason::ImagePull,
             Self::Container { .. } => Reason::ContainerNotStarted,
             Self::CrashLoop { .. } => Reason::CrashLoop,
+            Self::Init { .. } => Reason::InitContainer,
+            Self::NodeLost { .. } => Reason::NodeLost,
         }
     }
 
     fn write(&self, pod: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unschedulable { message } => write!(f, "pod/{pod} to be scheduled: {message}"),
-            Self::SchedulingGated => {
-                write!(f, "pod/{pod} to be scheduled: its scheduling gates have to be removed")
+            Self::SchedulingGated { gates } => {
+                write!(f, "pod/{pod} to be scheduled: its scheduling gates have to be removed: {gates}")
             }
             Self::Image { container, why } | Self::Container { container, why } => {
                 write!(f, "container {container} of pod/{pod} to start: {why}")
@@ -171,6 +202,18 @@ impl Blocker {
                 f,
                 "container {container} of pod/{pod} to stay up: it was started again {restarts} times so far, and is again after a delay"
             ),
+            Self::Init { container, since } => {
+                write!(f, "init container {container} of pod/{pod} to end, which has run since {}", rfc3339(*since))
+            }
+            Self::NodeLost { node, since, terminating } => {
+                write!(
+                    f,
+                    "node {node} of pod/{pod} to be ready again, which it has not been since {}",
+                    rfc3339(*since)
+                )?;
+                let rest = "; the pod is being deleted and is replaced when the node is back, or its Node is deleted";
+                if *terminating { f.write_str(rest) } else { Ok(()) }
+            }
         }
     }
 }
@@ -227,6 +270,22 @@ impl Waiting {
     }
 }
 
+impl Waiting {
+    /// Returns what has happened, for an event: what the job waits for, where nothing has.
+    #[must_use]
+    pub fn happened(&self) -> String {
+        match self {
+            Self::NameTaken { kind, name } => {
+                format!("{} exists and is not this job's; delete or rename it", object(kind, name))
+            }
+            Self::Refused { attempt, why } | Self::WriteFailed { attempt, why } => {
+                format!("failed to {attempt}: {why}")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -240,7 +299,11 @@ impl fmt::Display for Waiting {
                 write!(f, "{what} ({have} of {want})")
             }
             Self::NameTaken { kind, name } => {
-                write!(f, "{} exists and is not this job's; delete or rename it", object(kind, name))
+                let what = object(kind, name);
+                write!(
+                    f,
+                    "the name of {what}, which is not this job's; delete that, or create the job under another name"
+                )
             }
             Self::Terminating { kind, name } => write!(f, "an earlier {} to be gone", object(kind, name)),
             Self::Blocked { pod, by, others } => {
@@ -254,9 +317,10 @@ impl fmt::Display for Waiting {
             Self::BackOff { role, failures } => {
                 write!(f, "the end of a back-off: pods of role {role} have failed, {failures} so far")
             }
-            Self::Field { kind, name, at, has, one_of } => {
+            Self::Field { kind, name, at, has, one_of, says } => {
                 let (what, has) = (object(kind, name), if has.is_empty() { "nothing" } else { has });
-                write!(f, "{what} to have {} at {at}, it has {has}", one_of.join(" or "))
+                write!(f, "{what} to have {} at {at}, it has {has}", one_of.join(" or "))?;
+                if says.is_empty() { Ok(()) } else { write!(f, ": {says}") }
             }
             Self::Deleted { kind, name } => write!(
                 f,
@@ -293,8 +357,9 @@ impl fmt::Display for Waiting {
                 "{} was removed by its time to live before the host saw how it ended; it is not run again",
                 object(kind, name)
             ),
-            Self::Refused { attempt, why } | Self::WriteFailed { attempt, why } => {
-                write!(f, "failed to {attempt}: {why}")
+            Self::Refused { attempt, why } => write!(f, "the API server to let the host {attempt}: {why}"),
+            Self::WriteFailed { attempt, why } => {
+                write!(f, "the host to {attempt}, which has failed and is tried again: {why}")
             }
         }
     }

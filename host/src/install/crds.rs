@@ -2,7 +2,10 @@
 //! replace.
 
 use crate::{api::resource::Resource, observe::wire::Written};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use decide::condition::Condition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition,
+};
 use kube::{
     Client, CustomResourceExt,
     api::{Patch, PatchParams},
@@ -14,9 +17,24 @@ use serde_json::Value;
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = builtin::crds();
+    all.iter_mut().for_each(tell_waiting);
     all.push(crate::plugin_resource::Plugin::crd());
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     all
+}
+
+/// Adds the column that `kubectl get -o wide` prints of a kind of job: what each job waits for.
+fn tell_waiting(crd: &mut CustomResourceDefinition) {
+    for version in &mut crd.spec.versions {
+        let column = CustomResourceColumnDefinition {
+            name: Condition::Waiting.to_string(),
+            type_: "string".into(),
+            json_path: format!(".status.conditions[?(@.type==\"{}\")].message", Condition::Waiting),
+            priority: Some(1),
+            ..CustomResourceColumnDefinition::default()
+        };
+        version.additional_printer_columns.get_or_insert_default().push(column);
+    }
 }
 
 /// Returns the CRD as the content of the file `crds/NAME.yaml`. The schema of a pod template is one line of JSON: as YAML

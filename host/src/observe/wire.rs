@@ -237,6 +237,15 @@ struct PodSpecWire {
     node_name: String,
     #[serde(deserialize_with = "or_default")]
     containers: Vec<ContainerPortsWire>,
+    #[serde(deserialize_with = "or_default")]
+    scheduling_gates: Vec<GateWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct GateWire {
+    #[serde(deserialize_with = "or_default")]
+    name: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -288,6 +297,8 @@ struct ConditionWire {
     reason: String,
     #[serde(default, deserialize_with = "or_default")]
     message: String,
+    #[serde(default, rename = "lastTransitionTime")]
+    since: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -371,6 +382,7 @@ fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
 }
 
 fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
+    let node_lost = node_lost(metadata, &status);
     let ips = if status.pod_ips.is_empty() {
         Some(status.pod_ip).filter(|ip| !ip.is_empty()).into_iter().collect()
     } else {
@@ -400,14 +412,31 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         ready: status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True"),
         ips,
         node: spec.node_name,
-        unscheduled: status.conditions.into_iter().find_map(unscheduled),
+        unscheduled: status.conditions.into_iter().find_map(|condition| unscheduled(condition, &spec.scheduling_gates)),
+        node_lost,
         containers: init.chain(main).collect(),
     }
 }
 
-fn unscheduled(condition: ConditionWire) -> Option<Unscheduled> {
-    let ConditionWire { kind, status, reason, message } = condition;
+fn unscheduled(condition: ConditionWire, gates: &[GateWire]) -> Option<Unscheduled> {
+    let ConditionWire { kind, status, reason, message, .. } = condition;
+    let gates = gates.iter().map(|gate| gate.name.as_str()).collect::<Vec<_>>().join(", ");
+    let message = if gates.is_empty() { message } else { gates };
     (kind == "PodScheduled" && status == "False").then_some(Unscheduled { reason, message })
+}
+
+/// Returns since when the pod's node has not been ready. Kubernetes' node lifecycle controller then turns the pod's
+/// condition Ready to False and leaves the rest as the kubelet has reported it last: a kubelet gives a reason, and says
+/// so of the containers, too. Earlier Kubernetes gives the pod the reason NodeLost.
+fn node_lost(metadata: &Metadata, status: &PodStatusWire) -> Option<Timestamp> {
+    let ready = status.conditions.iter().find(|condition| condition.kind == "Ready");
+    let containers = &status.container_statuses;
+    let is_stale = status.phase == "Running"
+        && ready.is_some_and(|ready| ready.status == "False" && ready.reason.is_empty())
+        && !containers.is_empty()
+        && containers.iter().all(|container| container.ready);
+    let since = || ready.and_then(|ready| ready.since).or(metadata.creation_timestamp).unwrap_or_default();
+    (is_stale || status.reason == "NodeLost").then(since)
 }
 
 fn container(wire: ContainerWire, init: bool) -> ContainerStatus {

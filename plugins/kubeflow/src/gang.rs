@@ -12,9 +12,13 @@ use troupe_plugin::{PodTemplate, UserTemplate, field_is};
 
 const PHASE: &str = "/status/phase";
 
+/// What Volcano says of a PodGroup, which the host tells while a job waits for the phase.
+const CONDITIONS: &str = "/status/conditions";
+
 /// The fields of a PodGroup that the host keeps.
-const KEEP: [&str; 6] = [
+const KEEP: [&str; 7] = [
     PHASE,
+    CONDITIONS,
     "/spec/minMember",
     "/spec/minResources",
     "/spec/queue",

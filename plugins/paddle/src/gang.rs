@@ -15,9 +15,11 @@ const KEY: &str = "pod-group";
 const VOLCANO: &str = "volcano";
 /// The pointer of a PodGroup's phase.
 const PHASE: &str = "/status/phase";
+/// The pointer of what Volcano says of a PodGroup, which the host tells while the job waits for the phase.
+const CONDITIONS: &str = "/status/conditions";
 /// The pointers of a PodGroup that the host keeps.
-pub(crate) const KEEP: [&str; 5] =
-    [PHASE, "/spec/minMember", "/spec/minResources", "/spec/queue", "/spec/priorityClassName"];
+pub(crate) const KEEP: [&str; 6] =
+    [PHASE, CONDITIONS, "/spec/minMember", "/spec/minResources", "/spec/queue", "/spec/priorityClassName"];
 
 /// Returns whether Volcano schedules the job: the settings select it, and no role has another scheduler.
 pub(crate) fn is_on(job: &Job) -> bool {

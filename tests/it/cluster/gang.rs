@@ -13,7 +13,7 @@ const POD_GROUPS: Kind = Kind::new("apis/scheduling.volcano.sh/v1beta1", "podgro
 const CRDS: Kind = Kind::new("apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
 
 /// Volcano's kind, as far as it matters: spec and status as they come, status apart, its default queue.
-fn volcano() -> Value {
+pub(crate) fn volcano() -> Value {
     let queue = json!({ "type": "string", "default": "default" });
     let spec =
         json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "queue": queue } });

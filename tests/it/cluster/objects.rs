@@ -42,6 +42,11 @@ impl Kind {
         self.1
     }
 
+    /// Plural and group, as the name of its definition; for kinds that have a group.
+    pub(crate) fn resource(&self) -> String {
+        format!("{}.{}", self.1, self.0.split('/').nth(1).unwrap_or_default())
+    }
+
     pub(crate) fn requests(&self, namespace: &str) -> Request {
         Request::new(format!("/{}/namespaces/{namespace}/{}", self.0, self.1))
     }

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod registry;
+mod ways;
 
 use super::{
     jobs::paddle,
@@ -45,6 +46,11 @@ struct Stage {
 /// The digest of a component, as statuses have it.
 fn digest_of(wasm: &[u8]) -> String {
     source::digest(wasm).to_string()
+}
+
+/// Where the host keeps the bytes of this component.
+fn kept_copy(wasm: &[u8]) -> String {
+    format!("troupe-plugin-{}-0", &digest_of(wasm)[..12])
 }
 
 impl Stage {
@@ -314,7 +320,7 @@ async fn a_job_stays_on_the_built_in_that_planned_it_when_the_host_is_upgraded()
 async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
     let (mut stage, one, _) = Stage::upgraded("lost").await;
     let pods = stage.pods().await;
-    let kept = format!("troupe-plugin-{}-0", &digest_of(&one)[..12]);
+    let kept = kept_copy(&one);
     let copy = stage.maps.get(&kept).await.unwrap();
     stage.maps.delete(&kept, &DeleteParams::default()).await.unwrap();
 

@@ -89,6 +89,11 @@ impl World {
         records.into_iter().map(|one| (one.user, text(&one.object, "/metadata/name").to_owned())).collect()
     }
 
+    /// The operator that runs beside the node.
+    pub(super) fn operator(&self) -> &Operator {
+        self.operator.as_ref().unwrap()
+    }
+
     /// The kubeconfig file of the user whose namespace it is.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.plane.kubeconfig("user").unwrap()

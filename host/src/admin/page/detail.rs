@@ -224,7 +224,8 @@ fn commands(kind: &JobKind, sight: &Sight, group: Group) -> Vec<Value> {
         sight.pods.iter().any(|it| it.name == pod && has(it))
     };
     let failed = sight.ledger.first_failure.as_ref().filter(|first| exists(&first.pod, &first.container));
-    let blocked = sight.pods.iter().find_map(|pod| Some((pod, blocker::of(pod)?)));
+    let blocked = sight.pods.iter().filter_map(|pod| Some((pod, blocker::of(pod)?)));
+    let blocked = blocked.min_by_key(|(_, by)| by.is_preparation());
     if let Some(first) = failed {
         let container = if first.container.is_empty() { String::new() } else { format!(" -c {}", first.container) };
         commands.push(command("The log of what failed first", format!("logs {}{container}", first.pod)));
@@ -233,6 +234,9 @@ fn commands(kind: &JobKind, sight: &Sight, group: Group) -> Vec<Value> {
             Blocker::CrashLoop { container, .. } => {
                 let text = format!("logs {} -c {container} --previous", pod.name);
                 command("The log of the container that ends again and again", text)
+            }
+            Blocker::Init { container, .. } => {
+                command("The log of the container that prepares the pod", format!("logs {} -c {container}", pod.name))
             }
             _ => command("The pod that is in the way", format!("describe pod {}", pod.name)),
         });

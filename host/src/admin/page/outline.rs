@@ -108,7 +108,7 @@ pub(super) fn letter(pod: &Pod) -> char {
         PodPhase::Succeeded => 'S',
         PodPhase::Failed => 'F',
         _ if pod.terminating => 'T',
-        _ if decide::blocker::of(pod).is_some() => 'B',
+        _ if decide::blocker::of(pod).is_some_and(|by| !by.is_preparation()) => 'B',
         PodPhase::Running if pod.ready => 'R',
         PodPhase::Running => 'r',
         PodPhase::Pending => 'P',

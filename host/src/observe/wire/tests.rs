@@ -77,3 +77,36 @@ fn an_object_that_has_no_name_is_an_error() {
         assert!(super::object(text, &spec("Pod", Purpose::Pods)).is_err(), "{text}");
     }
 }
+
+// MarkPodsNotReady of the node lifecycle controller turns Ready to False, and leaves its reason and the containers alone.
+#[test]
+fn a_pod_is_on_a_lost_node_where_only_its_condition_says_that_it_is_not_ready() {
+    let since = |reason: &str, container_is_ready: bool, of_pod: &str| {
+        let ready = json!({
+            "type": "Ready", "status": "False", "reason": reason, "lastTransitionTime": "2026-01-02T03:04:05Z",
+        });
+        let main = json!({ "name": "main", "ready": container_is_ready });
+        let status =
+            json!({ "phase": "Running", "reason": of_pod, "conditions": [ready], "containerStatuses": [main] });
+        let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("w-0"), "status": status }));
+        let Held::Pod(pod) = object.held else { panic!("a pod") };
+        pod.node_lost.map(|at| at.to_string())
+    };
+    let then = Some("2026-01-02T03:04:05Z".to_owned());
+    assert_eq!(since("", true, ""), then);
+    assert_eq!(since("", false, "NodeLost"), then);
+    for (reason, container_is_ready) in [("ContainersNotReady", false), ("ReadinessGatesNotReady", true), ("", false)] {
+        assert_eq!(since(reason, container_is_ready, ""), None, "{reason}");
+    }
+}
+
+#[test]
+fn a_pod_with_scheduling_gates_is_seen_with_their_names() {
+    let condition =
+        json!({ "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated" });
+    let spec = json!({ "schedulingGates": [{ "name": "example.org/quota" }, { "name": "example.org/data" }] });
+    let status = json!({ "phase": "Pending", "conditions": [condition] });
+    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }));
+    let Held::Pod(pod) = object.held else { panic!("a pod") };
+    assert_eq!(pod.unscheduled.as_ref().unwrap().message, "example.org/quota, example.org/data");
+}
