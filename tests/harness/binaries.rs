@@ -37,6 +37,8 @@ pub enum Tool {
     Helm,
     /// Prometheus' checks of rules and queries.
     Promtool,
+    /// What signs and verifies images.
+    Cosign,
 }
 
 impl Tool {
@@ -62,6 +64,7 @@ impl Tool {
             Tool::Registry => ("registry", "registry", "."),
             Tool::Helm => ("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
             Tool::Promtool => ("promtool", "promtool", "github.com/prometheus/prometheus/cmd/promtool"),
+            Tool::Cosign => ("cosign", "cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),
         }
     }
 

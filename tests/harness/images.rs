@@ -10,7 +10,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-use image::oci::{self, Layer};
+use image::{
+    oci::{self, Layer},
+    program,
+};
 
 use crate::packages;
 use crate::process::output;
@@ -199,7 +202,9 @@ fn pack(
     fill(&rootfs)?;
     let part = work.join("archive.tar");
     let Defaults { entrypoint, env } = defaults;
-    oci::write(oci::Image { name, entrypoint, env, ..oci::Image::default() }, &rootfs, Layer::AsItIs, work, &part)?;
+    let image = oci::Image { name, entrypoint, env, ..oci::Image::default() };
+    let platform = oci::Platform { architecture: program::architecture(), rootfs: &rootfs };
+    oci::write(image, &[platform], Layer::AsItIs, work, &part)?;
     fs::rename(part, archive)?;
     fs::remove_dir_all(work)?;
     Ok(())

@@ -23,6 +23,11 @@ impl Python {
         Python::with("kubeflow-training", include_str!("python/kubeflow-training.txt"))
     }
 
+    /// With the schemas of bills of materials, as CycloneDX publishes them: `cyclonedx-python-lib`.
+    pub fn cyclonedx() -> Result<Python> {
+        Python::with("cyclonedx", include_str!("python/cyclonedx.txt"))
+    }
+
     /// With these packages, all of which `requirements` pins; made now if there is none for them and this machine's Python yet.
     fn with(name: &str, requirements: &str) -> Result<Python> {
         packages::install(packages::VENV)?;

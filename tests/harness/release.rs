@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use image::{oci, troupe};
+use image::{
+    program,
+    troupe::{self, Program},
+};
 
 use crate::packages;
 use crate::process::output;
@@ -14,7 +17,7 @@ use crate::run_dir::{cluster_dir, locked, workspace};
 pub fn image() -> Result<PathBuf> {
     packages::install(packages::MUSL)?;
     output(Command::new("cargo").args(["run", "--locked", "-p", "image"]).current_dir(workspace()))?;
-    let name = format!("troupe-{}-{}.tar", env!("CARGO_PKG_VERSION"), oci::architecture());
+    let name = format!("troupe-{}-{}.tar", env!("CARGO_PKG_VERSION"), program::architecture());
     Ok(workspace().join("target/image").join(name))
 }
 
@@ -28,7 +31,8 @@ pub fn image_of(program: &Path) -> Result<PathBuf> {
     let libraries = output(Command::new("ldd").arg(program))?;
     // `libc.so.6 => /lib/libc.so.6 (0x7f00)`, or the loader alone.
     let files = libraries.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-    let files: Vec<_> = files.map(|file| (PathBuf::from(file), PathBuf::from(file))).collect();
-    troupe::write(&stripped, &files, troupe::NAME, &archive).context("failed to write the image")?;
+    let others = files.map(|file| (PathBuf::from(file), PathBuf::from(file))).collect();
+    let program = Program { architecture: program::architecture().into(), file: stripped, others };
+    troupe::write(&[program], troupe::NAME, &archive).context("failed to write the image")?;
     Ok(archive)
 }

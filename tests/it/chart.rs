@@ -10,6 +10,7 @@ use crate::{
 use decide::grants::Grants;
 use harness::CommandLine;
 use serde_json::{Value, json};
+use std::fs;
 use troupe::install::rbac::{self, Host, Policy, Serves};
 
 /// Words that Helm replaces.
@@ -61,6 +62,43 @@ fn the_chart_has_the_rights_and_policies_that_the_plugins_descriptions_generate(
     for (name, policy) in [("fence", Policy::Fence), ("authors", Policy::Authors), ("ledger", Policy::Ledger)] {
         file(name, &policy.yaml(&everywhere, &plugins).unwrap());
     }
+    // Helm reads no file outside of the chart.
+    for name in ["alerts.yaml", "dashboards/jobs.json", "dashboards/operator.json"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/monitoring");
+        is_generated(&format!("chart/files/{name}"), &fs::read_to_string(format!("{folder}/{name}")).unwrap());
+    }
+}
+
+#[test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+fn the_alerts_and_dashboards_are_in_the_chart_for_whoever_wants_them() {
+    let is_monitoring = |document: &&Value| {
+        text(document, "/kind") == "PrometheusRule" || text(document, "/metadata/name").starts_with("troupe-dashboard-")
+    };
+    assert_eq!(rendered(&[]).iter().filter(is_monitoring).count(), 0, "not every cluster knows rules");
+    let values = [
+        "monitoring.alerts.enabled=true",
+        "monitoring.alerts.labels.release=prometheus",
+        "monitoring.dashboards.enabled=true",
+    ];
+    let values: Vec<_> = values.iter().flat_map(|value| ["--set", value]).collect();
+    let documents = rendered(&values);
+    let rules = of_kind(&documents, "PrometheusRule");
+    let there: Value = serde_norway::from_str(include_str!("../../deploy/monitoring/alerts.yaml")).unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!(rules[0]["spec"], there["spec"], "with the templates of Prometheus as they are");
+    assert_eq!(text(rules[0], "/metadata/labels/release"), "prometheus");
+    for (name, there) in [
+        ("jobs", include_str!("../../deploy/monitoring/dashboards/jobs.json")),
+        ("operator", include_str!("../../deploy/monitoring/dashboards/operator.json")),
+    ] {
+        let maps = of_kind(&documents, "ConfigMap");
+        let named = format!("troupe-dashboard-{name}");
+        let map = maps.into_iter().find(|map| text(map, "/metadata/name") == named).unwrap();
+        assert_eq!(text(map, "/metadata/labels/grafana_dashboard"), "1");
+        let shown: Value = serde_json::from_str(text(map, &format!("/data/troupe-{name}.json"))).unwrap();
+        assert_eq!(shown, serde_json::from_str::<Value>(there).unwrap());
+    }
 }
 
 #[test]
@@ -98,10 +136,13 @@ fn values_that_nothing_reads_or_that_cannot_be_right_are_refused_by_name() {
         ("policies.fence=false", "fence"),
         ("policies.fence.users.capability={IPC_LOCK}", "capability"),
         ("policies.fence.users.capabilities=IPC_LOCK", "capabilities"),
+        ("policies.fence.users.secrets=theirs", "secrets"),
+        ("policies.fence.users.serviceAccountToken=no", "serviceAccountToken"),
         ("pluginConfig.paddle=lean", "paddle"),
         ("extraArgs={host}", "extraArgs"),
         ("crds.keep=maybe", "keep"),
         ("networkPolicy.ports={70000}", "ports"),
+        ("monitoring.alerts=true", "alerts"),
     ] {
         let refused = template(&["--set", value]).unwrap_err().to_string();
         assert!(refused.contains("values don't meet the specifications of the schema"), "{value}: {refused}");
@@ -144,6 +185,20 @@ fn what_users_pods_may_have_is_added_to_the_plugins_grants_in_the_fences_paramet
     let values = [format!("{users}.capabilities={{IPC_LOCK,SYS_PTRACE,IPC_LOCK}}"), format!("{users}.hostPID=true")];
     let narrower = format!("{users}.hostNetwork=false");
     assert_eq!(of(&["--set", &values[0], "--set", &values[1], "--set", &narrower]), expected);
+
+    let by_default = rbac::documents(&Host::default(), &plugins(), &rbac::users_by_default()).unwrap();
+    assert_eq!(of(&[]), by_default.last().unwrap()["data"], "as `troupe rbac` prints them");
+    let mut narrow = of(&[]);
+    narrow["serviceAccounts"] = json!("trainer");
+    narrow["serviceAccountToken"] = json!("false");
+    narrow["priorityClasses"] = json!("");
+    let values = [
+        format!("{users}.serviceAccounts={{trainer}}"),
+        format!("{users}.serviceAccountToken=false"),
+        format!("{users}.priorityClasses=null"),
+    ];
+    let values: Vec<_> = values.iter().flat_map(|value| ["--set", value]).collect();
+    assert_eq!(of(&values), narrow);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod fleet;
 mod fuzz;
 mod host_ports;
 mod hostile;
+mod image;
 mod kubectl;
 mod lease;
 mod metrics;

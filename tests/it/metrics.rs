@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use troupe::{
-    admin::metrics::{self, table},
+    admin::metrics::{self, originals, table},
     clock::Clock,
     control::{
         lease::{Election, LeaseName, WriteGate},
@@ -46,17 +46,18 @@ impl Drop for World {
 
 impl World {
     fn new(life: Life) -> Self {
-        Self::of(life, |_, _| None)
+        Self::of(life, |_, _| None, false)
     }
 
-    fn of(life: Life, election: impl FnOnce(&Sim, &Clock) -> Option<Election>) -> Self {
+    fn of(life: Life, election: impl FnOnce(&Sim, &Clock) -> Option<Election>, compat_metrics: bool) -> Self {
         static COMPILED: LazyLock<Plugins> = LazyLock::new(|| Plugins::builtin(Executor::Inline).unwrap());
         let plugins = Arc::new(COMPILED.fork());
         let sim = Sim::new(sim::Options { kinds: campaign::kinds(&plugins), life, ..sim::Options::default() });
         let life = sim.start();
         let requests = Requests::default();
         let clock = Clock::starting_at(sim.now());
-        let options = Options { election: election(&sim, &clock), ..Options::alone(clock, [1; 32]) };
+        let election = election(&sim, &clock);
+        let options = Options { election, compat_metrics, ..Options::alone(clock, [1; 32]) };
         let mut operator = Operator::new(sim.client_through(HOST, &requests.layer("sim:6443")), plugins, options);
         let context = operator.context();
         let host = tokio::spawn(async move { operator.run(std::future::pending()).await });
@@ -75,12 +76,26 @@ impl World {
     }
 
     fn torch(&self, name: &str) {
+        self.torch_with(name, &json!({}));
+    }
+
+    fn mpi(&self, name: &str) {
+        let containers = json!([{ "name": "main", "image": "x" }]);
+        let role = json!({ "replicas": 1, "template": { "spec": { "containers": containers } } });
+        self.sim.create(json!({
+            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": { "runPolicy": { "backoffLimit": 0 }, "mpiReplicaSpecs": { "Launcher": role, "Worker": role } },
+        }));
+    }
+
+    fn torch_with(&self, name: &str, policy: &Value) {
         let containers = json!([{ "name": "pytorch", "image": "x" }]);
         let template = json!({ "spec": { "containers": containers } });
         self.sim.create(json!({
             "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
             "metadata": { "name": name, "namespace": "default" },
-            "spec": { "pytorchReplicaSpecs": { "Master": {
+            "spec": { "runPolicy": policy, "pytorchReplicaSpecs": { "Master": {
                 "replicas": 1, "restartPolicy": "ExitCode", "template": template,
             } } },
         }));
@@ -298,9 +313,11 @@ fn a_job_whose_plugin_is_not_there_is_a_fault_and_says_so() {
 fn a_host_tells_whether_it_has_the_lease() {
     in_virtual_time(async {
         let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: HOST.into() };
-        let world = World::of(Life::default(), |sim, clock| {
-            Some(Election::new(sim.client(HOST), lease, clock.clone(), WriteGate::closed()))
-        });
+        let world = World::of(
+            Life::default(),
+            |sim, clock| Some(Election::new(sim.client(HOST), lease, clock.clone(), WriteGate::closed())),
+            false,
+        );
         assert_eq!(world.read().value("leader_election_master_status", r#"name="troupe""#), 0.0);
         after(5).await;
         assert_eq!(world.read().value("leader_election_master_status", r#"name="troupe""#), 1.0);
@@ -352,8 +369,67 @@ fn what_a_host_tells_is_what_the_table_says() {
 }
 
 #[test]
+fn the_original_operators_dashboards_find_their_names_and_every_event_once() {
+    in_virtual_time(async {
+        let life = Life::default().rule("*-worker-*", "run-for", "1h").rule("*", "run-for", "1s");
+        let life = life.rule("fragile-*", "exit-code", "137,137,0").rule("broken-*", "exit-code", "1");
+        let world = World::of(life, |_, _| None, true);
+        after(5).await;
+        let [torch, mpi] = ["training_operator_jobs", "mpi_operator_jobs"];
+        let labels = r#"job_namespace="default",framework="pytorch""#;
+        assert_eq!(world.read().value(&format!("{mpi}_created_total"), ""), 0.0);
+        assert_eq!(world.read().samples(&format!("{torch}_created_total")), 0);
+        for job in ["fine", "fragile", "broken"] {
+            world.torch(job);
+        }
+        world.torch_with("short", &json!({ "ttlSecondsAfterFinished": 5 }));
+        world.mpi("pi");
+        world.mpi("broken");
+        after(120).await;
+        let read = world.read();
+        let of_torch = |what: &str| read.value(&format!("{torch}_{what}_total"), labels);
+        let counted = ["created", "successful", "failed", "restarted", "deleted"].map(of_torch);
+        assert_eq!(counted, [4.0, 3.0, 1.0, 2.0, 1.0]);
+        let of_mpi = |what: &str| read.value(&format!("{mpi}_{what}_total"), "");
+        assert_eq!(["created", "successful", "failed"].map(of_mpi), [2.0, 1.0, 1.0]);
+        assert_eq!(read.value("mpi_operator_job_info", r#"launcher="pi-launcher",namespace="default""#), 1.0);
+        assert_eq!(read.value("mpi_operator_is_leader", ""), 1.0);
+        for metric in originals::all() {
+            for labels in read.labels_of(metric.name, metric.kind.as_str()) {
+                assert_eq!(labels, metric.labels, "{}", metric.name);
+            }
+        }
+        let names: Vec<_> = read.families().map(|(name, _)| name).collect();
+        let known = table::ALL.iter().chain(&originals::all()).map(|metric| metric.name).collect::<Vec<_>>();
+        assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+
+        // What is looked at again is not counted again.
+        let label = json!({ "metadata": { "labels": { "a": "b" } } });
+        world.sim.patch("kubeflow.org/v1", "PyTorchJob", "default", "fine", label).unwrap();
+        after(60).await;
+        let again = world.read();
+        assert_eq!(again.value(&format!("{torch}_successful_total"), labels), 3.0);
+        assert_eq!(again.value(&format!("{torch}_created_total"), labels), 4.0);
+    });
+}
+
+#[test]
+fn without_the_flag_no_metric_has_the_name_of_an_original() {
+    in_virtual_time(async {
+        let world = World::new(Life::default().rule("*", "run-for", "1s"));
+        world.torch("fine");
+        after(30).await;
+        let read = world.read();
+        let originals = originals::all();
+        assert!(originals.len() == 10, "{originals:?}");
+        assert!(read.families().all(|(name, _)| originals.iter().all(|original| original.name != name)));
+    });
+}
+
+#[test]
 fn the_page_about_metrics_is_made_from_the_table() {
-    let rows = table::ALL.iter().map(|metric| {
+    let all = [table::ALL, &originals::all()].concat();
+    let rows = all.iter().map(|metric| {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         format!(
             "| `{}` | {} | {} | {} |\n",

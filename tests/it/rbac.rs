@@ -81,7 +81,7 @@ pub(crate) fn plugins() -> Vec<Plugin> {
 
 #[test]
 fn the_file_is_what_the_plugins_descriptions_generate() {
-    let documents = rbac::documents(&Host::default(), &plugins(), &Grants::default()).unwrap();
+    let documents = rbac::documents(&Host::default(), &plugins(), &rbac::users_by_default()).unwrap();
     is_generated("rbac.yaml", &rbac::yaml(&documents).unwrap());
 }
 
@@ -152,6 +152,24 @@ fn what_users_jobs_may_have_comes_on_top_of_the_grants_in_the_fences_parameters(
         "XGBoostJob.kubeflow.org",
     ];
     assert_eq!(before["jobKinds"], kinds.join("\n"));
+}
+
+#[test]
+fn what_users_can_give_their_own_pods_is_allowed_unless_the_operator_of_the_cluster_says_which() {
+    let of = |said: Value| {
+        let documents = rbac::documents(&Host::default(), &plugins(), &rbac::users(&said).unwrap()).unwrap();
+        documents.into_iter().find(|it| it["metadata"]["name"] == "troupe-fence").unwrap()["data"].clone()
+    };
+    let by_default = of(json!({}));
+    for list in ["serviceAccounts", "secrets", "nodeNames", "tolerations", "priorityClasses"] {
+        assert!(by_default[list].as_str().unwrap().lines().any(|word| word == "*"), "{list}: {by_default}");
+    }
+    assert_eq!((&by_default["serviceAccountToken"], &by_default["serviceTypes"]), (&"true".into(), &"".into()));
+    let said = of(json!({ "serviceAccounts": ["trainer"], "secrets": [], "serviceAccountToken": false }));
+    assert_eq!((&said["serviceAccounts"], &said["secrets"]), (&"trainer".into(), &"".into()));
+    assert_eq!((&said["serviceAccountToken"], &said["tolerations"]), (&"false".into(), &by_default["tolerations"]));
+    let told = rbac::users(&json!({ "serviceAccount": ["trainer"] })).unwrap_err().to_string();
+    assert!(told.contains("serviceAccount"), "{told}");
 }
 
 #[test]

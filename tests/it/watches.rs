@@ -293,6 +293,34 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
 }
 
 #[test]
+fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_once_it_has_another() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        // Watches that break have to be opened again, with the token.
+        let faults = Faults { watch_drop: 0.5, ..Faults::none() };
+        let world = World::new(&plugins, 1, faults);
+        let phase = |it: &World, name: &str| it.status(PADDLE, name)["phase"].clone();
+        world.sim.create(world.paddle("before"));
+        world.until("the job to run", 30, |it| phase(it, "before") == "Running").await;
+        let of_the_host = Matching { actor: Some(HOST.into()), ..Matching::default() };
+        let expired = world.sim.refuse(of_the_host, ApiError::new(401, "Unauthorized", "Unauthorized"));
+        let (asked, lists) = (world.sim.requests_of(HOST).len(), world.lists());
+        world.sim.create(world.paddle("during"));
+        after(Duration::from_secs(120)).await;
+        let refused = world.sim.requests_of(HOST).len() - asked;
+        assert!(refused > 0 && refused < 40 * world.watches, "{refused} requests in two minutes");
+        assert_eq!(phase(&world, "before"), "Running", "nothing is written");
+        assert!(world.sim.get("v1", "Pod", "default", "before-worker-0").is_some(), "its pods stay");
+        assert!(world.sim.get("v1", "Pod", "default", "during-worker-0").is_none());
+        world.sim.lift(expired);
+        let done = |it: &World| ["before", "during"].iter().all(|name| phase(it, name) == "Completed");
+        world.until("both jobs to end", 120, done).await;
+        let again = world.lists() - lists;
+        assert!(again <= world.watches, "what a watch has missed meanwhile is listed once: {again} lists");
+    });
+}
+
+#[test]
 fn an_absurd_time_to_come_again_is_cut_short() {
     let plugins = campaign::plugins().unwrap();
     in_virtual_time(async {

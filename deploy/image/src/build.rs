@@ -1,6 +1,6 @@
 //! Builds the program: for release, linked with musl so that it needs nothing else, without paths of this machine.
 
-use crate::run::output;
+use crate::{program, run::output};
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     env, fs,
@@ -8,19 +8,21 @@ use std::{
     process::Command,
 };
 
-/// Builds `troupe` without the simulator for this machine's architecture, and returns the file.
+/// Builds `troupe` without the simulator for an architecture by Go's name, and returns the file.
 ///
 /// # Errors
 /// What is not installed, and how to install it; or that cargo did not succeed.
-pub fn program() -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
-    have(&target)?;
+pub fn program(architecture: &str) -> Result<PathBuf> {
+    let root = workspace()?;
+    let target = program::target(architecture)?;
+    have(architecture, &target)?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // For another architecture ring, zstd and mimalloc take a C compiler with that architecture's musl.
+    let build = if architecture == program::architecture() { "build" } else { "zigbuild" };
     let status = Command::new(cargo)
         .current_dir(&root)
         .env("CARGO_ENCODED_RUSTFLAGS", flags(&root)?)
-        .args(["build", "--release", "--locked", "--package", "troupe-cli", "--no-default-features"])
+        .args([build, "--release", "--locked", "--package", "troupe-cli", "--no-default-features"])
         .args(["--target", &target, "--target-dir"])
         .arg(root.join("target"))
         .status()
@@ -29,9 +31,23 @@ pub fn program() -> Result<PathBuf> {
     Ok(root.join("target").join(target).join("release/troupe"))
 }
 
+/// Returns the folder of the workspace.
+///
+/// # Errors
+/// It is not there any more.
+pub fn workspace() -> Result<PathBuf> {
+    Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?)
+}
+
 /// Makes sure that Rust and C can be compiled for this target.
-fn have(target: &str) -> Result<()> {
-    if Command::new("musl-gcc").arg("--version").output().is_err() {
+fn have(architecture: &str, target: &str) -> Result<()> {
+    if architecture != program::architecture() {
+        if Command::new("cargo-zigbuild").arg("--version").output().is_err() {
+            bail!(
+                "there is no C compiler for {target}: `pip install cargo-zigbuild ziglang`, and have both found in PATH"
+            );
+        }
+    } else if Command::new("musl-gcc").arg("--version").output().is_err() {
         bail!("there is no C compiler for musl: install musl-tools (Debian, Ubuntu)");
     }
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;

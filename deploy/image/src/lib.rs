@@ -2,5 +2,8 @@
 
 pub mod build;
 pub mod oci;
+pub mod program;
 pub mod run;
+pub mod sbom;
+pub mod sign;
 pub mod troupe;

@@ -1,11 +1,12 @@
-//! Writes a folder as an OCI image archive with one layer, as `ctr images import`, `kind load image-archive` and
-//! `skopeo copy oci-archive:` take it.
+//! Writes folders as an OCI image archive with one layer for each architecture, as `ctr images import`,
+//! `kind load image-archive` and `skopeo copy oci-archive:` take it.
 
 use crate::run::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io,
     path::Path,
@@ -32,6 +33,24 @@ pub struct Image<'a> {
     pub labels: &'a [(&'a str, &'a str)],
 }
 
+/// What an image contains on machines of one architecture.
+#[derive(Clone, Copy, Debug)]
+pub struct Platform<'a> {
+    /// Go's name of the architecture: `amd64`.
+    pub architecture: &'a str,
+    /// The root file system.
+    pub rootfs: &'a Path,
+}
+
+/// The digests by which a registry will know an image, `sha256:...`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// That of the image: of its one manifest, or of the index of several.
+    pub image: String,
+    /// Those of the manifests, in the order of the platforms.
+    pub manifests: Vec<String>,
+}
+
 /// How the files of a folder become a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -41,36 +60,62 @@ pub enum Layer {
     Reproducible,
 }
 
-/// Writes the image of the root file system `rootfs` to `archive`. `work` is an empty folder for parts of it.
-/// Returns the digest of the manifest, `sha256:...`, by which a registry will know the image.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Writes the image of these platforms to `archive`. `work` is an empty folder for parts of it.
 ///
 /// # Errors
-/// A file cannot be read or written, or GNU tar or gzip does not succeed.
-pub fn write(image: Image<'_>, rootfs: &Path, layer: Layer, work: &Path, archive: &Path) -> Result<String> {
+/// There is no platform or one twice, a file cannot be read or written, or GNU tar or gzip does not succeed.
+pub fn write(
+    image: Image<'_>,
+    platforms: &[Platform<'_>],
+    layer: Layer,
+    work: &Path,
+    archive: &Path,
+) -> Result<Digests> {
     let layout = work.join("layout");
     fs::create_dir_all(layout.join("blobs/sha256"))?;
-    let (diff, layer) = pack(rootfs, layer, work, &layout)?;
+    let architectures: BTreeSet<_> = platforms.iter().map(|platform| platform.architecture).collect();
+    ensure!(architectures.len() == platforms.len(), "the image would have two programs for one architecture");
+    let manifests = platforms.iter().map(|platform| manifest(image, *platform, layer, work, &layout));
+    let manifests = manifests.collect::<Result<Vec<_>>>()?;
+    let digest = |descriptor: &Value| descriptor["digest"].as_str().unwrap_or_default().to_owned();
+    let digests: Vec<_> = manifests.iter().map(digest).collect();
+    // Tools take one entry for the image: an image of several platforms is an index in the layout's index.
+    let mut entry = match &manifests[..] {
+        [] => bail!("the image would have no program"),
+        [one] => one.clone(),
+        several => {
+            let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": several });
+            add(&layout, work, &index, INDEX)?
+        }
+    };
+    let tag = image.name.rsplit_once(':').map_or("latest", |(_, tag)| tag);
+    entry["annotations"] = json!({ "io.containerd.image.name": image.name, "org.opencontainers.image.ref.name": tag });
+    let digests = Digests { image: digest(&entry), manifests: digests };
+    fs::write(layout.join("index.json"), json!({ "schemaVersion": 2, "manifests": [entry] }).to_string())?;
+    fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    tar(&layout, &SAME_BYTES, archive)?;
+    Ok(digests)
+}
+
+/// Returns the descriptor of the manifest for one platform.
+fn manifest(image: Image<'_>, platform: Platform<'_>, layer: Layer, work: &Path, layout: &Path) -> Result<Value> {
+    let (diff, layer) = pack(platform.rootfs, layer, work, layout)?;
     let env: Vec<&str> = [PATH].into_iter().chain(image.env.iter().copied()).collect();
     let labels: serde_json::Map<_, _> = image.labels.iter().map(|(key, value)| ((*key).into(), json!(value))).collect();
     let config = json!({
-        "architecture": architecture(),
+        "architecture": platform.architecture,
         "os": "linux",
         "config": { "Entrypoint": image.entrypoint, "Env": env, "User": image.user, "Labels": labels },
         "rootfs": { "type": "layers", "diff_ids": [diff] },
     });
-    let config = add(&layout, work, &config, "application/vnd.oci.image.config.v1+json")?;
+    let config = add(layout, work, &config, "application/vnd.oci.image.config.v1+json")?;
     let media_type = "application/vnd.oci.image.manifest.v1+json";
     let manifest = json!({ "schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer] });
-    let mut manifest = add(&layout, work, &manifest, media_type)?;
-    let digest = manifest["digest"].as_str().unwrap_or_default().to_owned();
-    let tag = image.name.rsplit_once(':').map_or("latest", |(_, tag)| tag);
-    manifest["platform"] = json!({ "architecture": architecture(), "os": "linux" });
-    manifest["annotations"] =
-        json!({ "io.containerd.image.name": image.name, "org.opencontainers.image.ref.name": tag });
-    fs::write(layout.join("index.json"), json!({ "schemaVersion": 2, "manifests": [manifest] }).to_string())?;
-    fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
-    tar(&layout, &SAME_BYTES, archive)?;
-    Ok(digest)
+    let mut manifest = add(layout, work, &manifest, media_type)?;
+    manifest["platform"] = json!({ "architecture": platform.architecture, "os": "linux" });
+    Ok(manifest)
 }
 
 /// Returns the digest of the layer's tar file, and the descriptor of the blob that it becomes.
@@ -108,19 +153,10 @@ fn adopt(layout: &Path, file: &Path, media_type: &str) -> Result<Value> {
     Ok(json!({ "mediaType": media_type, "digest": format!("sha256:{digest}"), "size": size }))
 }
 
-fn sha256(path: &Path) -> Result<String> {
+/// Returns the SHA-256 of a file in hexadecimal digits.
+pub(crate) fn sha256(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_context(|| format!("failed to open {}", path.display()))?;
     let mut hash = Sha256::new();
     io::copy(&mut file, &mut hash)?;
     Ok(format!("{:x}", hash.finalize()))
-}
-
-/// Returns Go's name of this machine's architecture.
-#[must_use]
-pub fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }

@@ -81,7 +81,8 @@ pub struct RbacArgs {
     #[arg(long, default_value = "troupe-system", requires = "cluster")]
     pub plugin_namespace: String,
     /// What users' pods may use beyond the plugins' grants: YAML as in `spec.grants` of a Plugin
-    /// (`capabilities: [IPC_LOCK]`).
+    /// (`capabilities: [IPC_LOCK]`). Unless it says which, they may use any service account and its token, Secret, name
+    /// of a node, toleration and priority class.
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// The service account that the host runs as.
@@ -326,6 +327,10 @@ pub struct OperatorArgs {
     /// job, or refuse the pods.
     #[arg(long, value_enum, default_value_t)]
     pub field_validation: FieldValidation,
+    /// Tell the metrics of jobs under the names of the operators that the built-in plugins replace, too
+    /// (`docs/metrics.md`).
+    #[arg(long)]
+    pub compat_metrics: bool,
     /// Use a Lease so that of several hosts one serves at a time.
     #[arg(long)]
     pub leader_elect: bool,

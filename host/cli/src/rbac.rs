@@ -40,7 +40,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     let documents = if args.job_roles {
         rbac::job_roles(&plugins)?
     } else {
-        let users = args.users.as_deref().map(users).transpose()?.unwrap_or_default();
+        let users = args.users.as_deref().map_or_else(|| Ok(rbac::users_by_default()), users)?;
         rbac::documents(&host, &plugins, &users)?
     };
     out::text(rbac::yaml(&documents).context("the rights as YAML")?);
@@ -66,7 +66,7 @@ fn built_in() -> anyhow::Result<Vec<Plugin>> {
 fn users(file: &Path) -> anyhow::Result<Grants> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let said = serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
-    Grants::asked(&said).with_context(|| file.display().to_string())
+    rbac::users(&said).with_context(|| file.display().to_string())
 }
 
 /// Adds the plugin, and replaces a plugin of the same name.

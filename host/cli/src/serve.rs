@@ -56,6 +56,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         seed: seed()?,
         host_ports: host_ports::Limits::new(args.host_port_range, args.host_ports_per_namespace),
         field_validation: args.field_validation,
+        compat_metrics: args.compat_metrics,
         election,
         delivery: Some(delivery::Options {
             namespace: args.plugin_namespace.or_else(own_namespace),

@@ -58,6 +58,8 @@ pub struct Options {
     pub host_ports: host_ports::Limits,
     /// What the API server does about unknown fields in what this host creates.
     pub field_validation: FieldValidation,
+    /// Whether the metrics have the names of the original operators too.
+    pub compat_metrics: bool,
     /// The leader election among several hosts; `None` serves at once.
     pub election: Option<Election>,
     /// How Plugin resources deliver plugins; `None` serves only the plugins that are loaded.
@@ -74,6 +76,7 @@ impl Options {
             seed,
             host_ports: host_ports::Limits::default(),
             field_validation: FieldValidation::default(),
+            compat_metrics: false,
             election: None,
             delivery: None,
         }
@@ -127,6 +130,7 @@ impl Operator {
             measured: passes::Passes::default(),
             jobs: Jobs::default(),
             policies: Policies::default(),
+            tells_as_originals: options.compat_metrics,
             delivery,
         };
         Self {

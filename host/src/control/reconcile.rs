@@ -87,6 +87,8 @@ pub struct Context {
     pub(crate) jobs: Jobs,
     /// What is known of the policies around the host.
     pub(crate) policies: Policies,
+    /// Whether its metrics have the original operators' names too.
+    pub(crate) tells_as_originals: bool,
     /// What passes leave for the delivery of plugins.
     pub(crate) delivery: Arc<Handles>,
 }

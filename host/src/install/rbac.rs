@@ -9,7 +9,7 @@ mod host;
 mod policy;
 mod users;
 
-pub use fence::parameters;
+pub use fence::{parameters, users, users_by_default};
 pub use host::{Host, Serves};
 pub use policy::Policy;
 pub use users::job_roles;
@@ -50,7 +50,7 @@ pub struct NotAllowed {
 }
 
 /// Returns all documents to apply, in order: the host's namespace, its service account, its [`rights`] and the parameters
-/// of the fence. `users` are the grants for pods of users' jobs beyond those of plugins.
+/// of the fence. `users` are the grants for pods of users' jobs beyond those of plugins, [`users_by_default`] or more.
 ///
 /// # Errors
 /// The description of a plugin is not allowed.

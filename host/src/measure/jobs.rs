@@ -1,9 +1,9 @@
 //! Jobs by phase and by what they wait for, how long they take, and what goes wrong with them.
 
-use super::{Controller, Histograms, OfKind, OfReason};
+use super::{Controller, Histograms, OfKind, OfReason, originals::Events};
 use crate::job_key::{GroupKind, JobKey};
 use decide::{
-    Applied, Decision, Report, Snapshot,
+    Applied, Decision, Report, Snapshot, Write,
     condition::{Condition, Reason},
     ledger::{Finished, Ledger},
     plan::{Answer, Outcome, Plan},
@@ -20,6 +20,7 @@ use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
 };
+use troupe_plugin::original::Counted;
 
 /// Upper bounds in seconds: from what the host itself takes to a week of training.
 const BUCKETS: [f64; 20] = [
@@ -139,6 +140,8 @@ struct JobState {
     stage: Stage,
     pods_made: Reached,
     running: Reached,
+    /// Whether it has a Job of its own.
+    has_launcher: bool,
 }
 
 /// The labels of jobs that have ended.
@@ -190,6 +193,8 @@ pub struct Jobs {
     pub rejections: Family<OfReason, Counter>,
     /// Passes that ended in a fault of the plugin.
     pub faults: Family<OfReason, Counter>,
+    /// What original operators count.
+    pub events: Events,
 }
 
 impl Default for Jobs {
@@ -205,6 +210,7 @@ impl Default for Jobs {
             failed_writes: Family::default(),
             rejections: Family::default(),
             faults: Family::default(),
+            events: Events::default(),
         }
     }
 }
@@ -215,10 +221,13 @@ impl Jobs {
         let kind = OfKind::new(&key.kind);
         self.advance(key, &kind, pass);
         self.count_failures(&kind, pass);
+        if deletes_job(pass) {
+            self.events.add(key, Counted::Deleted, 1);
+        }
         if let Report::Verdict { ledger, .. } = &pass.decision.report
             && pass.is_published
         {
-            self.count_published(kind, pass, ledger);
+            self.count_published(key, kind, pass, ledger);
         }
     }
 
@@ -238,6 +247,14 @@ impl Jobs {
             }
         }
         counts
+    }
+
+    /// Returns the jobs of this kind that have a Job of their own.
+    #[must_use]
+    pub fn with_launchers(&self, kind: &GroupKind) -> Vec<JobKey> {
+        let states = self.lock();
+        let of_kind = states.iter().filter(|(key, state)| key.kind == *kind && state.has_launcher);
+        of_kind.map(|(key, _)| key.clone()).collect()
     }
 
     /// Returns the phase of a job after the last pass over it; `None` before the first one.
@@ -272,12 +289,14 @@ impl Jobs {
             Some(stage) => self.reach(stage, kind, pass),
             None if is_new && !matches!(phase, Phase::Succeeded | Phase::Failed | Phase::External) => {
                 self.created.get_or_create(kind).inc();
+                self.events.add(key, Counted::Created, 1);
                 let is_held = phase == Phase::Suspended;
                 if is_held { Stage::Past } else { self.reach(Stage::New, kind, pass) }
             }
             None => Stage::Past,
         };
-        let state = JobState { job, phase, waits_for, stage, pods_made, running };
+        let has_launcher = has_launcher(pass);
+        let state = JobState { job, phase, waits_for, stage, pods_made, running, has_launcher };
         match states.get_mut(key) {
             Some(kept) => *kept = state,
             None => drop(states.insert(key.clone(), state)),
@@ -312,21 +331,39 @@ impl Jobs {
     }
 
     /// Counts what the ledger says for the first time.
-    fn count_published(&self, kind: OfKind, pass: &PassResult<'_>, ledger: &Ledger) {
+    fn count_published(&self, key: &JobKey, kind: OfKind, pass: &PassResult<'_>, ledger: &Ledger) {
         let kept = &pass.snapshot.ledger;
         let more = replaced(ledger).saturating_sub(replaced(kept));
         if more > 0 {
             self.replaced.get_or_create(&kind).inc_by(more);
+            self.events.add(key, Counted::Restarted, more);
         }
         // A ledger that is pruned says the same again.
         if let (Some(Finished { at, outcome, .. }), None, false) =
             (&ledger.finished, &kept.finished, pass.snapshot.pruned)
         {
-            let outcome = if *outcome == Outcome::Succeeded { "succeeded" } else { "failed" };
+            let (outcome, counted) = match outcome {
+                Outcome::Succeeded => ("succeeded", Counted::Succeeded),
+                _ => ("failed", Counted::Failed),
+            };
+            self.events.add(key, counted, 1);
             let labels = OfOutcome { controller: kind.controller, outcome };
             self.until_end.get_or_create(&labels).observe(seconds(pass.snapshot.job.created, *at));
         }
     }
+}
+
+/// Returns whether the pass has deleted the job itself: its time to live is over.
+fn deletes_job(pass: &PassResult<'_>) -> bool {
+    let job = &pass.snapshot.job.uid;
+    let deletes = |write: &Write| matches!(write, Write::Delete { uid, .. } if uid == job);
+    pass.applied.failures.is_empty() && pass.decision.actions.iter().any(|action| deletes(action.write()))
+}
+
+/// Returns whether the job has a Job of its own.
+fn has_launcher(pass: &PassResult<'_>) -> bool {
+    let is_there = pass.snapshot.children.iter().any(|child| child.kind == "Job");
+    is_there || pass.applied.created.iter().any(|object| object.starts_with("job/"))
 }
 
 fn hash(uid: &str) -> u64 {

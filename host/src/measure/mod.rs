@@ -1,6 +1,7 @@
 //! What the host counts and times while it works. The admin port shows it; no decision depends on it.
 
 pub mod jobs;
+pub mod originals;
 pub mod passes;
 pub mod requests;
 

@@ -10,4 +10,5 @@ pub const ORIGINAL: Original = Original {
     images: &[],
     webhooks: &["project-validating-webhook-configuration"],
     flags: &[],
+    metrics: None,
 };

@@ -10,4 +10,5 @@ pub const ORIGINAL: Original = Original {
     images: &["paddlecloud/controller"],
     webhooks: &[],
     flags: &["initImage"],
+    metrics: None,
 };

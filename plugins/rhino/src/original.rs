@@ -10,4 +10,5 @@ pub const ORIGINAL: Original = Original {
     images: &["openrhino/controller"],
     webhooks: &[],
     flags: &[],
+    metrics: None,
 };

@@ -16,4 +16,36 @@ pub struct Original {
     pub webhooks: &'static [&'static str],
     /// Flags of its process that no other operator has, without dashes.
     pub flags: &'static [&'static str],
+    /// What it tells Prometheus of jobs under names of its own, if it does.
+    pub metrics: Option<Metrics>,
+}
+
+/// The metrics of jobs that an original operator has, by which `--compat-metrics` tells the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metrics {
+    /// The kinds of job that it counts, `Kind.group`, each with what the label for the framework says.
+    pub kinds: &'static [(&'static str, &'static str)],
+    /// The labels of its counters: for the job's namespace and for the framework, or none.
+    pub labels: &'static [&'static str],
+    /// Its counters: what is counted, the name with `_total`, and the meaning.
+    pub counters: &'static [(Counted, &'static str, &'static str)],
+    /// Its gauge that is 1 for each launcher, and the meaning: the labels are `launcher` and `namespace`.
+    pub launchers: Option<(&'static str, &'static str)>,
+    /// Its gauge that is 1 while it leads, and the meaning.
+    pub leader: Option<(&'static str, &'static str)>,
+}
+
+/// What original operators count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counted {
+    /// A job that is seen for the first time.
+    Created,
+    /// A job that has succeeded.
+    Succeeded,
+    /// A job that has failed.
+    Failed,
+    /// A failed pod that is replaced.
+    Restarted,
+    /// A job that is deleted since its time to live is over.
+    Deleted,
 }

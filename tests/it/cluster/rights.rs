@@ -11,6 +11,7 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 
+const SERVICE_ACCOUNTS: Kind = Kind::new("api/v1", "serviceaccounts");
 const ROLES: Kind = Kind::new("apis/rbac.authorization.k8s.io/v1", "roles");
 const BINDINGS: Kind = Kind::new("apis/rbac.authorization.k8s.io/v1", "rolebindings");
 
@@ -189,12 +190,113 @@ async fn the_fence_holds(host: &Client, jobs: &Namespace, job: &Value) {
             definition(),
             "has a job for its controller",
         ),
+        (
+            Method::POST,
+            "/api/v1/namespaces/jobs/services?dryRun=All",
+            service(job, &json!({ "type": "NodePort" })),
+            "this type of Service",
+        ),
+        (
+            Method::POST,
+            "/api/v1/namespaces/jobs/services?dryRun=All",
+            service(job, &json!({ "type": "ExternalName", "externalName": "example.org" })),
+            "this type of Service",
+        ),
+        (
+            Method::POST,
+            "/api/v1/namespaces/jobs/services?dryRun=All",
+            service(job, &json!({ "externalIPs": ["192.0.2.1"] })),
+            "externalIPs of a Service",
+        ),
     ];
     for (method, path, body, words) in elsewhere {
         let (code, why) = ask(host, method, path, &body).await;
         assert!([403, 422].contains(&code) && why.contains(words), "{path}: {code} {why}");
     }
     assert_eq!(jobs.names(&CONFIG_MAPS).await.unwrap(), ["theirs"]);
+}
+
+/// A Service with this merged into its spec, that has the job for its controller.
+fn service(job: &Value, spec: &Value) -> Value {
+    let mut whole = json!({ "ports": [{ "port": 1 }] });
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "x", "ownerReferences": owner(job) }, "spec": whole })
+}
+
+/// What users can give their own pods goes through, until the parameters say which accounts, Secrets, nodes, tolerations and
+/// priorities it may be.
+async fn the_fence_can_be_narrowed(host: &Client, admin: &Client, jobs: &Namespace, job: &Value) {
+    for name in ["builder", "trainer"] {
+        jobs.create(&SERVICE_ACCOUNTS, &json!({ "metadata": { "name": name } })).await;
+    }
+    let pods = "/api/v1/namespaces/jobs/pods?dryRun=All";
+    let pod = |spec: Value, container: Value| pod(job, "x", &spec, &container);
+    let volume = |volume: Value| {
+        let mut volume = volume;
+        volume["name"] = json!("v");
+        pod(json!({ "volumes": [volume] }), json!({}))
+    };
+    let projected = |source: Value| volume(json!({ "projected": { "sources": [source] } }));
+    let variable = |secret: &str| {
+        let from = json!({ "secretKeyRef": { "name": secret, "key": "k" } });
+        pod(json!({}), json!({ "env": [{ "name": "A", "valueFrom": from }] }))
+    };
+    let fields = json!([{ "key": "metadata.name", "operator": "In", "values": ["n2"] }]);
+    let terms = json!({ "nodeSelectorTerms": [{ "matchFields": fields }] });
+    let affinity = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
+    let cases = [
+        (pod(json!({ "serviceAccountName": "builder" }), json!({})), "this service account"),
+        (volume(json!({ "secret": { "secretName": "theirs" } })), "a volume of this Secret"),
+        (projected(json!({ "secret": { "name": "theirs" } })), "a volume of this Secret"),
+        (variable("theirs"), "a variable of this Secret"),
+        (pod(json!({}), json!({ "envFrom": [{ "secretRef": { "name": "theirs" } }] })), "a variable of this Secret"),
+        (pod(json!({ "nodeName": "n2" }), json!({})), "the name of this node"),
+        (pod(json!({ "affinity": affinity }), json!({})), "an affinity to the name of this node"),
+        (pod(json!({ "tolerations": [{ "operator": "Exists" }] }), json!({})), "this toleration"),
+        (pod(json!({ "tolerations": [{ "key": "other", "operator": "Exists" }] }), json!({})), "this toleration"),
+        (pod(json!({ "priorityClassName": "system-cluster-critical" }), json!({})), "this priority class"),
+    ];
+    for (pod, words) in &cases {
+        assert_eq!(ask(host, Method::POST, pods, pod).await, (200, String::new()), "by default, {words}: {pod}");
+    }
+    let says = async |data: Value| {
+        let parameters = "/api/v1/namespaces/troupe-system/configmaps/troupe-fence";
+        assert_eq!(ask(admin, Method::PATCH, parameters, &json!({ "data": data })).await.0, 200);
+    };
+    let denied = async |pod: &Value, words: &str| {
+        until(SOON, &format!("{words} to be denied"), || async {
+            let (code, why) = ask(host, Method::POST, pods, pod).await;
+            assert!(code == 200 || (code == 422 && why.contains(words)), "{words}: {code} {why}: {pod}");
+            Ok((code == 422).then_some(()))
+        })
+        .await
+        .unwrap();
+    };
+    says(json!({ "serviceAccounts": "trainer", "secrets": "", "nodeNames": "n1", "tolerations": "gpu", "priorityClasses": "" }))
+        .await;
+    for (pod, words) in &cases {
+        denied(pod, words).await;
+    }
+    let plain = pod(json!({}), json!({}));
+    for pod in [
+        plain.clone(),
+        pod(json!({ "serviceAccountName": "trainer" }), json!({})),
+        volume(json!({ "secret": { "secretName": "pi-ssh" } })),
+        variable("pi-token"),
+        pod(json!({ "nodeName": "n1" }), json!({})),
+        pod(json!({ "tolerations": [{ "key": "gpu", "operator": "Exists" }] }), json!({})),
+    ] {
+        assert_eq!(ask(host, Method::POST, pods, &pod).await, (200, String::new()), "{pod}");
+    }
+    says(json!({ "serviceAccountToken": "false" })).await;
+    denied(&plain, "a token of a service account").await;
+    let without = json!({ "automountServiceAccountToken": false });
+    assert_eq!(ask(host, Method::POST, pods, &pod(without.clone(), json!({}))).await, (200, String::new()));
+    let mut with = projected(json!({ "serviceAccountToken": { "path": "token" } }));
+    with["spec"]["automountServiceAccountToken"] = json!(false);
+    denied(&with, "a token of a service account").await;
 }
 
 /// What it is there for it may do, and more once the parameters say so.
@@ -272,6 +374,7 @@ async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_
     jobs.delete(&CONFIG_MAPS, "wide").await;
     the_fence_holds(&host, &jobs, &pi).await;
     the_fence_lets_through(&host, &admin, &pi).await;
+    the_fence_can_be_narrowed(&host, &admin, &jobs, &pi).await;
 }
 
 #[tokio::test]

@@ -4,11 +4,13 @@ use super::{
     command::{does, refuses},
     failure, options, pull_with, told,
 };
-use harness::{Guests, Registry, USER};
+use harness::{Binaries, Guests, Registry, Tool, USER};
+use image::sign::Key;
+use p256::pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
 use registry::{Digest, RegistryError};
 use sandbox::Plugins;
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, process::Command};
 
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
@@ -115,4 +117,43 @@ fn tempfolder(name: &str) -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry").join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+#[tokio::test]
+#[cfg_attr(lacks_image, ignore = "TROUPE_REQUIRE does not name image")]
+async fn cosign_attaches_the_signature_and_verifies_it_with_its_key_only() {
+    let registry = Registry::start(Guests::All).await.unwrap();
+    let binaries = tokio::task::spawn_blocking(|| Binaries::of(&[Tool::Cosign])).await.unwrap().unwrap();
+    let name = format!("{}/team/troupe:1", registry.address());
+    let folder = registry.dir();
+    fs::write(folder.join("first.wasm"), Plugins::built_in("paddle").unwrap()).unwrap();
+    let resolved = does(folder, &["push", "first.wasm", &name, "--insecure"]).await;
+    let pushed = format!("sha256:{}", resolved.rsplit_once("sha256:").unwrap().1.trim());
+    let secret = p256::SecretKey::from_slice(&[3; 32]).unwrap();
+    let signed = Key::parse(&secret.to_pkcs8_pem(LineEnding::LF).unwrap()).unwrap().sign(&name, &pushed);
+    let public = |secret: &p256::SecretKey| secret.public_key().to_public_key_pem(LineEnding::LF).unwrap();
+    for (file, text) in [
+        ("payload.json", &signed.payload),
+        ("sig", &signed.signature),
+        ("own.pub", &public(&secret)),
+        ("other.pub", &public(&p256::SecretKey::from_slice(&[4; 32]).unwrap())),
+    ] {
+        fs::write(folder.join(file), text).unwrap();
+    }
+    let image = format!("{}@{pushed}", name.trim_end_matches(":1"));
+    let cosign = |arguments: &[&str]| {
+        let mut cosign = Command::new(binaries.path(Tool::Cosign).unwrap());
+        let done = cosign.current_dir(folder).env("HOME", folder).args(arguments).arg(&image).output().unwrap();
+        let told = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        (done.status.success(), told)
+    };
+    let verify = |key: &str| cosign(&["verify", "--key", key, "--insecure-ignore-tlog"]);
+    let (is_valid, told) = verify("own.pub");
+    assert!(!is_valid, "nothing is signed yet: {told}");
+    let (is_done, told) = cosign(&["attach", "signature", "--signature", "sig", "--payload", "payload.json"]);
+    assert!(is_done, "{told}");
+    let (is_valid, told) = verify("own.pub");
+    assert!(is_valid && told.contains(&pushed), "{told}");
+    let (is_valid, told) = verify("other.pub");
+    assert!(!is_valid, "{told}");
 }

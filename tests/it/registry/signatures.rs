@@ -9,7 +9,7 @@ use super::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use p256::{
     ecdsa::{Signature, SigningKey, signature::Signer},
-    pkcs8::{EncodePublicKey, LineEnding},
+    pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding},
 };
 use registry::{PublicKey, PullError, PullOptions, SignatureError};
 use serde_json::{Value, json};
@@ -231,6 +231,21 @@ async fn a_payload_that_is_not_what_it_is_called_by_is_refused() {
     let stock = signed(stock.and(blob, Reply::ok(mine.replace("null", "1234"))), &[(mine, signature)]);
     let error = pull(stock).await.unwrap_err();
     assert!(matches!(error, SignatureError::Registry(_)), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn what_the_images_key_signs_vouches_for_the_manifest_that_it_names_and_for_no_other() {
+    let stock = Stock::new();
+    let pem = |number: u8| p256::SecretKey::from_slice(&[number; 32]).unwrap().to_pkcs8_pem(LineEnding::LF).unwrap();
+    let by = |number: u8, digest: &str| {
+        let made = image::sign::Key::parse(&pem(number)).unwrap().sign("registry.example.org/team/troupe:1", digest);
+        (made.payload, made.signature)
+    };
+    assert_eq!(pull(signed(stock.clone(), &[by(1, &stock.digest())])).await.unwrap(), stock.wasm);
+    let error = pull(signed(stock.clone(), &[by(2, &stock.digest())])).await.unwrap_err();
+    assert!(matches!(error, SignatureError::OtherKey(1)), "{}", told(&error));
+    let error = pull(signed(stock, &[by(1, &digest(b"another"))])).await.unwrap_err();
+    assert!(matches!(error, SignatureError::OtherDigest { .. }), "{}", told(&error));
 }
 
 /// What cosign wrote, from the folder whose README says how.

@@ -1,5 +1,6 @@
 //! What Prometheus reads of a host.
 
+pub mod originals;
 mod page;
 mod process;
 pub mod table;
@@ -98,6 +99,9 @@ pub fn text(context: &Context, requests: &Requests) -> Result<String, fmt::Error
     trials(&mut page, context);
     breakers(&mut page, context);
     host(&mut page, context);
+    if context.tells_as_originals {
+        originals::add_to(&mut page, context);
+    }
     page.text()
 }
 

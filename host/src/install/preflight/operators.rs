@@ -135,6 +135,7 @@ mod tests {
         images: &["echo/controller"],
         webhooks: &["check.echo.dev"],
         flags: &["echoImage"],
+        metrics: None,
     };
 
     fn deployment(name: &str, container: &Value, wanted: u32, there: u32) -> Value {

@@ -3,14 +3,15 @@
 use super::{Host, Plugin};
 use crate::install::crds;
 use decide::{
-    grants::{Grants, Need},
+    grants::{Grants, GrantsError, Need},
     plan::JobKind,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What the policy denies unless somebody is granted it: what reaches the node that a pod runs on.
-const FENCED: [Need; 11] = [
+/// What the policy denies unless somebody is granted it: what reaches the node that a pod runs on, and what has rights or
+/// a place that others lack.
+const FENCED: [Need; 19] = [
     Need::HostNetwork,
     Need::HostPid,
     Need::HostIpc,
@@ -22,7 +23,48 @@ const FENCED: [Need; 11] = [
     Need::Sysctl,
     Need::SeccompProfile,
     Need::AppArmorProfile,
+    Need::ServiceAccount,
+    Need::ServiceAccountToken,
+    Need::Secret,
+    Need::NodeName,
+    Need::Toleration,
+    Need::PriorityClass,
+    Need::ServiceType,
+    Need::Field,
 ];
+
+/// Of those, what the user of a job can give his own pods without the host: the API server lets whoever makes pods in a
+/// namespace name them. The policy cannot see who named them, so it allows all unless somebody says which.
+const OF_USERS: [Need; 6] = [
+    Need::ServiceAccount,
+    Need::ServiceAccountToken,
+    Need::Secret,
+    Need::NodeName,
+    Need::Toleration,
+    Need::PriorityClass,
+];
+
+/// Returns the grants for pods of users' jobs where nobody says otherwise.
+#[must_use]
+pub fn users_by_default() -> Grants {
+    let mut grants = Grants::default();
+    OF_USERS.into_iter().for_each(|need| grants.grant(need, "*"));
+    grants
+}
+
+/// Returns the grants for pods of users' jobs of what somebody says of them: a field as in `spec.grants` of a Plugin
+/// replaces that of [`users_by_default`].
+///
+/// # Errors
+/// A field is no grant.
+pub fn users(said: &Value) -> Result<Grants, GrantsError> {
+    let mut all = serde_json::to_value(users_by_default()).unwrap_or_default();
+    if let (Value::Object(all), Value::Object(said)) = (&mut all, said) {
+        all.extend(said.clone());
+        return Grants::asked(&Value::Object(std::mem::take(all)));
+    }
+    Grants::asked(said)
+}
 
 /// Returns the ConfigMap that the policy `fence` reads. Lists have one word per line. `users` are the grants for pods of
 /// users' jobs beyond those of plugins.
