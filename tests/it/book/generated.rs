@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use troupe::install::crds;
 use troupe_cli::args::Args;
 
-/// Plugin, title of its page, and what comes before the plugin's own words.
+/// Each plugin, and the title of its page.
 const ORIGINALS: [(&str, &str); 6] = [
     ("paddle", "From paddle-operator"),
     ("mpi", "From mpi-operator"),
@@ -77,7 +77,7 @@ fn argument(argument: &Arg) -> String {
 /// A section for the command and for each of its commands that is not hidden.
 fn describe(command: &Command, name: &str, page: &mut String) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
-    write!(page, "\n## {name}\n\n{}\n", sentence(&about)).unwrap();
+    writeln!(page, "\n## {name}\n\n{}", sentence(&about)).unwrap();
     let is_shown = |it: &&Arg| !it.is_hide_set() && !["help", "version"].contains(&it.get_id().as_str());
     // Those that are for all commands stand with the command that has them.
     let arguments: Vec<_> = command.get_arguments().filter(is_shown).collect();

@@ -26,7 +26,7 @@ const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = \"run --release --\" ] || exit 
 /// The page after which nothing is installed any more.
 const LAST: &str = "run/upgrade.md";
 
-/// What stands in for the original operator that the page scales to zero, and for the page's cluster with its Prometheus.
+/// What makes the original operator that the page scales to zero.
 fn before(page: &str) -> &'static [&'static str] {
     match page {
         "migrate/steps.md" => &[
