@@ -14,21 +14,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Build Troupe for release and write its container image as an OCI archive, with a bill of materials (CycloneDX) of each
-/// architecture beside it. Needs no container runtime.
+/// Build Troupe for release and write its container image as an OCI archive, with a bill of materials (CycloneDX) of
+/// each architecture beside it. Needs no container runtime.
 #[derive(Debug, Parser)]
 struct Args {
     /// The image's reference: host, path and tag.
     #[arg(long, default_value = troupe::NAME)]
     name: String,
-    /// The archive; by default target/image/troupe-VERSION-ARCHITECTURE.tar, of several architectures troupe-VERSION.tar.
+    /// The archive; by default target/image/troupe-VERSION-ARCHITECTURE.tar, of several architectures
+    /// troupe-VERSION.tar.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The architectures to build for: amd64, arm64. Another than this machine's needs cargo-zigbuild and ziglang.
     #[arg(long, value_name = "ARCHITECTURES", value_delimiter = ',', default_value = program::architecture())]
     arch: Vec<String>,
-    /// Use this program instead of building one; once for each architecture. It must need no shared library. There is no
-    /// bill of materials then.
+    /// Use this program instead of building one; once for each architecture. It must need no shared library. There is
+    /// no bill of materials then.
     #[arg(long, value_name = "FILE", conflicts_with = "arch")]
     program: Vec<PathBuf>,
     /// A private key of ECDSA P-256 in PEM without a password. Writes `ARCHIVE.payload.json` and `ARCHIVE.sig`, which

@@ -1,6 +1,6 @@
-//! The bill of materials of an image, in CycloneDX 1.6: every crate in the program and in the plugins that it carries, as
-//! cargo resolves them for this target and these features. It is written here because cargo-cyclonedx describes packages,
-//! not a program that carries components of another target, and puts the time into what it writes.
+//! The bill of materials of an image, in CycloneDX 1.6: every crate in the program and in the plugins that it carries,
+//! as cargo resolves them for this target and these features. It is written here because cargo-cyclonedx describes
+//! packages, not a program that carries components of another target, and puts the time into what it writes.
 
 use crate::{oci, run::output};
 use anyhow::{Context, Result, ensure};
@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_crate_of_a_registry_has_its_checksum_and_one_of_the_workspace_has_no_address() {
-        let lock = "version = 4\n\n[[package]]\nname = \"libc\"\nversion = \"0.2.1\"\nchecksum = \"0a\"\n\n[[package]]\nname = \"tale\"\nversion = \"0.1.0\"\ndependencies = [\n \"libc\",\n]\n";
+        let lock = "version = 4\n\n[[package]]\nname = \"libc\"\nversion = \"0.2.1\"\nchecksum = \"0a\"\n\n\
+                    [[package]]\nname = \"tale\"\nversion = \"0.1.0\"\ndependencies = [\n \"libc\",\n]\n";
         let checksums = checksums(lock);
         assert_eq!(checksums, BTreeMap::from([("libc@0.2.1".to_owned(), "0a".to_owned())]));
         let graph = Graph::read(TREE).unwrap();

@@ -10,6 +10,9 @@ use p256::{
 use serde_json::json;
 use std::{fs, path::Path};
 
+/// What makes a key.
+const MAKE_A_KEY: &str = "openssl ecparam -name prime256v1 -genkey -noout";
+
 /// A payload, and the signature of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signed {
@@ -44,7 +47,8 @@ impl Key {
         // `openssl ecparam -genkey` writes the parameters of the curve before the key.
         let pem = pem.find("-----BEGIN EC PRIVATE KEY-----").map_or(pem, |start| &pem[start..]);
         let key = SecretKey::from_pkcs8_pem(pem).ok().or_else(|| SecretKey::from_sec1_pem(pem).ok());
-        let key = key.context("it is no private key of ECDSA P-256 in PEM, such as `openssl ecparam -name prime256v1 -genkey -noout` writes")?;
+        let key =
+            key.with_context(|| format!("it is no private key of ECDSA P-256 in PEM, such as `{MAKE_A_KEY}` writes"))?;
         Ok(Self(key.into()))
     }
 

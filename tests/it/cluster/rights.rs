@@ -296,6 +296,7 @@ async fn the_fence_can_be_narrowed(host: &Client, admin: &Client, jobs: &Namespa
     assert_eq!(ask(host, Method::POST, pods, &pod(without.clone(), json!({}))).await, (200, String::new()));
     let mut with = projected(json!({ "serviceAccountToken": { "path": "token" } }));
     with["spec"]["automountServiceAccountToken"] = json!(false);
+    with["spec"]["serviceAccountName"] = json!("trainer");
     denied(&with, "a token of a service account").await;
 }
 
