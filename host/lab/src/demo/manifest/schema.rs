@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use decide::plan::JobKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 use troupe::install::crds;
 
 /// A version of a kind of job, as its CustomResourceDefinition serves it.
@@ -16,7 +16,8 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// Returns a definition for each version of this kind that is served.
+    /// Returns a definition for each version of this kind that is served. One that does not come with the host is known by
+    /// its plugin alone, which says no more than the version that it plans.
     pub(super) fn of(kind: &JobKind) -> Vec<Self> {
         let crds = crds::all().into_iter().filter(|crd| crd.metadata.name.as_deref() == Some(&kind.crd()));
         let versions = crds.flat_map(|crd| crd.spec.versions).filter(|version| version.served);
@@ -29,7 +30,12 @@ impl Definition {
                 schema: serde_json::to_value(schema).unwrap_or_default(),
             }
         };
-        versions.map(definition).collect()
+        let known: Vec<_> = versions.map(definition).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        let (kind, planned) = (kind.kind.clone(), kind.api_version());
+        vec![Self { kind, api_version: planned.clone(), planned, schema: json!({}) }]
     }
 
     /// Returns what the schema refuses, as JSON pointer and reason, in the order of the schema.
