@@ -19,6 +19,7 @@ mod fuzz;
 mod host_ports;
 mod hostile;
 mod kubectl;
+mod languages;
 mod lease;
 mod metrics;
 mod mistakes;

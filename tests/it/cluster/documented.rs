@@ -54,13 +54,24 @@ impl Shell {
 
     /// Runs a command of a guide, and returns what it told on standard error.
     pub(crate) fn runs(&self, command: &str) -> String {
+        self.output(command).1
+    }
+
+    /// The same, and returns what it printed.
+    pub(crate) fn prints(&self, command: &str) -> String {
+        self.output(command).0
+    }
+
+    /// What a command that succeeds writes to standard output and standard error.
+    fn output(&self, command: &str) -> (String, String) {
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("bash");
         shell.args(["-o", "pipefail", "-c", command]).current_dir(&self.folder);
         let output = shell.env("PATH", path).env("KUBECONFIG", &self.kubeconfig).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{command}: {told}");
-        told
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{command}: {told}{printed}");
+        (printed, told)
     }
 }
 
