@@ -11,6 +11,7 @@ pub mod clock;
 pub mod control;
 pub mod delivery;
 pub mod error;
+pub mod files;
 pub mod fuzz;
 pub mod install;
 pub mod job_key;

@@ -27,6 +27,9 @@ pub(crate) const PIP: &[&str] = &["python3-pip"];
 /// What shows pages.
 pub(crate) const BROWSER: &[&str] = &["chromium", "fonts-dejavu-core"];
 
+/// What builds plugins of C.
+pub(crate) const C_PLUGINS: &[&str] = &["clang", "lld", "wasi-libc", "libclang-rt-dev-wasm32"];
+
 /// What makes virtual environments of packages of PyPI.
 pub(crate) const VENV: &[&str] = &["python3-venv"];
 

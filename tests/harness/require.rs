@@ -20,6 +20,9 @@ pub(crate) enum Need {
     /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Author,
+    /// A control plane, and the tools of other languages than Rust: Debian's, npm's and PyPI's packages of some hundred
+    /// megabytes. Only tried where `TROUPE_REQUIRE` names it.
+    Languages,
     /// A real node, and the image of a release build. Only tried where `TROUPE_REQUIRE` names it.
     Image,
     /// A browser, Debian's package of some hundred megabytes. Only tried where `TROUPE_REQUIRE` names it.
@@ -38,6 +41,7 @@ impl Need {
             Need::Ecosystem => "ecosystem",
             Need::Resilience => "resilience",
             Need::Author => "author",
+            Need::Languages => "languages",
             Need::Image => "image",
             Need::Page => "page",
             Need::Curl => "curl",
@@ -46,13 +50,14 @@ impl Need {
 }
 
 /// Every need.
-pub(crate) const ALL: [Need; 9] = [
+pub(crate) const ALL: [Need; 10] = [
     Need::Cluster,
     Need::Node,
     Need::Frameworks,
     Need::Ecosystem,
     Need::Resilience,
     Need::Author,
+    Need::Languages,
     Need::Image,
     Need::Page,
     Need::Curl,
@@ -75,6 +80,12 @@ fn available(need: Need) -> Result<(), String> {
     }
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
+    if need == Need::Languages {
+        for program in ["npm", "python3"] {
+            runs(program, &["--version"])?;
+        }
+        runs("clang", &["--version"]).map(drop).or_else(|_| may_install())?;
+    }
     if matches!(need, Need::Node | Need::Frameworks | Need::Image) {
         may_install()?;
         // Root of a container may lack this.
@@ -106,6 +117,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Ecosystem => "nobody asked for the builds",
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
+        Need::Languages => "nobody asked for the tools of other languages",
         Need::Image => "nobody asked for a release build",
         Need::Page => "nobody asked for a browser",
     };
@@ -141,7 +153,7 @@ mod tests {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
         let large = ALL.iter().filter(|need| is_opt_in(**need));
         assert!(
-            large.count() == 6 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
+            large.count() == 7 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
         );
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }

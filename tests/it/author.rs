@@ -9,11 +9,16 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 const GUIDE: &str = include_str!("../../plugins/README.md");
 
 /// The block of commands that has this line.
-fn block<'a>(text: &'a str, line: &str) -> Vec<&'a str> {
+pub(crate) fn block<'a>(text: &'a str, line: &str) -> Vec<&'a str> {
     // The first line has the language of the block.
     let mut blocks = text.split("```").skip(1).step_by(2).map(|block| block.lines().skip(1).collect::<Vec<_>>());
     let found = blocks.find(|lines| lines.contains(&line));
     found.unwrap_or_else(|| panic!("no block of commands has {line}"))
+}
+
+/// The text of a file.
+pub(crate) fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 #[tokio::test]
@@ -24,7 +29,7 @@ async fn a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides() 
     let first = block(GUIDE, "cd echo");
     shell.runs(first[0]);
     let folder = shell.folder.join("echo");
-    let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+    let readme = read(&folder.join("README.md"));
     // The versions of this workspace, which this machine has, and what an earlier run has built.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();

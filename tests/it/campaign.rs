@@ -124,3 +124,38 @@ fn two_thousand_jobs_of_one_namespace_delay_the_first_pod_of_another_by_a_fifth_
     assert!(beside.crowd_left > 0, "the crowd was still waiting");
     assert!(ratio <= 1.2, "{ratio:.2}");
 }
+
+/// A folder with the hostile plugin, and with a job of it that behaves until `judge` is asked.
+fn guest(judge: &str) -> (std::path::PathBuf, [(String, Vec<u8>); 1]) {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{judge}.yaml"));
+    let job =
+        format!("apiVersion: example.org/v1\nkind: HostileJob\nmetadata: {{name: guest}}\nspec: {{judge: {judge}}}\n");
+    std::fs::write(&file, job).unwrap();
+    (file, [("hostile".to_owned(), crate::hostile::guest(""))])
+}
+
+// An author's plugin among the others: what it does wrong is told by the name of its job, and the seed tells it again.
+#[test]
+fn a_guest_that_does_not_come_to_its_end_is_told_and_the_others_are_not() {
+    let (file, component) = guest("trap");
+    let (plugins, guests) = campaign::invited(&component, &[file]).unwrap();
+    let [once, again] = [0, 1].map(|_| campaign::run_with(3, &plugins, &guests, false).unwrap());
+    assert_eq!((once.log_hash, &once.violations), (again.log_hash, &again.violations));
+    assert!(!once.violations.is_empty());
+    let others: Vec<_> = once.violations.iter().filter(|what| !what.contains("guest-1")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    let late = once.violations.iter().filter(|what| what.starts_with("L1: ")).count();
+    assert_eq!(late, 2, "one that somebody interferes with and one that nobody does: {:#?}", once.violations);
+    assert!(campaign::run(3, &plugins).unwrap().violations.is_empty(), "without the guest nothing is wrong");
+}
+
+#[test]
+fn a_guest_that_fails_where_all_its_pods_do_well_is_told() {
+    let (file, component) = guest("fail");
+    let (plugins, guests) = campaign::invited(&component, &[file]).unwrap();
+    let run = campaign::run_with(0, &plugins, &guests, false).unwrap();
+    let wrong = run.violations.iter().any(|what| what.starts_with("S3: guest-10 has not succeeded"));
+    assert!(wrong, "{:#?}", run.violations);
+}

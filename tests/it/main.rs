@@ -21,6 +21,7 @@ mod host_ports;
 mod hostile;
 mod image;
 mod kubectl;
+mod languages;
 mod lease;
 mod metrics;
 mod mistakes;

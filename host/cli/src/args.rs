@@ -2,11 +2,11 @@
 
 pub mod job;
 
-use crate::plugin::NewKind;
+use crate::plugin::{Language, NewKind};
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use registry::Reference;
-use sandbox::Limits;
+use sandbox::{LARGEST_COMPONENT, Limits};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 use troupe::{control::host_ports, install::rbac::Policy, write::warnings::FieldValidation};
 
@@ -103,9 +103,10 @@ pub struct RbacArgs {
 /// The commands of `troupe plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// Make a plugin's crate in a new folder: Rust code, tests, scenarios, a CRD and an example of a job.
+    /// Make a plugin's project in a new folder, in Rust or C: code, scenarios, a CRD and an example of a
+    /// job.
     New(NewArgs),
-    /// Build the component of the crate in a folder, and check it and its CRD as the host would.
+    /// Build the component of the project in a folder, and check it and its CRD as the host would.
     Build(BuildArgs),
     #[cfg(feature = "lab")]
     /// Measure the calls of a plugin while its scenarios are played, or while it answers recorded passes.
@@ -145,7 +146,7 @@ pub struct ExplainArgs {
 /// The arguments of `troupe plugin new`.
 #[derive(Debug, clap::Args)]
 pub struct NewArgs {
-    /// The name of the plugin, of its crate and of the new folder.
+    /// The name of the plugin, of its project and of the new folder.
     pub name: String,
     /// The kind of job to serve: example.org/v1/EchoJob.
     #[arg(long, value_name = "GROUP/VERSION/KIND")]
@@ -153,7 +154,10 @@ pub struct NewArgs {
     /// The plural of the kind; by default as English mostly has it.
     #[arg(long)]
     pub plural: Option<String>,
-    /// The SDK: the folder plugins/sdk of a checkout of Troupe, or the address of its git repository; by default that of
+    /// The language.
+    #[arg(long, value_enum, default_value_t)]
+    pub lang: Language,
+    /// For Rust, the SDK: the folder plugins/sdk of a checkout of Troupe, or the address of its git repository; by default that of
     /// the checkout in which this program was built.
     #[arg(long, value_name = "FOLDER|URL")]
     pub sdk: Option<String>,
@@ -162,7 +166,7 @@ pub struct NewArgs {
 /// The arguments of `troupe plugin build`.
 #[derive(Debug, clap::Args)]
 pub struct BuildArgs {
-    /// The folder of the crate.
+    /// The folder of the project.
     #[arg(default_value = ".")]
     pub folder: PathBuf,
 }
@@ -171,7 +175,8 @@ pub struct BuildArgs {
 #[cfg(feature = "lab")]
 #[derive(Debug, clap::Args)]
 pub struct BenchArgs {
-    /// A component, or the name of a built-in plugin; by default that of the crate in the current folder, which is built.
+    /// A component, or the name of a built-in plugin; by default that of the project in the current folder, which
+    /// is built.
     pub file: Option<PathBuf>,
     /// Passes from a host's admin port (`/recording`); - for standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "scenarios")]
@@ -187,7 +192,7 @@ pub struct BenchArgs {
 /// The arguments of `troupe plugin inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
+    /// A component as built by `troupe plugin build`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// Also check the CRDs in this file: that they define the kinds of the plugin and keep what the host writes.
     #[arg(long, value_name = "FILE")]
@@ -200,7 +205,8 @@ pub struct InspectArgs {
 /// The arguments of `troupe plugin test`.
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
-    /// A component, or the name of a built-in plugin; by default that of the crate in the current folder, which is built.
+    /// A component, or the name of a built-in plugin; by default that of the project in the current folder, which
+    /// is built.
     pub file: Option<PathBuf>,
     /// Passes from a host's admin port (`/recording`); - for standard input.
     #[arg(long, value_name = "FILE", required = cfg!(not(feature = "lab")))]
@@ -214,6 +220,10 @@ pub struct TestArgs {
     /// Rewrite the printed lines of scenarios instead of printing the differences.
     #[arg(long)]
     pub update: bool,
+    /// Go on until interrupted, and test again within two seconds whenever the component, a source of the project, a
+    /// scenario or the recording is saved.
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// The arguments of `troupe plugin diff`.
@@ -241,7 +251,7 @@ pub struct NamedPlugin {
 /// The arguments of `troupe plugin push`.
 #[derive(Debug, clap::Args)]
 pub struct PushArgs {
-    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
+    /// A component as built by `troupe plugin build`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// The destination: registry/repository:tag.
     #[arg(value_parser = Reference::parse)]
@@ -283,7 +293,7 @@ pub struct RegistryArgs {
 /// The arguments of `troupe plugin configmap`.
 #[derive(Debug, clap::Args)]
 pub struct ConfigmapArgs {
-    /// A component as built by `cargo build --target wasm32-wasip2`, or the name of a built-in plugin.
+    /// A component as built by `troupe plugin build`, or the name of a built-in plugin.
     pub file: PathBuf,
     /// The ConfigMap's name; by default made of the file's name and the digest.
     #[arg(long)]
@@ -347,6 +357,11 @@ pub struct OperatorArgs {
     /// The maximum size of a job's spec as JSON in bytes, templates included.
     #[arg(long, default_value_t = Limits::default().spec)]
     pub max_spec_bytes: usize,
+    /// The maximum size of a plugin's component in bytes. More than the default lets in what has a language's whole
+    /// runtime in it, such as Python, which costs the host seconds and hundreds of megabytes to compile, and memory for
+    /// its code.
+    #[arg(long, default_value_t = Limits::default().component, value_parser = plugin_bytes)]
+    pub max_plugin_bytes: usize,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,
@@ -378,6 +393,12 @@ pub struct CheckArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn plugin_bytes(text: &str) -> anyhow::Result<usize> {
+    let bytes = text.parse()?;
+    anyhow::ensure!(bytes <= LARGEST_COMPONENT, "it must be at most {LARGEST_COMPONENT}");
+    Ok(bytes)
 }
 
 fn service_account(text: &str) -> anyhow::Result<(String, String)> {
@@ -433,4 +454,11 @@ pub struct SimArgs {
     /// Print of the last seed each request of the hosts, each object that they see and each change by anybody else.
     #[arg(long)]
     pub trace: bool,
+    /// A component whose jobs are among the others. May be given more than once.
+    #[arg(long, value_name = "FILE", requires = "manifests")]
+    pub plugin: Vec<PathBuf>,
+    /// Manifests of its jobs, each of which has to end well when all its pods do. Of each there are two copies, one of
+    /// which somebody interferes with.
+    #[arg(requires = "plugin")]
+    pub manifests: Vec<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! `troupe rbac`: prints the minimal rights for the plugins in use and the parameters of the fence, an admission policy,
 //! or roles for users of their kinds of job.
 
-use super::serve;
+use super::{input, serve};
 use crate::args::RbacArgs;
 use anyhow::{Context, ensure};
 use decide::grants::Grants;
@@ -24,7 +24,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     telemetry::start(false, "error");
     let mut plugins = built_in()?;
     for file in &args.plugin {
-        let wasm = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let wasm = input::component(file)?;
         let descriptor = describe(&wasm).with_context(|| file.display().to_string())?;
         put(&mut plugins, Plugin { grants: descriptor.wanted_grants(), descriptor });
     }
@@ -64,7 +64,7 @@ fn built_in() -> anyhow::Result<Vec<Plugin>> {
 
 /// Reads the grants for users' pods: YAML as in `spec.grants`.
 fn users(file: &Path) -> anyhow::Result<Grants> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let text = input::small_text(file)?;
     let said = serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
     rbac::users(&said).with_context(|| file.display().to_string())
 }

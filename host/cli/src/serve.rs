@@ -4,7 +4,7 @@ use crate::args::{OperatorArgs, PluginConfig};
 use anyhow::Context as _;
 use decide::plan::JobKind;
 use kube::{Client, Config, client::ClientBuilder};
-use sandbox::{Compiler, Executor, Limits, Plugins};
+use sandbox::{Bounds, Compiler, Executor, Limits, Plugins};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
     process::ExitCode,
@@ -43,8 +43,8 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         // Apply the CRDs before acquiring a lease: the first host that starts with this flag applies them.
         crds::install(&self::client(&requests, None).await?).await?;
     }
-    let plugins =
-        Arc::new(plugins(&args.plugin_config, Limits { spec: args.max_spec_bytes, ..Limits::default() }).await?);
+    let limits = Limits { spec: args.max_spec_bytes, component: args.max_plugin_bytes, ..Limits::default() };
+    let plugins = Arc::new(plugins(&args.plugin_config, limits).await?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest = digest.as_str(), "serving");
     }
@@ -135,13 +135,24 @@ fn own_namespace() -> Option<String> {
     file.ok().map(|namespace| namespace.trim().to_owned())
 }
 
+/// Where components are compiled. Those that are larger than usual need more memory and time.
+fn compiler(limits: &Limits) -> Compiler {
+    let usual = Compiler::of_this_program();
+    match usual {
+        Compiler::Child { program, bounds } if limits.component > Limits::default().component => {
+            Compiler::Child { program, bounds: Bounds { cpu_seconds: 180, memory: 4 << 30, ..bounds } }
+        }
+        usual => usual,
+    }
+}
+
 /// Loads the built-in plugins with their settings.
 pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
-    let compiler = Compiler::of_this_program();
+    let compiler = compiler(&limits);
     let options = sandbox::Options { compiler, limits, ..sandbox::Options::new(Executor::blocking()) };
     let plugins = Plugins::builtin_with(options).await.context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
-        let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let text = crate::input::small_text(file)?;
         let config: serde_json::Value =
             serde_norway::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
         plugins.configure(plugin, &config).with_context(|| file.display().to_string())?;

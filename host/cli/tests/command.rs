@@ -4,9 +4,10 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, BufRead, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     process::{Command, Output, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -134,3 +135,119 @@ contexts: [{name: nobody, context: {cluster: nobody, user: nobody}}]
 clusters: [{name: nobody, cluster: {server: http://ADDRESS}}]
 users: [{name: nobody, user: {}}]
 ";
+
+/// A folder for one test, empty.
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("troupe-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_file_of_a_hundred_gigabytes_is_refused_by_its_size() {
+    let folder = folder("huge");
+    // Sparse: it takes no room.
+    let huge = folder.join("huge.txt");
+    fs::File::create(&huge).unwrap().set_len(100 << 30).unwrap();
+    let (huge, scenarios) = (huge.to_str().unwrap(), folder.to_str().unwrap());
+    let commands: [&[&str]; 19] = [
+        &["plugin", "inspect", huge],
+        &["plugin", "inspect", "paddle", "--crd", huge],
+        &["plugin", "configmap", huge],
+        &["plugin", "push", huge, "localhost:1/a:1", "--insecure"],
+        &["plugin", "push", "paddle", "localhost:1/a:1", "--insecure", "--docker-config", huge],
+        &["plugin", "pull", "localhost:1/a:1", "--insecure", "--public-key", huge],
+        &["plugin", "test", huge],
+        &["plugin", "test", "paddle", "--recording", huge],
+        &["plugin", "test", "paddle", "--scenarios", scenarios],
+        &["plugin", "bench", huge],
+        &["plugin", "bench", "paddle", "--scenarios", scenarios],
+        &["plugin", "diff", huge, "paddle", "--recording", huge],
+        &["plugin", "diff", "paddle", "paddle", "--recording", huge],
+        &["explain", huge],
+        &["rbac", "--plugin", huge],
+        &["rbac", "--users", huge],
+        &["demo", huge],
+        &["demo", "--plugin", huge, huge],
+        &["sim", "--plugin", huge, huge],
+    ];
+    for command in commands {
+        let output = troupe(command);
+        let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!output.status.success() && told.contains("huge.txt has more than "), "{command:?}: {told}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_inspect_refuses_is_neither_made_a_configmap_nor_pushed() {
+    let folder = folder("no-plugin");
+    let module = folder.join("module.wasm");
+    fs::write(&module, b"\0asm\x01\0\0\0").unwrap();
+    let empty = folder.join("empty.wasm");
+    fs::write(&empty, b"\0asm\x0d\0\x01\0").unwrap();
+    for (file, why) in [(&module, "is no WebAssembly component"), (&empty, "the host would refuse")] {
+        let file = file.to_str().unwrap();
+        // Nobody listens there, and nobody is asked.
+        let push = ["plugin", "push", file, "localhost:1/a:1", "--insecure"];
+        for command in [&["plugin", "inspect", file][..], &["plugin", "configmap", file], &push] {
+            let output = troupe(command);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && output.stdout.is_empty() && told.contains(why), "{command:?}: {told}");
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_command_that_cannot_be_run_does_not_hide_what_came_before() {
+    let folder = folder("stuck");
+    fs::write(folder.join("a.txt"), "> show objects\nsomething\n> dance\n> show objects\n").unwrap();
+    fs::write(folder.join("b.txt"), "> show objects\nnone\n").unwrap();
+    let output = troupe(&["plugin", "test", "paddle", "--scenarios", folder.to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success(), "{told}");
+    for line in ["FAILED a.txt", "-something", "+none", "line 3: > dance", "ok b.txt", "1 of 2 scenarios"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Reads lines up to one that begins so, and returns them.
+fn lines_up_to(lines: &mpsc::Receiver<String>, end: &str) -> Vec<String> {
+    let mut read = vec![];
+    loop {
+        read.push(lines.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("no line {end}: {read:?}")));
+        if read.last().is_some_and(|line| line.starts_with(end)) {
+            return read;
+        }
+    }
+}
+
+#[test]
+fn a_scenario_that_is_saved_is_played_again() {
+    let folder = folder("watch");
+    let scenario = folder.join("a.txt");
+    fs::write(&scenario, "> show objects\nsomething\n").unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_troupe"))
+        .args(["plugin", "test", "paddle", "--watch", "--scenarios", folder.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (send, lines) = mpsc::channel();
+    let output = io::BufReader::new(child.stdout.take().unwrap());
+    let reader = thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    let first = lines_up_to(&lines, "watching");
+    assert!(first.iter().any(|line| line == "FAILED a.txt"), "{first:?}");
+    fs::write(&scenario, "> show objects\nnone\n").unwrap();
+    let second = lines_up_to(&lines, "watching");
+    assert!(second[0].starts_with("again: ") && second[0].contains("a.txt"), "{second:?}");
+    assert!(second.iter().any(|line| line == "1 of 1 scenarios went as they say"), "{second:?}");
+    fs::remove_file(&scenario).unwrap();
+    let third = lines_up_to(&lines, "watching");
+    assert!(third.iter().any(|line| line.starts_with("error: no scenario in")), "{third:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(reader.join());
+    fs::remove_dir_all(folder).unwrap();
+}

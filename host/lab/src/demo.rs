@@ -1,13 +1,13 @@
 //! `troupe demo`: runs jobs from submission to their end on an embedded cluster, with the real host, plugins and
 //! client.
 
-mod manifest;
+pub(crate) mod manifest;
 mod timeline;
 
 use crate::campaign;
 use anyhow::{Context, bail};
 use decide::{Snapshot, decide};
-use sandbox::{Executor, Plugins};
+use sandbox::{Executor, LARGEST_COMPONENT, Limits, Plugins};
 use serde_json::{Value, json};
 use sim::{RequestRecord, Sim};
 use std::{
@@ -153,7 +153,8 @@ fn plugins(components: &[(String, Vec<u8>)]) -> anyhow::Result<Plugins> {
     if components.is_empty() {
         return Plugins::builtin(Executor::blocking()).context("a built-in plugin does not load");
     }
-    let plugins = Plugins::empty(sandbox::Options::new(Executor::blocking()))?;
+    let limits = Limits { component: LARGEST_COMPONENT, ..Limits::default() };
+    let plugins = Plugins::empty(sandbox::Options { limits, ..sandbox::Options::new(Executor::blocking()) })?;
     for (label, wasm) in components {
         plugins.load(label, wasm).with_context(|| format!("the host would refuse {label}"))?;
     }

@@ -96,7 +96,10 @@ pub enum ManifestError {
         found: String,
     },
     /// The layer is declared to be too large.
-    #[error("its component has {declared} bytes, more than {limit}: build it with opt-level \"s\", LTO and strip")]
+    #[error(
+        "its component has {declared} bytes, more than {limit}: build it with opt-level \"s\", LTO and strip, or let the \
+         host take it with --max-plugin-bytes"
+    )]
     TooLarge {
         /// The declared size in bytes.
         declared: u64,

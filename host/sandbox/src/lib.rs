@@ -41,7 +41,7 @@ pub use compiler::Compiler;
 pub use description::DescriptionError;
 pub use executor::Executor;
 pub use fuzz::calls as calls_of_stubs;
-pub use limits::{Limits, PluginLimits};
+pub use limits::{LARGEST_COMPONENT, Limits, PluginLimits};
 pub use load_error::LoadError;
 pub use registry::{Options, Plugins, Prepared, Vet};
 pub use settings::wanted;

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The component's file is too large.
-    #[error("the component has {bytes} bytes, more than {limit}; build it with optimisation and strip its symbols")]
+    #[error(
+        "the component has {bytes} bytes, more than {limit}; build it with optimisation and strip its symbols, or let the \
+         host take it with --max-plugin-bytes"
+    )]
     TooLarge {
         /// Its size in bytes.
         bytes: usize,

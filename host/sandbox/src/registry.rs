@@ -252,6 +252,12 @@ impl Plugins {
         Ok(())
     }
 
+    /// Returns the limits of a plugin that has none of its own.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        self.caller.limits()
+    }
+
     /// Returns the description and digest of each loaded plugin, in load order. If a plugin is loaded in several
     /// digests, it returns the first.
     #[must_use]

@@ -12,7 +12,6 @@ use crate::plugin_resource::{PluginSpec, PluginStatus};
 use decide::Digest;
 use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
-use sandbox::Limits;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -41,7 +40,7 @@ impl Shared {
             client,
             namespace: options.namespace,
             allowed: options.source_namespaces,
-            limit: Limits::default().component,
+            limit: handles.plugins.limits().component,
         };
         let archive =
             sources.namespace.as_ref().map(|namespace| Archive::new(&sources, &handles.plugins, namespace, LARGEST));

@@ -1,10 +1,8 @@
 //! Events of jobs by kind and namespace, for the counters of original operators (`--compat-metrics`).
 
 use crate::job_key::{GroupKind, JobKey};
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use troupe_plugin::original::Counted;
 
 /// How often what has happened since this process began, by kind and namespace of the jobs.
@@ -17,7 +15,7 @@ impl Events {
         if more == 0 {
             return;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let counts = all.entry((key.kind.clone(), key.namespace.clone())).or_default();
         *counts.entry(what).or_default() += more;
     }
@@ -25,7 +23,7 @@ impl Events {
     /// Returns how often that has happened to jobs of this kind, by their namespace.
     #[must_use]
     pub fn read(&self, kind: &GroupKind, what: Counted) -> Vec<(String, u64)> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let of_kind = all.iter().filter(|((of, _), _)| of == kind);
         of_kind.filter_map(|((_, namespace), counts)| Some((namespace.clone(), *counts.get(&what)?))).collect()
     }

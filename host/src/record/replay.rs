@@ -6,7 +6,7 @@ use decide::{
     plan::{Answer, Descriptor},
 };
 use futures::executor::block_on;
-use sandbox::{ConfigError, Executor, LoadError, Options, PassAnswer, Plugins};
+use sandbox::{ConfigError, Executor, LARGEST_COMPONENT, Limits, LoadError, Options, PassAnswer, Plugins};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -56,13 +56,19 @@ pub struct Replayer {
     configured: BTreeMap<String, Plugins>,
 }
 
+/// Options for one who looks at a component: a host can be told to accept every one that is loaded here.
+fn options() -> Options {
+    let usual = Options::new(Executor::Inline);
+    Options { limits: Limits { component: LARGEST_COMPONENT, ..usual.limits }, ..usual }
+}
+
 impl Replayer {
     /// Loads a component's bytes as the host does. `label` names the plugin until it has described itself.
     ///
     /// # Errors
     /// If the bytes are no plugin.
     pub fn load(label: &str, wasm: &[u8]) -> Result<Self, LoadError> {
-        let plain = Plugins::empty(Options::new(Executor::Inline))?;
+        let plain = Plugins::empty(options())?;
         let digest = plain.load(label, wasm)?;
         let calls = plain.calls();
         let describe = calls.iter().find(|(_, function, _)| function == "describe");

@@ -9,14 +9,17 @@ use crate::args::BenchArgs;
 use anyhow::{Context, ensure};
 use lab::scenario::{self, Shorthand};
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Instant,
 };
 use troupe::{out, record::replay::Replayer};
 
 pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let mut plugin = read(&project::named_or_built(args.file.as_deref())?)?;
+    let file = project::named_or_built(args.file.as_deref())?;
+    let began = Instant::now();
+    let mut plugin = read(&file)?;
+    let loading = began.elapsed().as_millis();
     let of = match &args.recording {
         Some(file) => answer(&mut plugin, file, args.rounds)?,
         None => {
@@ -25,7 +28,7 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let said = plugin.descriptor();
-    out::line(format_args!("{} {}, {of}, {} times", said.name, said.version, args.rounds));
+    out::line(format_args!("{} {}, loaded in {loading} ms, {of}, {} times", said.name, said.version, args.rounds));
     out::line(format_args!("{:<12}{:>8}{:>12}{:>16}{:>9}", "FUNCTION", "CALLS", "MEDIAN", "FUEL PER CALL", "FAULTS"));
     for (_, function, calls) in plugin.plugins().calls() {
         let (median, fuel) = (calls.median().as_micros(), calls.fuel / calls.count.max(1));
@@ -48,7 +51,7 @@ fn play(plugin: &Replayer, folder: &Path, rounds: u32) -> anyhow::Result<String>
     let (files, shorthand) = (scenario::files(folder)?, Shorthand::of_folder(folder)?);
     ensure!(!files.is_empty(), "no scenario in {}: looked for *.txt", folder.display());
     for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let text = scenario::text(file)?;
         for _ in 0..rounds {
             let played = scenario::replay(&text, plugin.plugins().fork(), &shorthand);
             played.with_context(|| file.display().to_string())?;

@@ -8,7 +8,7 @@ use decide::{
     grants::Grants,
     plan::{ChildKind, JobKind},
 };
-use sandbox::{source, surface::Surface};
+use sandbox::{Limits, source, surface::Surface};
 use serde::Serialize;
 use std::{fmt, process::ExitCode};
 use troupe::{out, record::replay::Replayer};
@@ -86,7 +86,11 @@ impl fmt::Display for Facts {
         line("digest", self.digest.as_str())?;
         line("contract", self.contract.as_deref().unwrap_or("none"))?;
         let fits = if self.fits_config_map { "fits into a ConfigMap" } else { "too large for a ConfigMap" };
-        line("size", &format!("{} bytes, {} with zstd: {fits}", self.size, self.compressed))?;
+        let beyond = match self.size > Limits::default().component {
+            true => format!("; a host takes it with --max-plugin-bytes {}", self.size),
+            false => String::new(),
+        };
+        line("size", &format!("{} bytes, {} with zstd: {fits}{beyond}", self.size, self.compressed))?;
         for kind in &self.kinds {
             line("serves", &serves(kind))?;
             line("roles", &roles(kind))?;

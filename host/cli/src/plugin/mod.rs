@@ -17,11 +17,12 @@ mod registry;
 #[cfg(feature = "lab")]
 mod scenarios;
 mod test;
+mod watch;
 
 use crate::args::PluginCommand;
 use std::process::ExitCode;
 
-pub use new::NewKind;
+pub use new::{Language, NewKind};
 pub(super) use recording::read;
 
 pub(super) fn plugin(command: PluginCommand) -> anyhow::Result<ExitCode> {

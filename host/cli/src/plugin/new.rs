@@ -1,7 +1,9 @@
-//! `troupe plugin new`: a plugin's crate in a folder of its own, which builds, passes its tests and serves its kind.
+//! `troupe plugin new`: a plugin's project in a folder of its own, which builds, passes its tests and serves its kind, in
+//! one of several languages.
 
 use crate::args::NewArgs;
 use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,23 +12,109 @@ use std::{
 };
 use troupe::out;
 
-/// The files of the crate: its names are those of the kind AcmeJob until they are replaced.
-const FILES: [(&str, &str); 14] = [
-    (".gitignore", include_str!("new/template/gitignore")),
-    ("Cargo.toml", include_str!("new/template/manifest.toml")),
-    ("README.md", include_str!("new/template/README.md")),
-    ("crd.yaml", include_str!("new/template/crd.yaml")),
-    ("example.yaml", include_str!("new/template/example.yaml")),
-    ("examples/crd.rs", include_str!("new/template/examples/crd.rs")),
-    ("plugin.yaml", include_str!("new/template/plugin.yaml")),
-    ("rust-toolchain.toml", include_str!("../../../../rust-toolchain.toml")),
-    ("scenarios/fails-with-a-worker.txt", include_str!("new/template/scenarios/fails-with-a-worker.txt")),
-    ("scenarios/is-refused-by-its-field.txt", include_str!("new/template/scenarios/is-refused-by-its-field.txt")),
-    ("scenarios/runs-to-its-end.txt", include_str!("new/template/scenarios/runs-to-its-end.txt")),
-    ("scenarios/shorthand.json", include_str!("new/template/scenarios/shorthand.json")),
-    ("src/lib.rs", include_str!("new/template/src/lib.rs")),
-    ("src/spec.rs", include_str!("new/template/src/spec.rs")),
+/// The language of a new plugin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// Rust, with the SDK: unit tests, the CRD from the types. The smallest and fastest component.
+    #[default]
+    Rust,
+    /// C, against the generated bindings; needs clang, lld and wasi-libc.
+    C,
+    /// JavaScript in QuickJS; needs Node.js and npm. Hidden until a host was seen to serve it.
+    #[value(hide = true)]
+    Js,
+    /// Hidden until a host was seen to serve it. Python; needs Python 3 with venv. The component has 18 MB, comes from a registry, and the host has to be told to
+    /// take it.
+    #[value(hide = true)]
+    Python,
+}
+
+/// A file and its text: its names are those of the kind AcmeJob until they are replaced.
+type TemplateFile = (&'static str, &'static str);
+
+/// The files of every project.
+const COMMON: &[TemplateFile] = &[
+    ("crd.yaml", include_str!("new/template/common/crd.yaml")),
+    ("example.yaml", include_str!("new/template/common/example.yaml")),
+    ("scenarios/fails-with-a-worker.txt", include_str!("new/template/common/scenarios/fails-with-a-worker.txt")),
+    (
+        "scenarios/is-refused-by-its-fields.txt",
+        include_str!("new/template/common/scenarios/is-refused-by-its-fields.txt"),
+    ),
+    ("scenarios/is-suspended.txt", include_str!("new/template/common/scenarios/is-suspended.txt")),
+    ("scenarios/runs-to-its-end.txt", include_str!("new/template/common/scenarios/runs-to-its-end.txt")),
+    ("scenarios/shorthand.json", include_str!("new/template/common/scenarios/shorthand.json")),
+    (
+        "scenarios/tells-workers-who-they-are.txt",
+        include_str!("new/template/common/scenarios/tells-workers-who-they-are.txt"),
+    ),
 ];
+
+/// The resource of a plugin that is in a ConfigMap.
+const OF_CONFIG_MAP: TemplateFile = ("plugin.yaml", include_str!("new/template/common/plugin.yaml"));
+
+/// The contract, where a language makes its bindings of it.
+const CONTRACT: TemplateFile = ("wit/framework.wit", include_str!("../../../../wit/framework.wit"));
+
+impl Language {
+    /// The files that only its projects have.
+    fn files(self) -> &'static [TemplateFile] {
+        match self {
+            Self::Rust => &[
+                (".gitignore", include_str!("new/template/rust/gitignore")),
+                ("Cargo.toml", include_str!("new/template/rust/manifest.toml")),
+                ("README.md", include_str!("new/template/rust/README.md")),
+                ("examples/crd.rs", include_str!("new/template/rust/examples/crd.rs")),
+                ("rust-toolchain.toml", include_str!("../../../../rust-toolchain.toml")),
+                ("src/lib.rs", include_str!("new/template/rust/src/lib.rs")),
+                ("src/spec.rs", include_str!("new/template/rust/src/spec.rs")),
+                OF_CONFIG_MAP,
+            ],
+            Self::C => &[
+                (".gitignore", include_str!("new/template/c/gitignore")),
+                ("README.md", include_str!("new/template/c/README.md")),
+                ("job.c", include_str!("new/template/c/job.c")),
+                ("json.c", include_str!("new/template/c/json.c")),
+                ("json.h", include_str!("new/template/c/json.h")),
+                CONTRACT,
+                OF_CONFIG_MAP,
+            ],
+            Self::Js => &[
+                (".gitignore", include_str!("new/template/js/gitignore")),
+                ("README.md", include_str!("new/template/js/README.md")),
+                ("package.json", include_str!("new/template/js/package.json")),
+                ("plugin.js", include_str!("new/template/js/plugin.js")),
+                CONTRACT,
+                OF_CONFIG_MAP,
+            ],
+            Self::Python => &[
+                (".gitignore", include_str!("new/template/python/gitignore")),
+                ("README.md", include_str!("new/template/python/README.md")),
+                ("plugin.yaml", include_str!("new/template/python/plugin.yaml")),
+                ("requirements.txt", include_str!("new/template/python/requirements.txt")),
+                ("src/plugin.py", include_str!("new/template/python/src/plugin.py")),
+                CONTRACT,
+            ],
+        }
+    }
+
+    /// What installs the tools into the project, if anything does.
+    fn installs(self) -> &'static str {
+        match self {
+            Self::Rust | Self::C => "",
+            Self::Js => "  npm install\n",
+            Self::Python => "  python3 -m venv .venv\n  .venv/bin/pip install --requirement requirements.txt\n",
+        }
+    }
+
+    /// Where `troupe plugin build` leaves the component of the crate with this name.
+    fn component(self, file: &str) -> String {
+        match self {
+            Self::Rust => format!("target/wasm32-wasip2/release/{file}.wasm"),
+            _ => "target/plugin.wasm".to_owned(),
+        }
+    }
+}
 
 /// Where the SDK is in a checkout.
 const SDK: &str = "plugins/sdk";
@@ -37,6 +125,14 @@ pub(super) fn new(args: &NewArgs) -> anyhow::Result<ExitCode> {
     let kind = &args.kind;
     let plural = args.plural.clone().unwrap_or_else(|| plural(&kind.kind));
     let file = name.replace('-', "_");
+    let lang = args.lang;
+    let sdk = match lang {
+        Language::Rust => sdk(args.sdk.as_deref())?,
+        _ => {
+            ensure!(args.sdk.is_none(), "--sdk is for Rust; other languages need no SDK");
+            String::new()
+        }
+    };
     // In this order: a later name may be part of an earlier one.
     let names = [
         ("acme.example.org", kind.group.as_str()),
@@ -44,23 +140,27 @@ pub(super) fn new(args: &NewArgs) -> anyhow::Result<ExitCode> {
         ("acmejob", &kind.kind.to_lowercase()),
         ("AcmeJob", &kind.kind),
         ("v1acme1", &kind.version),
-        ("@SDK@", &sdk(args.sdk.as_deref())?),
+        ("@SDK@", &sdk),
         ("@FILE@", &file),
         ("@LIB@", &file),
         ("acme", name),
     ];
     let folder = Path::new(name);
     fs::create_dir(folder).with_context(|| format!("folder {name} cannot be made"))?;
-    for (path, text) in FILES {
+    for (path, text) in COMMON.iter().chain(lang.files()) {
         let path = folder.join(path);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         let written = written.and_then(|()| fs::write(&path, replaced(text, &names)));
         written.with_context(|| format!("{} cannot be written", path.display()))?;
     }
     out::line(format_args!(
-        "made {name}, a plugin for {} ({}/{}); now:\n\n  cd {name}\n  troupe plugin build\n  troupe plugin test\n  \
-         troupe demo --plugin target/wasm32-wasip2/release/{file}.wasm example.yaml\n\n{name}/README.md says what is where",
-        kind.kind, kind.group, kind.version
+        "made {name}, a plugin for {} ({}/{}); now:\n\n  cd {name}\n{}  troupe plugin build\n  troupe plugin test\n  \
+         troupe demo --plugin {} example.yaml\n\n{name}/README.md says what is where",
+        kind.kind,
+        kind.group,
+        kind.version,
+        lang.installs(),
+        lang.component(&file)
     ));
     Ok(ExitCode::SUCCESS)
 }

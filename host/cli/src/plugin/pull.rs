@@ -1,19 +1,21 @@
 //! `troupe plugin pull`: fetches a component from a registry, as the host would.
 
 use super::registry::{credentials, run};
-use crate::args::PullArgs;
+use crate::{args::PullArgs, input};
 use anyhow::Context;
 use registry::{self, PublicKey, PullOptions};
+use sandbox::LARGEST_COMPONENT;
 use std::{path::PathBuf, process::ExitCode};
 use troupe::out;
 
 pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let public_key = args.public_key.as_ref().map(|file| {
-        let pem = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let pem = input::small_text(file)?;
         PublicKey::parse(&pem).with_context(|| file.display().to_string())
     });
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
-    let options = PullOptions { credentials, insecure, public_key: public_key.transpose()?, ..PullOptions::default() };
+    let public_key = public_key.transpose()?;
+    let options = PullOptions { credentials, insecure, public_key, limit: LARGEST_COMPONENT, ..PullOptions::default() };
     let pulled = run(registry::pull(&args.reference, &options))??;
 
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));

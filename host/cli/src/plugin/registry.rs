@@ -3,17 +3,19 @@
 use crate::args::RegistryArgs;
 use anyhow::Context;
 use registry::DockerConfig;
-use std::{future::Future, io::ErrorKind, path::PathBuf};
+use std::{future::Future, path::PathBuf};
+use troupe::files;
+
+/// The largest file of credentials, in bytes.
+const LARGEST: usize = 1 << 20;
 
 /// Returns the credentials in the file that the flag names, else those of `docker login`, else none.
 pub(super) fn credentials(args: &RegistryArgs) -> anyhow::Result<DockerConfig> {
     let Some(file) = args.docker_config.clone().or_else(of_docker) else { return Ok(DockerConfig::default()) };
-    match std::fs::read(&file) {
+    match files::bytes(&file, LARGEST) {
         Ok(json) => DockerConfig::parse(&json).with_context(|| format!("{} holds no credentials", file.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound && args.docker_config.is_none() => {
-            Ok(DockerConfig::default())
-        }
-        Err(error) => Err(error).with_context(|| format!("{} cannot be read", file.display())),
+        Err(error) if error.is_not_found() && args.docker_config.is_none() => Ok(DockerConfig::default()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,13 +5,49 @@ use super::{
     changes::Changes,
     project,
     recording::{passes, read},
+    watch::Files,
 };
 use crate::args::TestArgs;
 use decide::{Digest, difference::differences};
-use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 use troupe::{out, record::replay::Replayer};
 
 pub(super) fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
+    if !args.watch {
+        return Ok(if is_well(args)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let places = watched(args);
+    let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
+    loop {
+        // What is saved while the plugin is tested has it tested once more.
+        let files = Files::of(&places);
+        if let Err(error) = is_well(args) {
+            out::line(format_args!("error: {error:#}"));
+        }
+        out::line("watching; interrupt to end");
+        let file = files.changed(&places);
+        out::line(format_args!("again: {} is not as it was", file.display()));
+    }
+}
+
+/// Returns the files and folders that a test depends on.
+fn watched(args: &TestArgs) -> Vec<PathBuf> {
+    let mut places = vec![args.file.clone().unwrap_or_else(|| PathBuf::from("."))];
+    places.extend(args.recording.clone());
+    #[cfg(feature = "lab")]
+    {
+        let usual = args.recording.is_none().then(|| PathBuf::from(project::SCENARIOS));
+        places.extend(args.scenarios.clone().or(usual));
+    }
+    places
+}
+
+/// Tests the plugin once, and returns whether nothing differs.
+fn is_well(args: &TestArgs) -> anyhow::Result<bool> {
     let mut plugin = read(&project::named_or_built(args.file.as_deref())?)?;
     let said = plugin.descriptor();
     out::line(format_args!("{} {}, digest {}", said.name, said.version, plugin.digest()));
@@ -26,7 +62,7 @@ pub(super) fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
             well &= super::scenarios::scenarios(&plugin, folder, args.update)?;
         }
     }
-    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(well)
 }
 
 /// Prints how the plugin's answers differ from the recorded ones. Returns whether there is no difference.

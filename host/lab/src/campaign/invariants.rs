@@ -2,6 +2,7 @@
 
 use super::{
     deliveries::{self, Deliveries, planner_is_sound, plugin_serves},
+    guests::Guest,
     history::controller,
     hosts::is_host,
 };
@@ -62,7 +63,8 @@ const ENOUGH: usize = 20;
 
 impl Invariants {
     /// `life` counts the lives of the host.
-    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>, deliveries: Option<&Deliveries>) -> Self {
+    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>, deliveries: Option<&Deliveries>, guests: &[Guest]) -> Self {
+        let guests: BTreeSet<String> = guests.iter().map(|guest| guest.kind().to_owned()).collect();
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
         let lost: Arc<Mutex<Vec<LostSuccess>>> = Arc::default();
@@ -85,14 +87,16 @@ impl Invariants {
             losses.lock().extend(lost);
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut made);
             again_made.lock().extend(rerun);
+            // Nobody delivers the plugins of guests.
+            let is_ours = !guests.contains::<str>(&write.kind);
             let checks = [
-                one_live_pod_an_index(write, view),
+                one_live_pod_an_index(write, view, &guests),
                 final_status_stays(write),
                 success_is_true(write, &succeeded.ever),
                 no_foreign_write(write),
                 no_unfounded_deletion(write, view),
                 again,
-                digests.as_ref().and_then(|digests| planner_is_sound(write, digests, migrates)),
+                digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
             let mut found = keep.lock();
@@ -231,11 +235,12 @@ fn is_recorded(job: &Value, pod: &str) -> bool {
 }
 
 /// S1: names are the only hard uniqueness; nobody makes a second pod for an index under another name.
-fn one_live_pod_an_index(write: &Write, view: &View<'_>) -> Option<String> {
+fn one_live_pod_an_index(write: &Write, view: &View<'_>, guests: &BTreeSet<String>) -> Option<String> {
     let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
     let uid = controller(pod)?;
-    // Pods that are all alike have no index.
-    if pod["metadata"]["ownerReferences"][0]["kind"] == "IndexedJob" && pod["spec"]["hostname"].is_null() {
+    // Pods that are all alike have no index; those of guests may be told apart by their names alone.
+    let kind = pod["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
+    if (kind == "IndexedJob" || guests.contains(kind)) && pod["spec"]["hostname"].is_null() {
         return None;
     }
     let index = |pod: &Value| (pod["metadata"]["labels"].clone(), pod["spec"]["hostname"].clone());

@@ -14,6 +14,8 @@ pub(super) struct Job {
     pub(super) outcome: &'static str,
     /// Some of its pods fail, and are created again.
     pub(super) is_restarted: bool,
+    /// Where the spec of a guest says that it is suspended, if it can be.
+    pub(super) suspend: Option<String>,
 }
 
 /// A kind of training job.
@@ -94,6 +96,9 @@ impl Change {
 impl Job {
     /// The merge patch that makes a change, and the one that takes it back if the job needs that to come to its end.
     pub(super) fn edit(&self, draw: &mut Draw, change: Change) -> Option<(Value, Option<Value>)> {
+        if let (Some(switch), Change::Suspend) = (&self.suspend, change) {
+            return Some((patch(switch, json!(true)), Some(patch(switch, json!(false)))));
+        }
         let training = TRAINING.iter().find(|training| training.kind == self.kind());
         let (count, policy) = match self.kind() {
             "PaddleJob" => ("/worker/replicas".to_owned(), None),
@@ -193,6 +198,7 @@ fn paddle(draw: &mut Draw, params: JobParams<'_>, config: &Config) -> Job {
         lives: vec![],
         outcome: outcome(fails),
         is_restarted: false,
+        suspend: None,
     }
 }
 
@@ -265,6 +271,7 @@ fn mpi(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
         lives: vec![],
         outcome: outcome(fails),
         is_restarted: false,
+        suspend: None,
     }
 }
 
@@ -288,7 +295,7 @@ fn rhino(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
         life(&pods, "exit-code", exit(worker_fails)),
     ];
     let manifest = manifest("openrhino.org/v1alpha2", "RhinoJob", params, "c", &spec);
-    Job { manifest, lives, outcome: outcome(launcher_fails || worker_fails), is_restarted: false }
+    Job { manifest, lives, outcome: outcome(launcher_fails || worker_fails), is_restarted: false, suspend: None }
 }
 
 /// Workers that fail with a signal and do better in another pod, which counts towards the limit; or fail for good. What
@@ -330,6 +337,7 @@ fn training(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
         lives: vec![],
         outcome: outcome(fails),
         is_restarted,
+        suspend: None,
     }
 }
 
@@ -376,5 +384,6 @@ pub(super) fn indexed(draw: &mut Draw, params: JobParams<'_>) -> Job {
         lives: vec![],
         outcome: outcome(fails),
         is_restarted,
+        suspend: None,
     }
 }

@@ -6,6 +6,7 @@ mod deeds;
 mod deliveries;
 mod draw;
 mod ends;
+mod guests;
 mod history;
 mod hosts;
 mod invariants;
@@ -17,17 +18,19 @@ mod trace;
 mod workload;
 
 use crate::virtual_time;
+use anyhow::Context;
 pub use crowd::{Seen, crowd};
 use deliveries::Deliveries;
 pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
+pub use guests::{Guest, invited};
 use history::History;
 use hosts::{Hosts, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use outages::Outage;
-use sandbox::{Executor, Limits, LoadError, Plugins};
+use sandbox::{Executor, LARGEST_COMPONENT, Limits, LoadError, Plugins};
 use serde_json::json;
 use sim::{Faults, Kind, RequestRecord, Sim};
 use std::{
@@ -94,6 +97,16 @@ pub fn plugins() -> Result<Arc<Plugins>, LoadError> {
     Ok(Arc::new(Plugins::builtin_within(Executor::Inline, limits)?.compiled_once()))
 }
 
+/// The built-in plugins and these, called in the same way.
+fn plugins_of(components: &[(String, Vec<u8>)]) -> anyhow::Result<Arc<Plugins>> {
+    let limits = Limits { wall: WALL, component: LARGEST_COMPONENT, ..Limits::default() };
+    let plugins = Plugins::builtin_within(Executor::Inline, limits)?;
+    for (label, wasm) in components {
+        plugins.load(label, wasm).with_context(|| format!("the host would refuse {label}"))?;
+    }
+    Ok(Arc::new(plugins.compiled_once()))
+}
+
 /// The kinds of job that these plugins serve, for a simulator.
 #[must_use]
 pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
@@ -106,7 +119,7 @@ pub fn kinds(plugins: &Plugins) -> Vec<Kind> {
 /// # Errors
 /// When the runtime cannot be made.
 pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
-    compared(Course::drawn(seed), plugins)
+    run_with(seed, plugins, &[], false)
 }
 
 /// The same, with a trace. It takes more time and memory.
@@ -114,12 +127,20 @@ pub fn run(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
 /// # Errors
 /// As for [`run`].
 pub fn traced(seed: u64, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
-    compared(Course { is_traced: true, ..Course::drawn(seed) }, plugins)
+    run_with(seed, plugins, &[], true)
+}
+
+/// The same with guests among the jobs, traced or not.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_with(seed: u64, plugins: &Arc<Plugins>, guests: &[Guest], is_traced: bool) -> std::io::Result<Run> {
+    compared(Course { is_traced, ..Course::drawn(seed, guests) }, plugins)
 }
 
 fn compared(course: Course, plugins: &Arc<Plugins>) -> std::io::Result<Run> {
     let seed = course.seed;
-    let alone = Course { workload: course.workload.alone(), ..Course::calm(seed) };
+    let alone = Course { workload: course.workload.alone(), ..Course::calm(seed, &course.guests) };
     let what = format!("seed {seed}");
     let (mut run, ends) = virtual_time::run(&what, course.played(plugins))?;
     if !(seed / 10).is_multiple_of(2) {
@@ -148,6 +169,7 @@ fn faults(seed: u64) -> Faults {
 /// Everything that is to happen in a run.
 struct Course {
     seed: u64,
+    guests: Vec<Guest>,
     workload: Workload,
     faults: Faults,
     outages: Vec<Outage>,
@@ -164,10 +186,11 @@ struct Course {
 
 impl Course {
     /// Jobs alone, in which every pod does well.
-    fn calm(seed: u64) -> Self {
+    fn calm(seed: u64, guests: &[Guest]) -> Self {
         Self {
             seed,
-            workload: Workload::drawn(seed, true),
+            guests: guests.to_vec(),
+            workload: Workload::drawn(seed, true, guests),
             faults: Faults::none(),
             outages: vec![],
             two: false,
@@ -179,8 +202,8 @@ impl Course {
     }
 
     /// The course of a seed.
-    fn drawn(seed: u64) -> Self {
-        let calm = Self::calm(seed);
+    fn drawn(seed: u64, guests: &[Guest]) -> Self {
+        let calm = Self::calm(seed, guests);
         let faults = faults(seed);
         if faults == Faults::none() {
             return calm;
@@ -188,7 +211,7 @@ impl Course {
         let outages = Outage::drawn(&mut Draw::new(seed, "outages"), FAULTY);
         let two = Draw::new(seed, "hosts").one_in(6);
         let lost_nodes = Draw::new(seed, "nodes").one_in(6);
-        let workload = Workload::drawn(seed, false);
+        let workload = Workload::drawn(seed, false, guests);
         let mut draw = Draw::new(seed, "deliveries");
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
         let mut draw = Draw::new(seed, "clock");
@@ -201,7 +224,7 @@ impl Course {
 
     /// What it led to, and how the jobs ended that nobody interfered with.
     async fn played(self, plugins: &Arc<Plugins>) -> (Run, Vec<(String, End)>) {
-        let Self { seed, workload, faults, outages, two, lost_nodes, deliveries, mut clock, is_traced } = self;
+        let Self { seed, guests, workload, faults, outages, two, lost_nodes, deliveries, mut clock, is_traced } = self;
         let faulty = if faults == Faults::none() { Duration::ZERO } else { FAULTY };
         let clock_is_set = clock.is_some();
         let mut kinds = kinds(plugins);
@@ -213,7 +236,7 @@ impl Course {
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
         let trace = is_traced.then(|| Trace::of(&sim));
-        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref());
+        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref(), &guests);
         let config = workload.config.clone();
         let program = Program {
             sim: sim.clone(),

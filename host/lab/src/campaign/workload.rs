@@ -3,6 +3,7 @@
 use super::{
     deeds::{self, Deed},
     draw::Draw,
+    guests::Guest,
     history::History,
     jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
     neighbours,
@@ -32,7 +33,7 @@ pub(super) struct Workload {
 
 impl Workload {
     /// The workload of a seed. In a calm one nobody interferes and no pod fails.
-    pub(super) fn drawn(seed: u64, calm: bool) -> Self {
+    pub(super) fn drawn(seed: u64, calm: bool, guests: &[Guest]) -> Self {
         let mut draw = Draw::new(seed, "jobs");
         let config = Config::drawn(&mut draw);
         let mut workload = Self { jobs: vec![], deeds: vec![], config };
@@ -43,6 +44,7 @@ impl Workload {
             workload.submit(&mut draw, JobParams { namespace: BUSY, number, sound: calm, is_edited: !calm });
         }
         workload.index(&mut Draw::new(seed, "indexed"), calm);
+        workload.invite(&mut Draw::new(seed, "guests"), guests, calm);
         if !calm {
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
@@ -69,6 +71,20 @@ impl Workload {
         let job = draw.of(&FRAMEWORKS)(draw, params, &self.config);
         self.deeds.push((draw.ms(0, 3000), Deed::Submit(job.manifest.clone())));
         self.jobs.push(job);
+    }
+
+    /// Adds two copies of each guest: one that nobody interferes with, and one that somebody does.
+    fn invite(&mut self, draw: &mut Draw, guests: &[Guest], calm: bool) {
+        for (number, guest) in (10..).step_by(2).zip(guests) {
+            for params in [
+                JobParams { namespace: QUIET, number, sound: true, is_edited: false },
+                JobParams { namespace: BUSY, number: number + 1, sound: calm, is_edited: !calm },
+            ] {
+                let job = guest.job(draw, params);
+                self.deeds.push((draw.ms(0, 3000), Deed::Submit(job.manifest.clone())));
+                self.jobs.push(job);
+            }
+        }
     }
 
     /// Puts indexed jobs in the place of some, which leaves the rest of the seed as it was.

@@ -9,11 +9,14 @@ use schema::Definition;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
-use troupe::{install::crds, observe::layout::Layout};
+use troupe::{files, install::crds, observe::layout::Layout};
+
+/// The largest file of manifests, in bytes.
+const LARGEST: usize = 16 << 20;
 
 /// Returns the jobs in a file. Fails if no plugin serves the kind of one.
-pub(super) fn read(path: &Path, layout: &Layout) -> anyhow::Result<Vec<Value>> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+pub(crate) fn read(path: &Path, layout: &Layout) -> anyhow::Result<Vec<Value>> {
+    let text = files::text(path, LARGEST)?;
     parse(&path.display().to_string(), &text, layout)
 }
 

@@ -37,6 +37,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use troupe::files;
+
+/// The largest file of a scenario or of its shorthand, in bytes.
+const LARGEST: usize = 1 << 20;
 
 /// The outcome of replaying a scenario's file.
 #[derive(Debug)]
@@ -76,6 +80,14 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     entries.map(|entry| entry.map(|entry| entry.path()).with_context(unreadable)).collect()
 }
 
+/// Returns the text of a scenario's file.
+///
+/// # Errors
+/// If it cannot be read, or is too large for a scenario.
+pub fn text(file: &Path) -> anyhow::Result<String> {
+    Ok(files::text(file, LARGEST)?)
+}
+
 /// Replays the scenario in a file. With `update`, rewrites the file with the new output: review the diff before you
 /// keep it.
 #[must_use]
@@ -84,7 +96,7 @@ pub fn check(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool
 }
 
 fn outcome(file: &Path, plugins: &Plugins, shorthand: &Shorthand, update: bool) -> anyhow::Result<Outcome> {
-    let says = fs::read_to_string(file).context("the file cannot be read")?;
+    let says = text(file)?;
     let Replayed { text: goes, stuck } = replayed(&says, plugins.fork(), shorthand)?;
     if let Some(Stuck { lines, error }) = stuck {
         let says: String = says.lines().take(lines).flat_map(|line| [line, "\n"]).collect();

@@ -1,8 +1,10 @@
 //! Definitions for a folder of scenarios: the paths of the roles that the line of a job can name.
 
+use super::LARGEST;
 use anyhow::{Context, bail};
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path};
+use std::{collections::BTreeMap, path::Path};
+use troupe::files;
 
 /// The name of the definition file in the folder.
 const FILE: &str = "shorthand.json";
@@ -32,10 +34,10 @@ impl Shorthand {
         for folder in [folder.to_owned(), folder.join("..")] {
             let file = folder.join(FILE);
             let name = file.display();
-            match fs::read_to_string(&file) {
+            match files::text(&file, LARGEST) {
                 Ok(text) => return Self::read(&text).with_context(|| format!("{name} is no shorthand of scenarios")),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error).with_context(|| format!("{name} cannot be read")),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(Self::default())

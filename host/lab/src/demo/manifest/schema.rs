@@ -5,7 +5,7 @@ use decide::plan::JobKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A version of a kind of job, as its CustomResourceDefinition serves it.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// Returns a definition for each version of this kind that these definitions serve.
+    /// Returns a definition for each version of this kind that these definitions serve. A kind that they lack is known by
+    /// its plugin alone, which says no more than the version that it plans.
     pub(super) fn of(kind: &JobKind, crds: &[CustomResourceDefinition]) -> Vec<Self> {
         let crds = crds.iter().filter(|crd| crd.metadata.name.as_deref() == Some(&kind.crd()));
         let versions = crds.flat_map(|crd| &crd.spec.versions).filter(|version| version.served);
@@ -31,7 +32,12 @@ impl Definition {
                 schema: serde_json::to_value(schema).unwrap_or_default(),
             }
         };
-        versions.map(definition).collect()
+        let known: Vec<_> = versions.map(definition).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        let (kind, planned) = (kind.kind.clone(), kind.api_version());
+        vec![Self { kind, api_version: planned.clone(), planned, schema: json!({}) }]
     }
 
     /// Returns what the schema refuses, as JSON pointer and reason, in the order of the schema.

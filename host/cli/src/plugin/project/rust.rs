@@ -1,46 +1,22 @@
-//! The crate of a plugin in a folder, and its component: built by cargo and checked as a host would.
+//! A crate: its component is built by cargo.
 
-use super::{inspect, recording::replayer};
-use crate::{args::BuildArgs, input};
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use std::{
     path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    process::{Command, Stdio},
 };
+
+/// What says that a folder is a crate.
+pub(super) const MANIFEST: &str = "Cargo.toml";
 
 const TARGET: &str = "wasm32-wasip2";
 
-/// The scenarios of a crate.
-#[cfg(feature = "lab")]
-pub(super) const SCENARIOS: &str = "scenarios";
-
-/// The CRD of a crate.
-const CRD: &str = "crd.yaml";
-
-pub(super) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
-    let file = component(&args.folder)?;
-    let wasm = input::component(&file)?;
-    let plugin = replayer(&file, &wasm)?;
-    troupe::out::line(format_args!("{}", file.display()));
-    troupe::out::line(inspect::facts_of(&plugin, &wasm)?);
-    let crd = if args.folder == Path::new(".") { PathBuf::from(CRD) } else { args.folder.join(CRD) };
-    if crd.is_file() {
-        super::crd::check(&crd, plugin.descriptor())?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the component that is named, else builds that of the crate in the current folder.
-pub(super) fn named_or_built(file: Option<&Path>) -> anyhow::Result<PathBuf> {
-    file.map_or_else(|| component(Path::new(".")), |file| Ok(file.to_owned()))
-}
-
-/// Builds the component of the crate in this folder, and returns its file, relative to the current folder where it is
-/// below it.
+/// Builds the component of the crate in this folder, and returns its file.
 pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     let metadata = Metadata::of(folder)?;
-    let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| no_crate(folder))?;
+    let manifest =
+        folder.join(MANIFEST).canonicalize().with_context(|| format!("{} cannot be read", folder.display()))?;
     let of_folder = metadata.packages.iter().find(|package| Path::new(&package.manifest_path) == manifest);
     let package = of_folder.with_context(|| format!("{} is the manifest of no package", manifest.display()))?;
     let library = package.targets.iter().find(|target| target.crate_types.iter().any(|kind| kind == "cdylib"));
@@ -54,9 +30,7 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
         .context("cargo does not start")?;
     ensure!(built.success(), "cargo build ended with {built}");
     let file = PathBuf::from(metadata.target_directory).join(TARGET).join("release");
-    let file = file.join(format!("{}.wasm", library.name.replace('-', "_")));
-    let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
-    Ok(file.strip_prefix(here).map_or(file.clone(), Path::to_owned))
+    Ok(file.join(format!("{}.wasm", library.name.replace('-', "_"))))
 }
 
 /// The part of `cargo metadata` that is needed.
@@ -81,7 +55,6 @@ struct Target {
 
 impl Metadata {
     fn of(folder: &Path) -> anyhow::Result<Self> {
-        ensure!(folder.join("Cargo.toml").is_file(), no_crate(folder));
         let asked = Command::new(cargo())
             .args(["metadata", "--no-deps", "--format-version", "1"])
             .current_dir(folder)
@@ -93,10 +66,6 @@ impl Metadata {
         }
         serde_json::from_slice(&asked.stdout).context("the answer of cargo metadata")
     }
-}
-
-fn no_crate(folder: &Path) -> String {
-    format!("{} has no Cargo.toml; `troupe plugin new` makes a plugin's crate", folder.display())
 }
 
 /// The cargo that started this process, if one did.

@@ -54,9 +54,8 @@ impl Framework for AcmeJob {
     }
 
     fn plan(job: &Job) -> Result<JobPlan, Refusal> {
-        check(job)?;
+        let mut template = checked(job)?;
         let worker = &job.spec.worker;
-        let mut template = PodTemplate::from_user(Some(&worker.template), "/worker/template")?;
         template.label(LABEL, job.name());
         template.set("restartPolicy", "Never");
         template
@@ -122,10 +121,10 @@ impl Framework for AcmeJob {
     }
 }
 
-/// Refuses what cannot work, with every field that is wrong.
-fn check(job: &Job) -> Result<(), Refusal> {
+/// Returns the template of the job's pods, or refuses what cannot work with every field that is wrong.
+fn checked(job: &Job) -> Result<PodTemplate<'_>, Refusal> {
     let mut errors = vec![];
-    let replicas = job.spec.worker.replicas;
+    let Worker { replicas, ref template } = job.spec.worker;
     if !(1..=MAX_REPLICAS).contains(&replicas) {
         let message = format!("must be from 1 to {MAX_REPLICAS}, not {replicas}");
         errors.push(FieldError {
@@ -133,11 +132,13 @@ fn check(job: &Job) -> Result<(), Refusal> {
             message,
         });
     }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Refusal::Invalid(errors))
+    match PodTemplate::from_user(Some(template), "/worker/template") {
+        Ok(template) if errors.is_empty() => return Ok(template),
+        Ok(_) => {}
+        Err(Refusal::Invalid(more)) => errors.extend(more),
+        Err(other) => return Err(other),
     }
+    Err(Refusal::Invalid(errors))
 }
 
 fn kind() -> KindInfo {
