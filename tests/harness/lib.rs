@@ -9,7 +9,7 @@
 //! TROUPE_REQUIRE=ecosystem cargo test -p tests kueue     # real Kueue beside the host
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
-//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
+//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust and C
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
 //! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released
 //! ```
@@ -25,8 +25,8 @@
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
-//! - The test of languages (`languages`) needs what a control plane does, npm and Python, and installs what builds components of
-//!   C by apt, of JavaScript by npm and of Python by pip: it is left out unless `TROUPE_REQUIRE` names it.
+//! - The test of languages (`languages`) needs what a control plane does, builds a new plugin's crate, and installs what
+//!   compiles C for WebAssembly by apt: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The page's test (`page`) needs Debian's Chromium, which is installed by apt as root where it is missing, and writes pictures
 //!   to `target/page`: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The released image (`image`) needs what a node does, and a release build of ten minutes: it is left out unless `TROUPE_REQUIRE` names it.

@@ -20,8 +20,7 @@ pub(crate) enum Need {
     /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Author,
-    /// A control plane, and the tools of other languages than Rust: Debian's, npm's and PyPI's packages of some hundred
-    /// megabytes. Only tried where `TROUPE_REQUIRE` names it.
+    /// A control plane, and Debian's packages that compile C for WebAssembly. Only tried where `TROUPE_REQUIRE` names it.
     Languages,
     /// A real node, and the image of a release build. Only tried where `TROUPE_REQUIRE` names it.
     Image,
@@ -81,9 +80,6 @@ fn available(need: Need) -> Result<(), String> {
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
     if need == Need::Languages {
-        for program in ["npm", "python3"] {
-            runs(program, &["--version"])?;
-        }
         runs("clang", &["--version"]).map(drop).or_else(|_| may_install())?;
     }
     if matches!(need, Need::Node | Need::Frameworks | Need::Image) {

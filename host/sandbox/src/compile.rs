@@ -2,7 +2,7 @@
 
 use super::{
     convert::{Exports, INTERFACE, TRACK},
-    gate::{self, MEMORIES, MODULES, TABLES},
+    gate::{self, MEMORIES, TABLES},
     limits::Limits,
     load_error::LoadError,
     log::clean,
@@ -46,8 +46,7 @@ pub(super) fn config() -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        // What passes values between two components inside of one reads both their memories.
-        .wasm_multi_memory(true)
+        .wasm_multi_memory(false)
         .concurrency_support(false)
         .memory_init_cow(true);
     config
@@ -59,11 +58,11 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let workers = std::thread::available_parallelism().map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(2));
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
-        .total_core_instances(2 * MODULES * instances)
-        .max_core_instances_per_component(2 * MODULES)
-        .total_memories(MEMORIES * instances)
+        .total_core_instances(8 * instances)
+        .max_core_instances_per_component(16)
+        .total_memories(instances)
         .max_memories_per_component(MEMORIES)
-        .total_tables(TABLES * instances)
+        .total_tables(4 * instances)
         .max_tables_per_component(TABLES)
         .max_memory_size(limits.memory)
         .table_elements(limits.table)

@@ -252,7 +252,7 @@ impl Jobs {
     /// Returns the jobs of this kind that have a Job of their own.
     #[must_use]
     pub fn with_launchers(&self, kind: &GroupKind) -> Vec<JobKey> {
-        let states = self.lock();
+        let states = self.states.lock();
         let of_kind = states.iter().filter(|(key, state)| key.kind == *kind && state.has_launcher);
         of_kind.map(|(key, _)| key.clone()).collect()
     }

@@ -20,13 +20,6 @@ pub enum Language {
     Rust,
     /// C, against the generated bindings; needs clang, lld and wasi-libc.
     C,
-    /// JavaScript in QuickJS; needs Node.js and npm. Hidden until a host was seen to serve it.
-    #[value(hide = true)]
-    Js,
-    /// Hidden until a host was seen to serve it. Python; needs Python 3 with venv. The component has 18 MB, comes from a registry, and the host has to be told to
-    /// take it.
-    #[value(hide = true)]
-    Python,
 }
 
 /// A file and its text: its names are those of the kind AcmeJob until they are replaced.
@@ -79,31 +72,6 @@ impl Language {
                 CONTRACT,
                 OF_CONFIG_MAP,
             ],
-            Self::Js => &[
-                (".gitignore", include_str!("new/template/js/gitignore")),
-                ("README.md", include_str!("new/template/js/README.md")),
-                ("package.json", include_str!("new/template/js/package.json")),
-                ("plugin.js", include_str!("new/template/js/plugin.js")),
-                CONTRACT,
-                OF_CONFIG_MAP,
-            ],
-            Self::Python => &[
-                (".gitignore", include_str!("new/template/python/gitignore")),
-                ("README.md", include_str!("new/template/python/README.md")),
-                ("plugin.yaml", include_str!("new/template/python/plugin.yaml")),
-                ("requirements.txt", include_str!("new/template/python/requirements.txt")),
-                ("src/plugin.py", include_str!("new/template/python/src/plugin.py")),
-                CONTRACT,
-            ],
-        }
-    }
-
-    /// What installs the tools into the project, if anything does.
-    fn installs(self) -> &'static str {
-        match self {
-            Self::Rust | Self::C => "",
-            Self::Js => "  npm install\n",
-            Self::Python => "  python3 -m venv .venv\n  .venv/bin/pip install --requirement requirements.txt\n",
         }
     }
 
@@ -111,7 +79,7 @@ impl Language {
     fn component(self, file: &str) -> String {
         match self {
             Self::Rust => format!("target/wasm32-wasip2/release/{file}.wasm"),
-            _ => "target/plugin.wasm".to_owned(),
+            Self::C => "target/plugin.wasm".to_owned(),
         }
     }
 }
@@ -154,12 +122,11 @@ pub(super) fn new(args: &NewArgs) -> anyhow::Result<ExitCode> {
         written.with_context(|| format!("{} cannot be written", path.display()))?;
     }
     out::line(format_args!(
-        "made {name}, a plugin for {} ({}/{}); now:\n\n  cd {name}\n{}  troupe plugin build\n  troupe plugin test\n  \
+        "made {name}, a plugin for {} ({}/{}); now:\n\n  cd {name}\n  troupe plugin build\n  troupe plugin test\n  \
          troupe demo --plugin {} example.yaml\n\n{name}/README.md says what is where",
         kind.kind,
         kind.group,
         kind.version,
-        lang.installs(),
         lang.component(&file)
     ));
     Ok(ExitCode::SUCCESS)

@@ -2,8 +2,6 @@
 
 #[cfg(feature = "lab")]
 mod c;
-mod javascript;
-mod python;
 mod rust;
 
 use super::{inspect, recording::replayer};
@@ -56,24 +54,17 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
         let file = folder.join(COMPONENT);
         let target = file.parent().unwrap_or(folder);
         fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
-        if has(javascript::SOURCE) {
-            javascript::build(folder)?;
-        } else if has(python::SOURCE) {
-            python::build(folder)?;
-        } else if has(C_SOURCE) {
-            #[cfg(feature = "lab")]
-            c::build(folder)?;
-            #[cfg(not(feature = "lab"))]
-            bail!("this program was built without the feature `lab`, which has what builds components of C");
-        } else {
+        if !has(C_SOURCE) {
             bail!(
-                "{} has none of {}, {}, {} and {C_SOURCE}; `troupe plugin new` makes a plugin's project",
+                "{} has none of {} and {C_SOURCE}; `troupe plugin new` makes a plugin's project",
                 folder.display(),
-                rust::MANIFEST,
-                javascript::SOURCE,
-                python::SOURCE
+                rust::MANIFEST
             );
         }
+        #[cfg(feature = "lab")]
+        c::build(folder)?;
+        #[cfg(not(feature = "lab"))]
+        bail!("this program was built without the feature `lab`, which has what builds components of C");
         file.canonicalize().with_context(|| format!("{} was not built", file.display()))?
     };
     let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
@@ -90,11 +81,4 @@ fn run(folder: &Path, tool: &Path, arguments: &[&str], to_install: &str) -> anyh
     let ended = ended.with_context(|| format!("{name} does not start; {to_install}, in {place}"))?;
     ensure!(ended.success(), "{name} ended with {ended}");
     Ok(())
-}
-
-/// Returns the path of a tool that a package manager has installed in the folder of a project.
-fn installed(folder: &Path, tool: &str, to_install: &str) -> anyhow::Result<PathBuf> {
-    let path = std::path::absolute(folder.join(tool)).with_context(|| tool.to_owned())?;
-    ensure!(path.is_file(), "{} is not there; {to_install}, in {}", path.display(), folder.display());
-    Ok(path)
 }
