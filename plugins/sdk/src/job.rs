@@ -159,7 +159,6 @@ mod tests {
     enum Mode {
         #[default]
         Plain,
-        #[expect(dead_code, reason = "only read")]
         Careful,
     }
 

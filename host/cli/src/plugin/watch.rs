@@ -67,7 +67,6 @@ impl Files {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on says so by its panic")]
 mod tests {
     use super::*;
 
