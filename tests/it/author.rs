@@ -45,6 +45,7 @@ async fn a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides() 
     for command in block(&readme, "troupe plugin test") {
         offline(command);
     }
+    here.runs(block(GUIDE, "troupe sim --plugin target/wasm32-wasip2/release/echo.wasm example.yaml")[0]);
 
     let host = Operator::start(&world.plane, &["--namespace", "default", "--plugin-namespace", "troupe-system"]).await;
     for command in block(&readme, "kubectl apply -f crd.yaml") {

@@ -1,10 +1,9 @@
 //! `troupe demo`: runs jobs from submission to their end on an embedded cluster, with the real host, plugins and
 //! client.
 
-pub(crate) mod manifest;
 mod timeline;
 
-use crate::campaign;
+use crate::{campaign, manifest};
 use anyhow::{Context, bail};
 use decide::{Snapshot, decide};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, Plugins};

@@ -5,5 +5,6 @@
 
 pub mod campaign;
 pub mod demo;
+mod manifest;
 pub mod scenario;
 mod virtual_time;

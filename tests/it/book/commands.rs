@@ -59,6 +59,7 @@ pub(super) const ELSEWHERE: &[(&str, By, &str)] = &[
     ("troupe plugin build", AUTHOR, "minutes of building"),
     ("troupe plugin test", AUTHOR, "minutes of building"),
     ("troupe demo --plugin target/wasm32-wasip2/release/echo.wasm example.yaml", AUTHOR, "minutes of building"),
+    ("troupe sim --plugin target/wasm32-wasip2/release/echo.wasm example.yaml", AUTHOR, "minutes of building"),
     ("kubectl troupe logs pytorchjob/resnet", FOLLOWS, "needs a kubelet"),
     ("kubectl troupe top pytorchjob/resnet", FOLLOWS, "needs the metrics API"),
     ("kubectl troupe wait pytorchjob/resnet", FOLLOWS, "needs a job that ends"),

@@ -5,7 +5,7 @@ use super::{
     jobs::{Job, JobParams},
     plugins_of,
 };
-use crate::demo::manifest;
+use crate::manifest;
 use anyhow::{Context, ensure};
 use sandbox::{Plugins, source};
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path, layout: &Layout) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Returns the jobs in a text, each in the version that its plugin plans; errors refer to it as `file`.
-pub(super) fn parse(file: &str, text: &str, layout: &Layout) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn parse(file: &str, text: &str, layout: &Layout) -> anyhow::Result<Vec<Value>> {
     let mut jobs = Vec::new();
     let crds = crds::all();
     for (number, document) in serde_norway::Deserializer::from_str(text).enumerate() {
