@@ -38,13 +38,6 @@ use troupe::{
     out,
 };
 
-/// The manifests that run when none is named.
-const EXAMPLES: [(&str, &str); 3] = [
-    ("deploy/examples/paddlejob.yaml", include_str!("../../../deploy/examples/paddlejob.yaml")),
-    ("deploy/examples/mpijob.yaml", include_str!("../../../deploy/examples/mpijob.yaml")),
-    ("deploy/examples/pytorchjob.yaml", include_str!("../../../deploy/examples/pytorchjob.yaml")),
-];
-
 /// How often lines are printed.
 const TICK: Duration = Duration::from_millis(40);
 
@@ -163,7 +156,10 @@ fn plugins(components: &[(String, Vec<u8>)]) -> anyhow::Result<Plugins> {
 fn read(args: &Demo, host: &HostContext) -> anyhow::Result<Vec<Value>> {
     let layout = host.stores().layout();
     let read = if args.manifests.is_empty() {
-        EXAMPLES.iter().map(|(file, text)| manifest::parse(file, text, &layout)).collect::<Result<Vec<_>, _>>()
+        manifest::EXAMPLES
+            .iter()
+            .map(|(file, text)| manifest::parse(file, text, &layout))
+            .collect::<Result<Vec<_>, _>>()
     } else {
         args.manifests.iter().map(|path| manifest::read(path, &layout)).collect()
     };

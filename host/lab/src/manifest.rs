@@ -11,6 +11,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use troupe::{files, install::crds, observe::layout::Layout};
 
+/// An example of each of three frameworks: what the demo runs when no file is named.
+pub(crate) const EXAMPLES: [(&str, &str); 3] = [
+    ("deploy/examples/paddlejob.yaml", include_str!("../../../deploy/examples/paddlejob.yaml")),
+    ("deploy/examples/mpijob.yaml", include_str!("../../../deploy/examples/mpijob.yaml")),
+    ("deploy/examples/pytorchjob.yaml", include_str!("../../../deploy/examples/pytorchjob.yaml")),
+];
+
 /// The largest file of manifests, in bytes.
 const LARGEST: usize = 16 << 20;
 
@@ -127,7 +134,7 @@ spec:
     #[test]
     fn the_examples_have_no_wrong_value() {
         let layout = layout();
-        for (file, text) in crate::demo::EXAMPLES {
+        for (file, text) in EXAMPLES {
             assert_eq!(parse(file, text, &layout).unwrap().len(), 1);
         }
     }
