@@ -1,9 +1,9 @@
 //! What a job's user reads while a real scheduler or kubelet cannot go on.
 
-use super::world::{World, built, condition_of, is};
+use super::world::{World, built, is};
 use crate::{
     cluster::{
-        objects::{PODS, PYTORCH_JOBS, at, text},
+        objects::{PODS, PYTORCH_JOBS, at},
         top,
     },
     kubectl::Kubectl,

@@ -13,11 +13,7 @@ use crate::{
 use anyhow::ensure;
 use harness::{ControlPlane, Options, until};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams, PostParams},
-    core::Request,
-};
+use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 use troupe::install::crds;
 
@@ -38,6 +34,14 @@ fn with(name: &str, fields: &Value) -> Value {
     let spec = manifest.pointer_mut("/spec/worker/template/spec").unwrap();
     spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     manifest
+}
+
+/// A PyTorchJob of one pod that nobody schedules.
+fn torch(name: &str) -> Value {
+    let container = json!({ "name": "pytorch", "image": "docker.io/local/any:1" });
+    let template = json!({ "spec": { "schedulerName": "nobody", "containers": [container] } });
+    json!({ "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": { "name": name },
+        "spec": { "pytorchReplicaSpecs": { "Master": { "replicas": 1, "template": template } } } })
 }
 
 /// Has a job that this manifest makes hang in this way in a namespace of the shared control plane.
@@ -177,11 +181,8 @@ async fn a_pod_has_a_scheduling_gate() {
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_deadline_has_passed() {
     let world = World::shared("ways-deadline").await;
-    let container = json!({ "name": "pytorch", "image": "docker.io/local/any:1" });
-    let template = json!({ "spec": { "schedulerName": "nobody", "containers": [container] } });
-    let job = json!({ "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": { "name": "mnist" },
-        "spec": { "runPolicy": { "activeDeadlineSeconds": 2 },
-            "pytorchReplicaSpecs": { "Master": { "replicas": 1, "template": template } } } });
+    let mut job = torch("mnist");
+    job["spec"]["runPolicy"] = json!({ "activeDeadlineSeconds": 2 });
     hangs(&world, &PYTORCH_JOBS, &job, "The job's deadline has passed").await;
 }
 
@@ -189,8 +190,8 @@ async fn a_deadline_has_passed() {
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_plugin_refuses_the_job() {
     let world = World::shared("ways-refused").await;
-    let job = json!({ "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": { "name": "mnist" },
-        "spec": {} });
+    let mut job = torch("mnist");
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = json!("main");
     hangs(&world, &PYTORCH_JOBS, &job, "The plugin refuses the job").await;
 }
 
@@ -236,27 +237,18 @@ async fn the_definition_of_the_kind_is_too_old() {
     host.stop().await;
 }
 
-/// Says what a kubelet says of a node, of one that nobody runs on.
-async fn report(world: &World, node: &str, ready: &str) {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let condition = json!({ "type": "Ready", "status": ready, "reason": "Played", "lastHeartbeatTime": now,
-        "lastTransitionTime": now });
-    let patch = json!({ "status": { "conditions": [condition] } });
-    let nodes = Request::new("/api/v1/nodes");
-    let request = nodes.patch_subresource("status", node, &PatchParams::default(), &Patch::Merge(&patch)).unwrap();
-    world.client.request::<Value>(request).await.unwrap();
-}
-
-/// The controllers of Kubernetes find that the node is not ready, and a person deletes the pod.
+/// The node lifecycle controller finds that nobody reports the node any more, and a person deletes the pod.
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_node_is_gone() {
     let world = World::shared("ways-node").await;
-    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "gpu-7" } });
-    world.create_in_cluster(&NODES, &node).await;
-    report(&world, "gpu-7", "True").await;
     let host = world.operator().await;
     let views = Views::of(&world, world.plane.kubeconfig("user").unwrap(), &host).await;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let ready = json!({ "type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "gpu-7" },
+        "status": { "conditions": [ready] } });
+    world.create_in_cluster(&NODES, &node).await;
     world.create(&PADDLE_JOBS, &with("mnist", &json!({ "nodeName": "gpu-7" }))).await;
     world.is(&PODS, "mnist-worker-0", "there", |_| true).await;
     world.set_status(&PODS, "mnist-worker-0", &played::addressed("10.0.0.9")).await;
@@ -267,7 +259,6 @@ async fn a_node_is_gone() {
     };
     world.is(&PADDLE_JOBS, "mnist", "waiting for nothing", proceeds).await;
 
-    report(&world, "gpu-7", "Unknown").await;
     views.tell(&PADDLE_JOBS, "mnist", "The node of a pod is gone").await;
     world.delete(&PODS, "mnist-worker-0").await;
     views.tell(&PADDLE_JOBS, "mnist", "A pod is being deleted on a node that is gone").await;

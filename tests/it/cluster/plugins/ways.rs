@@ -8,6 +8,7 @@ use crate::{
         world::World,
     },
     hostile::guest,
+    operator,
     ways::Views,
 };
 use kube::api::DeleteParams;
@@ -28,11 +29,11 @@ async fn a_job_says_that_its_plugin_is_lost() {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_says_that_its_plugin_was_never_accepted() {
-    let world = World::shared("ways-accepted").await;
+    let world = World::alone("ways-accepted").await;
     let job = world.create(&PADDLE_JOBS, &paddle("mnist").worker(1).by_hand().manifest).await;
     let ledger = json!({ "uid": at(&job, "/metadata/uid"), "digest": digest_of(b"somebody's"), "headline": "Running" });
     world.set_status(&PADDLE_JOBS, "mnist", &json!({ "phase": "Running", "troupe": ledger })).await;
-    let host = world.operator().await;
+    let host = super::host(&world, operator::binary()).await;
     let views = Views::of(&world, world.plane.kubeconfig("user").unwrap(), &host).await;
     views.tell(&PADDLE_JOBS, "mnist", "The plugin was never accepted").await;
     host.stop().await;
