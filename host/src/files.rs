@@ -65,10 +65,10 @@ pub fn bytes(file: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Returns the text of a file, as [`bytes`] returns its bytes.
+/// Returns the text of a file, as [`bytes()`] returns its bytes.
 ///
 /// # Errors
-/// Those of [`bytes`], or if it is no UTF-8.
+/// Those of [`bytes()`], or if it is no UTF-8.
 pub fn text(file: &Path, most: usize) -> Result<String, ReadError> {
     let bytes = bytes(file, most)?;
     String::from_utf8(bytes).map_err(|source| ReadError::NoText { file: file.to_owned(), source })
