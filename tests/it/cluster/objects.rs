@@ -221,6 +221,11 @@ pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
     object.pointer(pointer).unwrap_or(&Value::Null)
 }
 
+/// The condition of this type, true or not.
+pub(crate) fn condition_of<'a>(job: &'a Value, condition: &str) -> Option<&'a Value> {
+    at(job, "/status/conditions").as_array()?.iter().find(|one| text(one, "/type") == condition)
+}
+
 /// The environment of a container as `name=value`, in its order; a value from a field as `name<field`.
 pub(crate) fn env(container: &Value) -> Vec<String> {
     let entries = container["env"].as_array().into_iter().flatten();

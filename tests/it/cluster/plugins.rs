@@ -6,7 +6,7 @@ mod ways;
 
 use super::{
     jobs::paddle,
-    objects::{PADDLE_JOBS, PODS, SOON, at, text},
+    objects::{PADDLE_JOBS, PODS, SOON, at, condition_of, text},
     world::World,
 };
 use crate::{
@@ -283,7 +283,7 @@ async fn a_job_stays_on_its_digest_when_its_source_is_gone_and_the_host_is_anoth
     stage.still_has(&pods).await;
     let job = stage.world.get(&PADDLE_JOBS, "old").await.unwrap();
     assert_eq!(at(&job, "/status/phase"), "Running");
-    assert!(at(&job, "/status/conditions").is_null(), "no flicker: {job:#}");
+    assert!(condition_of(&job, "PluginFaulted").is_none(), "no flicker: {job:#}");
     stage.end().await;
 }
 
@@ -325,7 +325,8 @@ async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
     stage.maps.delete(&kept, &DeleteParams::default()).await.unwrap();
 
     stage.restart().await;
-    let held = |job: &Value| at(job, "/status/conditions/0/reason") == "PluginMissing";
+    let held =
+        |job: &Value| condition_of(job, "PluginFaulted").is_some_and(|it| text(it, "/reason") == "PluginMissing");
     stage.world.is(&PADDLE_JOBS, "old", "held", held).await;
     assert_eq!(stage.pods().await, pods);
 
@@ -338,7 +339,7 @@ async fn bytes_that_are_lost_hold_a_job_and_leave_its_pods_alone() {
         ..Default::default()
     };
     stage.maps.create(&PostParams::default(), &copy).await.unwrap();
-    let free = |job: &Value| at(job, "/status/conditions").is_null();
+    let free = |job: &Value| condition_of(job, "PluginFaulted").is_none();
     stage.world.is(&PADDLE_JOBS, "old", "free again", free).await;
     assert_eq!(stage.pods().await, pods);
     stage.end().await;

@@ -1,7 +1,7 @@
 //! An IndexedJob whose containers end with exit codes that a real kubelet sees.
 
-use super::world::{World, built, condition_of};
-use crate::cluster::objects::{Kind, PODS, at, text};
+use super::world::{World, built};
+use crate::cluster::objects::{Kind, PODS, at, condition_of, text};
 use harness::images::Image;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

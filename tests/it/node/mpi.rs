@@ -1,9 +1,9 @@
 //! Real Open MPI over ssh.
 
-use super::world::{World, built, condition_of, hosts, is};
+use super::world::{World, built, hosts, is};
 use crate::cluster::{
     jobs::mpi,
-    objects::{BATCH_JOBS, MPI_JOBS, PODS, at, text},
+    objects::{BATCH_JOBS, MPI_JOBS, PODS, at, condition_of, text},
 };
 use harness::images::Image;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::deploy::documented,
-    cluster::objects::{DEPLOYMENTS, Kind, Namespace, PODS, at, text},
+    cluster::objects::{DEPLOYMENTS, Kind, Namespace, PODS, at, condition_of, text},
     operator::Operator,
 };
 use anyhow::Result;
@@ -182,11 +182,6 @@ pub(super) fn hosts(log: &str) -> Vec<&str> {
 /// Whether a job has this condition.
 pub(super) fn is(job: &Value, condition: &str) -> bool {
     condition_of(job, condition).is_some_and(|one| text(one, "/status") == "True")
-}
-
-/// The condition of this type, true or not.
-pub(super) fn condition_of<'a>(job: &'a Value, condition: &str) -> Option<&'a Value> {
-    at(job, "/status/conditions").as_array()?.iter().find(|one| text(one, "/type") == condition)
 }
 
 /// An image, built on a thread that may wait.

@@ -1,7 +1,7 @@
 //! Plugins that come from a registry: by a tag, signed or not, and large ones, which stay there.
 
 use super::{Stage, condition, digest_of, version};
-use crate::cluster::objects::{PADDLE_JOBS, at, text};
+use crate::cluster::objects::{PADDLE_JOBS, at, condition_of, text};
 use harness::{Guests, Registry};
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -92,9 +92,10 @@ async fn a_large_plugin_stays_with_its_registry_and_comes_back_from_there_as_it_
     *changed.last_mut().unwrap() ^= 1;
     registry.corrupt(&digest, &changed).unwrap();
     stage.restart().await;
-    let held = |job: &Value| at(job, "/status/conditions/0/reason") == "PluginMissing";
+    let held =
+        |job: &Value| condition_of(job, "PluginFaulted").is_some_and(|it| text(it, "/reason") == "PluginMissing");
     let job = stage.world.is(&PADDLE_JOBS, "old", "held", held).await;
-    let why = text(&job, "/status/conditions/0/message");
+    let why = text(condition_of(&job, "PluginFaulted").unwrap(), "/message");
     assert!(why.contains(&pushed) && why.contains("it was changed on its way or in the registry"), "{why}");
     assert_eq!(stage.pods().await, pods);
 
