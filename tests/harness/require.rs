@@ -22,6 +22,8 @@ pub(crate) enum Need {
     Author,
     /// A control plane, and Debian's packages that compile C for WebAssembly. Only tried where `TROUPE_REQUIRE` names it.
     Languages,
+    /// A control plane and `curl`, for minutes. Only tried where `TROUPE_REQUIRE` names it.
+    Book,
     /// A real node, and the image of a release build. Only tried where `TROUPE_REQUIRE` names it.
     Image,
     /// A browser, Debian's package of some hundred megabytes. Only tried where `TROUPE_REQUIRE` names it.
@@ -41,6 +43,7 @@ impl Need {
             Need::Resilience => "resilience",
             Need::Author => "author",
             Need::Languages => "languages",
+            Need::Book => "book",
             Need::Image => "image",
             Need::Page => "page",
             Need::Curl => "curl",
@@ -49,7 +52,7 @@ impl Need {
 }
 
 /// Every need.
-pub(crate) const ALL: [Need; 10] = [
+pub(crate) const ALL: [Need; 11] = [
     Need::Cluster,
     Need::Node,
     Need::Frameworks,
@@ -57,6 +60,7 @@ pub(crate) const ALL: [Need; 10] = [
     Need::Resilience,
     Need::Author,
     Need::Languages,
+    Need::Book,
     Need::Image,
     Need::Page,
     Need::Curl,
@@ -79,6 +83,9 @@ fn available(need: Need) -> Result<(), String> {
     }
     runs("go", &["version"])?;
     runs("openssl", &["version"])?;
+    if need == Need::Book {
+        runs("curl", &["--version"])?;
+    }
     if need == Need::Languages {
         runs("clang", &["--version"]).map(drop).or_else(|_| may_install())?;
     }
@@ -114,6 +121,7 @@ fn wanted(required: &str, need: Need) -> Result<(), String> {
         Need::Resilience => "nobody asked for ten minutes of trouble",
         Need::Author => "nobody asked for the builds of a new crate",
         Need::Languages => "nobody asked for the tools of other languages",
+        Need::Book => "nobody asked for minutes of commands",
         Need::Image => "nobody asked for a release build",
         Need::Page => "nobody asked for a browser",
     };

@@ -94,7 +94,7 @@ impl Reader {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(any(lacks_cluster, lacks_curl), ignore = "needs Go, openssl and curl")]
+#[cfg_attr(lacks_book, ignore = "runs commands for minutes: TROUPE_REQUIRE=book")]
 async fn the_commands_of_the_book() {
     let plane = ControlPlane::start(Options::default().fake_nodes(2).actor(HOST).limited(HOST)).await.unwrap();
     let reader = tokio::task::block_in_place(|| Reader::new(&plane));
