@@ -100,7 +100,7 @@ async fn a_large_plugin_stays_with_its_registry_and_comes_back_from_there_as_it_
     assert_eq!(stage.pods().await, pods);
 
     registry.corrupt(&digest, &large).unwrap();
-    let free = |job: &Value| at(job, "/status/conditions").is_null();
+    let free = |job: &Value| condition_of(job, "PluginFaulted").is_none();
     stage.world.is(&PADDLE_JOBS, "old", "free again", free).await;
     assert_eq!(stage.pods().await, pods);
     stage.end().await;
