@@ -122,7 +122,9 @@ async fn up_to(pipe: impl AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u
 
 /// Returns the error for a child that failed with this status and this text on standard error.
 fn ended(bounds: &Bounds, status: ExitStatus, words: &str) -> LoadError {
-    let out_of_memory = ["memory allocation of", "Cannot allocate memory"].iter().any(|it| words.contains(it));
+    let out_of_memory = ["memory allocation of", "Cannot allocate memory", "standard input: out of memory"]
+        .iter()
+        .any(|it| words.contains(it));
     if out_of_memory {
         return LoadError::CompilerStopped { budget: "memory", limit: format!("{} bytes", bounds.memory) };
     }
@@ -179,6 +181,7 @@ mod tests {
     fn the_error_of_a_failed_child_follows_from_its_status_and_output() {
         assert!(message(24, "").contains("used up its processor time (60 s)"));
         assert!(message(6, "memory allocation of 5 bytes failed").contains("used up its memory"));
+        assert!(message(1 << 8, "standard input: out of memory").contains("used up its memory"));
         assert_eq!(message(1 << 8, "it is wrong"), "failed to compile the component");
         let broke = message(11, "thread 'main' has\noverflowed its stack\n");
         assert!(broke.contains("(signal: 11") && broke.ends_with("thread 'main' has overflowed its stack"), "{broke}");
