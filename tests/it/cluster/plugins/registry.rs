@@ -1,7 +1,7 @@
 //! Plugins that come from a registry: by a tag, signed or not, and large ones, which stay there.
 
 use super::{Stage, condition, digest_of, version};
-use crate::cluster::objects::{PADDLE_JOBS, at, condition_of, text};
+use crate::cluster::objects::{PADDLE_JOBS, condition_of, text};
 use harness::{Guests, Registry};
 use kube::api::ListParams;
 use serde_json::{Value, json};
