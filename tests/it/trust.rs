@@ -73,10 +73,10 @@ struct World {
     _running: sim::Running,
 }
 
-/// The condition `PluginFaulted` of a job's status, null if there is none.
+/// The condition that holds a job, `PluginFaulted` or `Rejected`, null if there is none.
 fn fault_of(status: &Value) -> &Value {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.find(|it| it["type"] == "PluginFaulted").unwrap_or(&Value::Null)
+    conditions.find(|it| it["type"] == "PluginFaulted" || it["type"] == "Rejected").unwrap_or(&Value::Null)
 }
 
 impl World {
