@@ -28,7 +28,7 @@ const NAMED_IN: [&str; 7] = [
     "host/builtin/Cargo.toml",
     "host/builtin/build.rs",
     "host/builtin/src/lib.rs",
-    "host/lab/src/demo.rs",
+    "host/lab/src/manifest.rs",
     "host/lab/src/campaign/crowd.rs",
     "host/lab/src/campaign/jobs.rs",
     "host/lab/src/campaign/invariants.rs",
