@@ -14,6 +14,8 @@ mod rbac;
 mod serve;
 #[cfg(feature = "lab")]
 mod simulate;
+#[cfg(test)]
+mod testkit;
 
 use crate::args::{Args, Command, job::KubectlArgs};
 use anyhow::Context;

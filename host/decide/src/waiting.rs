@@ -268,9 +268,7 @@ impl Waiting {
             | Self::WriteFailed { .. } => false,
         }
     }
-}
 
-impl Waiting {
     /// Returns what has happened, for an event: what the job waits for, where nothing has.
     #[must_use]
     pub fn happened(&self) -> String {

@@ -420,9 +420,11 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
 
 fn unscheduled(condition: ConditionWire, gates: &[GateWire]) -> Option<Unscheduled> {
     let ConditionWire { kind, status, reason, message, .. } = condition;
+    if kind != "PodScheduled" || status != "False" {
+        return None;
+    }
     let gates = gates.iter().map(|gate| gate.name.as_str()).collect::<Vec<_>>().join(", ");
-    let message = if gates.is_empty() { message } else { gates };
-    (kind == "PodScheduled" && status == "False").then_some(Unscheduled { reason, message })
+    Some(Unscheduled { reason, message: if gates.is_empty() { message } else { gates } })
 }
 
 /// Returns since when the pod's node has not been ready. Kubernetes' node lifecycle controller then turns the pod's

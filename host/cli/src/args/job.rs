@@ -140,16 +140,11 @@ fn seconds(text: &str) -> anyhow::Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::echo_jobs;
 
     #[test]
     fn a_job_is_named_by_its_name_or_with_its_kind_in_any_form() {
-        let resource = ApiResource {
-            group: "echo.example.com".into(),
-            version: "v1".into(),
-            api_version: "echo.example.com/v1".into(),
-            kind: "EchoJob".into(),
-            plural: "echojobs".into(),
-        };
+        let resource = echo_jobs();
         let is_of = |text: &str| text.parse::<JobName>().unwrap().is_of(&resource);
         for text in ["hamlet", "echojob/hamlet", "EchoJob/hamlet", "echojobs/hamlet", "echojobs.echo.example.com/x"] {
             assert!(is_of(text), "{text}");

@@ -67,22 +67,13 @@ fn section(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::api::{ApiResource, DynamicObject};
-    use serde_json::{Value, json};
-
-    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-        serde_json::from_value(value).unwrap()
-    }
+    use crate::testkit::{echo_jobs, read};
+    use kube::api::DynamicObject;
+    use serde_json::json;
 
     #[test]
     fn a_job_is_explained_by_its_conditions_its_pods_and_its_events() {
-        let resource = ApiResource {
-            group: "echo.example.com".into(),
-            version: "v1".into(),
-            api_version: "echo.example.com/v1".into(),
-            kind: "EchoJob".into(),
-            plural: "echojobs".into(),
-        };
+        let resource = echo_jobs();
         let at = "2026-01-01T00:00:00Z";
         let waiting = json!({
             "type": "Waiting", "status": "True", "reason": "ImagePull", "message": "an image", "lastTransitionTime": at,

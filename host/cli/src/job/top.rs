@@ -161,11 +161,8 @@ fn measured(metrics: &DynamicObject) -> ((String, String), Amount) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::{echo_jobs, read};
     use serde_json::json;
-
-    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-        serde_json::from_value(value).unwrap()
-    }
 
     fn pod(name: &str, more: &Value) -> Pod {
         let request = json!({ "requests": { "cpu": "2", "memory": "1Gi" } });
@@ -211,13 +208,7 @@ hamlet-1  -           -       -              -
 
     #[test]
     fn a_job_uses_what_its_measured_pods_use() {
-        let resource = ApiResource {
-            group: "echo.example.com".into(),
-            version: "v1".into(),
-            api_version: "echo.example.com/v1".into(),
-            kind: "EchoJob".into(),
-            plural: "echojobs".into(),
-        };
+        let resource = echo_jobs();
         let named = |name: &str| Found {
             resource: resource.clone(),
             job: read(json!({ "metadata": { "namespace": "lab", "name": name, "uid": name } })),

@@ -62,11 +62,13 @@ pub fn keeps_what_the_host_writes(definition: &Value, version: &str) -> Result<(
         "conditions": { "items": { "properties": texts } },
         "troupe": { "x-kubernetes-preserve-unknown-fields": true },
     } });
-    let version = || version.to_owned();
-    kept(&json!({ "properties": { "status": status } }), definition, &version()).map_err(|lack| match lack {
-        Lack::Version => KeepsTooLittle::Version(version()),
-        Lack::Status => KeepsTooLittle::Status(version()),
-        Lack::Fields(dropped) => KeepsTooLittle::Fields { version: version(), dropped: dropped.join(", ") },
+    kept(&json!({ "properties": { "status": status } }), definition, version).map_err(|lack| {
+        let version = version.to_owned();
+        match lack {
+            Lack::Version => KeepsTooLittle::Version(version),
+            Lack::Status => KeepsTooLittle::Status(version),
+            Lack::Fields(dropped) => KeepsTooLittle::Fields { version, dropped: dropped.join(", ") },
+        }
     })
 }
 

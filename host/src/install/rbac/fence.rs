@@ -9,9 +9,9 @@ use decide::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What the policy denies unless somebody is granted it: what reaches the node that a pod runs on, and what has rights or
-/// a place that others lack.
-const FENCED: [Need; 19] = [
+/// What the policy denies unless somebody is granted it, beside [`OF_USERS`]: what reaches the node that a pod runs on, or
+/// out of the cluster.
+const FENCED: [Need; 13] = [
     Need::HostNetwork,
     Need::HostPid,
     Need::HostIpc,
@@ -23,18 +23,13 @@ const FENCED: [Need; 19] = [
     Need::Sysctl,
     Need::SeccompProfile,
     Need::AppArmorProfile,
-    Need::ServiceAccount,
-    Need::ServiceAccountToken,
-    Need::Secret,
-    Need::NodeName,
-    Need::Toleration,
-    Need::PriorityClass,
     Need::ServiceType,
     Need::Field,
 ];
 
-/// Of those, what the user of a job can give his own pods without the host: the API server lets whoever makes pods in a
-/// namespace name them. The policy cannot see who named them, so it allows all unless somebody says which.
+/// What the policy denies as well, and the user of a job can give his own pods without the host: the API server lets
+/// whoever makes pods in a namespace name it. The policy cannot see who named it, so it allows all unless somebody says
+/// which.
 const OF_USERS: [Need; 6] = [
     Need::ServiceAccount,
     Need::ServiceAccountToken,
@@ -75,7 +70,8 @@ pub fn parameters(host: &Host, plugins: &[Plugin], users: &Grants) -> Value {
     let job_kinds: BTreeSet<_> = kinds().map(JobKind::id).collect();
     let job_resources: BTreeSet<_> = kinds().map(|kind| format!("{}.{}", kind.plural, kind.group)).collect();
     let definitions: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
-    let granted = FENCED.into_iter().filter_map(|need| Some((need.grant()?.to_owned(), all.text(need)?.into())));
+    let granted =
+        FENCED.into_iter().chain(OF_USERS).filter_map(|need| Some((need.grant()?.to_owned(), all.text(need)?.into())));
     let mut data: Map<String, Value> = granted.collect();
     data.insert("jobKinds".into(), lines(&job_kinds).into());
     data.insert("jobResources".into(), lines(&job_resources).into());

@@ -3,9 +3,9 @@
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-const TABLE: &str = include_str!("templates.txt");
+static TABLE: LazyLock<Table<'static>> = LazyLock::new(|| Table::parse(include_str!("templates.txt")));
 
 /// The minor version of Kubernetes that the table is of.
 const NEWEST: u32 = 36;
@@ -43,7 +43,7 @@ fn pod_template_as_of(merging: u32) -> Schema {
 }
 
 fn schema(of: &str, merging: u32) -> Schema {
-    let schema = Table::parse(TABLE).of_type(of, merging);
+    let schema = TABLE.of_type(of, merging);
     Schema::try_from(schema).expect("an object is a schema")
 }
 
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_type_that_a_field_is_of_is_there_and_each_type_is_of_some_field() {
-        let table = Table::parse(TABLE);
+        let table = &*TABLE;
         let own = ["string", "bool", "int32", "int64", "int-or-string", "quantity", "any"];
         let mut used: Vec<&str> = vec!["PodTemplate", "JobTemplate"];
         for field in table.0.values().flat_map(|of| &of.fields) {
