@@ -157,7 +157,7 @@ mod tests {
         assert_eq!([Need::Cluster, Need::Node].map(|need| wanted("", need)), [Ok(()), Ok(())]);
         let large = ALL.iter().filter(|need| is_opt_in(**need));
         assert!(
-            large.count() == 7 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
+            large.count() == 8 && ALL.iter().all(|need| is_opt_in(*need) == wanted("cluster,node", *need).is_err())
         );
         assert_eq!(wanted("cluster,node,frameworks", Need::Frameworks), Ok(()));
     }
