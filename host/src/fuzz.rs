@@ -12,9 +12,8 @@ use crate::{
     record::replay,
 };
 use decide::{
-    Digest, Triage, decide,
+    Digest, Outlook, Standing, Triage, decide,
     ledger::HostPorts,
-    outlook,
     plan::{Answer, JobKind, Plan},
     template::{Edit, edited},
     testkit, triage,
@@ -82,9 +81,10 @@ pub fn plan(bytes: &[u8]) {
     }
     let mut snapshot = testkit::snapshot(job);
     (snapshot.kind, snapshot.digest) = (Arc::new(descriptor.kinds[0].clone()), Some(digest));
-    let (outlook, _) = outlook(&snapshot, &plan);
-    let answer = block_on(PLUGINS.judge(&snapshot, &Arc::new(plan), &[], outlook));
-    for action in decide(&snapshot, &answer).actions {
+    let plan = Arc::new(plan);
+    let standing = Standing::of(&snapshot, &plan);
+    let answer = block_on(PLUGINS.judge(&snapshot, &plan, &[], Outlook::of(&standing)));
+    for action in standing.decide(&answer).actions {
         drop(action.to_string());
     }
 }

@@ -210,7 +210,7 @@ mod tests {
         let deleted = Pod { terminating: true, ..lost };
         assert_eq!(waiting(vec![deleted.clone()]), None);
         let role = testkit::role("worker", 1, testkit::text(&["w-", "INDEX"]), serde_json::json!({}));
-        let plan = testkit::plan(vec![role]);
+        let plan = testkit::plan(vec![role]).into();
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
         snapshot.pods = vec![deleted.into()];
         let (actions, waiting) = replicas(&Standing::of(&snapshot, &plan));

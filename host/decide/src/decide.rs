@@ -38,20 +38,31 @@ const SOONEST: SignedDuration = SignedDuration::from_secs(1);
 /// A rejection or a fault becomes a condition on the job and changes no child, unless the user has suspended the job.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
-    if let Some(finished) = &snapshot.ledger.finished {
-        return after_the_end(snapshot, finished, answer);
+    match (answer, &snapshot.ledger.finished) {
+        (Answer::Judged { plan, .. }, _) => Standing::of(snapshot, plan).decide(answer),
+        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) => over::over(snapshot, finished),
+        (Answer::Rejected(rejection), None) => rejected(snapshot, rejection),
+        (Answer::Faulted(fault), None) => faulted(snapshot, fault),
     }
-    match answer {
-        Answer::Judged { plan, bindings, verdict } => judged(&Standing::of(snapshot, plan), bindings, verdict),
-        Answer::Rejected(rejection) => rejected(snapshot, rejection),
-        Answer::Faulted(fault) => faulted(snapshot, fault),
+}
+
+impl Standing<'_> {
+    /// Returns the decision for the job and the plugin's answer to it, as `decide` does.
+    #[must_use]
+    pub fn decide(&self, answer: &Answer) -> Decision {
+        let snapshot = self.snapshot;
+        match (answer, &snapshot.ledger.finished) {
+            (Answer::Judged { verdict, .. }, Some(finished)) => after_the_end(self, finished, verdict),
+            (Answer::Judged { bindings, verdict, .. }, None) => judged(self, bindings, verdict),
+            (Answer::Rejected(_) | Answer::Faulted(_), _) => decide(snapshot, answer),
+        }
     }
 }
 
 /// Decides for a finished job. The outcome never changes. If the job was edited, the policy of the new plan applies;
 /// the pods that a failed job keeps are counted until they have ended.
-fn after_the_end(snapshot: &Snapshot, finished: &Finished, answer: &Answer) -> Decision {
-    let Answer::Judged { plan, verdict, .. } = answer else { return over::over(snapshot, finished) };
+fn after_the_end(standing: &Standing<'_>, finished: &Finished, verdict: &Verdict) -> Decision {
+    let Standing { snapshot, plan, .. } = standing;
     // An edit is acted on only from a snapshot whose ledger holds the new policy.
     let decision = if over::was_edited(snapshot, finished) {
         Decision::without_report(vec![], Wake::OnChange)

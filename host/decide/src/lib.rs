@@ -56,6 +56,7 @@ pub use decide::{decide, is_at_rest};
 pub use decision::{Action, Applied, Decision, Report, Wake, Write};
 pub use digest::{Digest, RecordedDigest};
 pub use lifecycle::{Triage, triage};
-pub use outlook::{Outlook, outlook};
+pub use outlook::Outlook;
 pub use snapshot::Snapshot;
+pub use standing::Standing;
 pub use waiting::Waiting;

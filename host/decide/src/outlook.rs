@@ -1,6 +1,6 @@
 //! What the host's own rules say of a job at an instant; the plugin's `judge` reports it in the framework's terms.
 
-use crate::{Snapshot, plan::Plan, standing::Standing};
+use crate::standing::Standing;
 use serde::{Deserialize, Serialize};
 
 /// What the host's own rules say of a job.
@@ -12,11 +12,11 @@ pub struct Outlook {
     pub waiting: Option<String>,
 }
 
-/// Returns the outlook of a job, and the keys of the bodies to ask `bind` for.
-#[must_use]
-pub fn outlook(snapshot: &Snapshot, plan: &Plan) -> (Outlook, Vec<String>) {
-    let standing = Standing::of(snapshot, plan);
-    let outlook =
-        Outlook { suspended: snapshot.suspended(), waiting: standing.waiting().map(|waiting| waiting.to_string()) };
-    (outlook, standing.bodies_wanted())
+impl Outlook {
+    /// Returns the outlook of a job that was compared with its plan.
+    #[must_use]
+    pub fn of(standing: &Standing<'_>) -> Self {
+        let waiting = standing.waiting().map(|waiting| waiting.to_string());
+        Self { suspended: standing.snapshot.suspended(), waiting }
+    }
 }

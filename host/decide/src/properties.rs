@@ -5,7 +5,7 @@ use crate::{
     Action, Snapshot, Triage, Wake, Write, build, decide,
     decision::Part,
     ledger::Ledger,
-    names, outlook,
+    names,
     plan::{
         Answer, Backing, Bindings, Body, Clean, Deletion, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached,
         Role, Scope, Success, Upkeep, Verdict,
@@ -104,14 +104,14 @@ fn launcher(vanishes: bool, after: Vec<Gate>) -> Role {
     Role { backing: Backing::Job(json!({ "spec": spec })), pod_name: named, ..role("launcher", 1, after) }
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = Arc<Plan>> {
     let of_b = (0..4_u32, gates(), any::<bool>()).prop_map(|(replicas, after, momentary)| {
         let success = if momentary { Success::Momentary } else { Success::Final };
         Role { success, ..role("b", replicas, after) }
     });
     let launcher = (any::<bool>(), gates()).prop_map(|(vanishes, after)| launcher(vanishes, after));
     let roles = (0..4_u32, of_b, launcher).prop_map(|(a, b, launcher)| vec![role("a", a, vec![]), b, launcher]);
-    (roles, objects(), clean(), clean(), clean()).prop_map(|(roles, objects, well, badly, suspended)| Plan {
+    let plan = (roles, objects(), clean(), clean(), clean()).prop_map(|(roles, objects, well, badly, suspended)| Plan {
         roles,
         objects,
         secrets: vec![],
@@ -119,7 +119,8 @@ fn plan() -> impl Strategy<Value = Plan> {
         host_ports: 0,
         policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
         warnings: vec![],
-    })
+    });
+    plan.prop_map(Arc::new)
 }
 
 fn phase() -> impl Strategy<Value = PodPhase> {
@@ -222,14 +223,14 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
 }
 
 /// Returns the answer of a plugin whose bodies tell the addresses of the pods of role `a` while the job runs.
-fn judged(snapshot: &Snapshot, plan: &Plan, outcome: Outcome) -> Answer {
-    let (outlook, wanted) = outlook(snapshot, plan);
-    let replicas = if outlook.suspended { 0 } else { plan.roles[0].replicas };
+fn judged(snapshot: &Snapshot, plan: &Arc<Plan>, outcome: Outcome) -> Answer {
+    let wanted = Standing::of(snapshot, plan).bodies_wanted();
+    let replicas = if snapshot.suspended() { 0 } else { plan.roles[0].replicas };
     let hosts: Vec<_> = (0..replicas).filter_map(|index| standing::address(snapshot, plan, "a", index)).collect();
     let body = json!({ "data": { "hosts": hosts.join(",") } });
     let bodies = wanted.into_iter().map(|key| (key, body.clone())).collect();
     let verdict = Verdict::new(json!({ "phase": "x" }), "x", outcome);
-    Answer::Judged { plan: Arc::new(plan.clone()), bindings: Bindings { bodies, ..Bindings::default() }, verdict }
+    Answer::Judged { plan: Arc::clone(plan), bindings: Bindings { bodies, ..Bindings::default() }, verdict }
 }
 
 /// Returns the gates of what the action writes.

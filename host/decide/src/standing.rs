@@ -33,7 +33,7 @@ pub struct Standing<'a> {
     /// The job and its children.
     pub snapshot: &'a Snapshot,
     /// The plan.
-    pub plan: &'a Plan,
+    pub plan: &'a Arc<Plan>,
     /// By kind, then by name.
     children: BTreeMap<&'a str, BTreeMap<&'a str, &'a Child>>,
     /// Wanted replicas of pod-backed roles, in the plan's order.
@@ -45,7 +45,7 @@ pub struct Standing<'a> {
 impl<'a> Standing<'a> {
     /// Compares the snapshot with the plan. Does not consider whether the job is suspended.
     #[must_use]
-    pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
+    pub fn of(snapshot: &'a Snapshot, plan: &'a Arc<Plan>) -> Self {
         let job_name = &snapshot.job.name;
         let mut pods: BTreeMap<(usize, u32), &Arc<Pod>> = BTreeMap::new();
         for pod in snapshot.own_pods() {

@@ -2,12 +2,12 @@
 
 use super::Plugins;
 use decide::{
-    Outlook, Snapshot,
+    Outlook, Snapshot, Standing,
     ledger::HostPorts,
-    outlook,
-    plan::Answer,
+    plan::{Answer, Plan},
     ports::{self, NoPorts},
 };
+use std::sync::Arc;
 
 /// The result of the plugin calls of one pass.
 #[derive(Debug)]
@@ -26,18 +26,36 @@ impl Plugins {
         snapshot: &mut Snapshot,
         set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
     ) -> PassAnswer {
-        let plan = match self.plan(snapshot).await {
-            Ok(plan) => plan,
-            Err(no_plan) => return PassAnswer { answer: no_plan.into(), outlook: None },
-        };
+        match self.ask_for_plan(snapshot, set_aside).await {
+            Ok(plan) => self.ask_on(&Standing::of(snapshot, &plan)).await,
+            Err(answer) => PassAnswer { answer, outlook: None },
+        }
+    }
+
+    /// Calls `plan`: the first half of `ask`.
+    ///
+    /// # Errors
+    /// The answer, if there is no plan.
+    pub async fn ask_for_plan(
+        &self,
+        snapshot: &mut Snapshot,
+        set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
+    ) -> Result<Arc<Plan>, Answer> {
+        let plan = self.plan(snapshot).await?;
         if ports::lacks(snapshot, &plan) {
             match set_aside(plan.host_ports) {
                 Ok(ports) => snapshot.set_aside = Some(ports),
                 Err(why) => snapshot.no_ports = Some(why),
             }
         }
-        let (outlook, wanted) = outlook(snapshot, &plan);
-        let answer = self.judge(snapshot, &plan, &wanted, outlook.clone()).await;
+        Ok(plan)
+    }
+
+    /// Calls `bind` and `judge` about a job that was compared with its plan: the second half of `ask`.
+    pub async fn ask_on(&self, standing: &Standing<'_>) -> PassAnswer {
+        let outlook = Outlook::of(standing);
+        let wanted = standing.bodies_wanted();
+        let answer = self.judge(standing.snapshot, standing.plan, &wanted, outlook.clone()).await;
         PassAnswer { answer, outlook: Some(outlook) }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 use decide::{
-    Applied, Decision, Digest, Report, Snapshot, Triage, Waiting, Wake, decide,
+    Applied, Decision, Digest, Report, Snapshot, Standing, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
     plan::{Answer, Fault, Plan},
@@ -241,10 +241,11 @@ impl Context {
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
-        let noted = self.answered(&mut snapshot, held, |count| self.ports.preview(key, &uid, count)).await;
+        let ports = |count| self.ports.preview(key, &uid, count);
+        let (pass, decided) = self.answered(&mut snapshot, held, ports).await;
         Some(match triaged {
-            Triage::Settled(decision) => noted.with(decision),
-            Triage::NeedsPlan => noted.decided(),
+            Triage::Settled(decision) => pass.with(decision),
+            Triage::NeedsPlan => pass.with(decided),
         })
     }
 
@@ -275,28 +276,40 @@ impl Context {
             self.migrate(key, snapshot).await;
         }
         let uid = snapshot.job.uid.clone();
-        let pass = Arc::new(self.answered(snapshot, held, |count| self.ports.allocate(key, &uid, count)).await);
-        let decision = decide(snapshot, &pass.answer);
+        let (pass, decision) = self.answered(snapshot, held, |count| self.ports.allocate(key, &uid, count)).await;
+        let pass = Arc::new(pass);
         self.passes.record(Arc::clone(&pass));
         (pass, decision)
     }
 
-    /// Returns the plugin's answer to the snapshot. For a held job, no plugin is asked: the answer is the reason, and
-    /// the plugin's name is empty.
+    /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked: the
+    /// answer is the reason, and the plugin's name is empty.
     async fn answered(
         &self,
         snapshot: &mut Snapshot,
         held: Option<Fault>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
-    ) -> RecordedPass {
-        let (PassAnswer { answer, outlook }, asked) = match held {
-            Some(why) => (PassAnswer { answer: Answer::Faulted(why), outlook: None }, None),
+    ) -> (RecordedPass, Decision) {
+        let (plan, asked) = match held {
+            Some(why) => (Err(Answer::Faulted(why)), None),
             None => {
-                let asked = self.plugins.ask(snapshot, ports).await;
-                (asked, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
+                let plan = self.plugins.ask_for_plan(snapshot, ports).await;
+                (plan, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
+            }
+        };
+        let (PassAnswer { answer, outlook }, decision) = match plan {
+            Ok(plan) => {
+                let standing = Standing::of(snapshot, &plan);
+                let asked = self.plugins.ask_on(&standing).await;
+                let decision = standing.decide(&asked.answer);
+                (asked, decision)
+            }
+            Err(answer) => {
+                let decision = decide(snapshot, &answer);
+                (PassAnswer { answer, outlook: None }, decision)
             }
         };
         let (plugin, config) = asked.unwrap_or_default();
-        RecordedPass { plugin, config, snapshot: snapshot.clone(), outlook, answer }
+        (RecordedPass { plugin, config, snapshot: snapshot.clone(), outlook, answer }, decision)
     }
 }
