@@ -130,6 +130,8 @@ words! {
         PluginMissing,
         /// The host never accepted the plugin.
         PluginNotAccepted,
+        /// No plugin serves the kind, since the one that would was refused.
+        PluginRefused,
         /// The plugin's bytes are not kept yet.
         PluginNotKept,
         /// The plugin reported an internal error.

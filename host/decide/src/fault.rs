@@ -62,6 +62,18 @@ pub enum Fault {
         /// Its digest.
         digest: Digest,
     },
+    /// No plugin serves new jobs of the kind: the Plugin that would was refused. The message names the reason alone, since
+    /// its details may be settings of the cluster.
+    #[error(
+        "no plugin serves new jobs of this kind: Plugin {plugin}, which would, was refused ({why}); whoever runs the cluster \
+         sees the details with kubectl describe plugin {plugin}"
+    )]
+    Refused {
+        /// The plugin.
+        plugin: String,
+        /// The reason of the refusal, in CamelCase.
+        why: String,
+    },
     /// The plugin's bytes are not kept yet; without them the job would be lost with this host.
     #[error("plugin {plugin} plans no new job until its bytes are archived, which the host tries again: {why}")]
     NotKept {
@@ -186,6 +198,7 @@ impl Fault {
             Self::OutOfBudget { .. } => Reason::OutOfBudget,
             Self::Missing { .. } => Reason::PluginMissing,
             Self::NotAccepted { .. } => Reason::PluginNotAccepted,
+            Self::Refused { .. } => Reason::PluginRefused,
             Self::NotKept { .. } => Reason::PluginNotKept,
             Self::Internal { .. } => Reason::InternalError,
             Self::Unacceptable { .. } => Reason::UnacceptableAnswer,

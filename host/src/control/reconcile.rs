@@ -144,7 +144,7 @@ impl Context {
         let (mut snapshot, held) = match observed {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale | Observed::InDoubt(_) => return Reconciled::NotYet,
+            Observed::Stale | Observed::InDoubt(_) | Observed::Another => return Reconciled::NotYet,
             Observed::Loading(digest) => {
                 self.delivery.wanted.add(digest, key);
                 return Reconciled::NotYet;
@@ -215,7 +215,7 @@ impl Context {
                 self.ports.forget(key);
                 self.jobs.forget(key);
             }
-            Observed::Stale | Observed::InDoubt(_) | Observed::Loading(_) => {}
+            Observed::Stale | Observed::InDoubt(_) | Observed::Loading(_) | Observed::Another => {}
         }
         observed
     }
@@ -237,7 +237,11 @@ impl Context {
         let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale | Observed::InDoubt(_) | Observed::Gone | Observed::Loading(_) => return None,
+            Observed::Stale
+            | Observed::InDoubt(_)
+            | Observed::Gone
+            | Observed::Loading(_)
+            | Observed::Another => return None,
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();

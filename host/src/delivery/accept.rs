@@ -35,6 +35,18 @@ pub(super) const CONFLICT: &str = "Conflict";
 /// The component asks for more than the Plugin grants.
 pub(super) const GRANT_MISSING: &str = "GrantMissing";
 
+/// The component is called otherwise than its Plugin.
+const WRONG_NAME: &str = "WrongName";
+
+/// The API server calls a kind otherwise than the component does.
+const KIND_MISMATCH: &str = "KindMismatch";
+
+/// Returns whether a component was refused since it is not this Plugin's, or its kinds are not what it says or another's:
+/// then the Plugin would serve none of them.
+pub(super) fn is_of_kinds(reason: &str) -> bool {
+    [WRONG_NAME, KIND_MISMATCH, CONFLICT].contains(&reason)
+}
+
 /// A component that may serve.
 pub(super) struct Accepted {
     /// What it would do to the jobs that are there.
@@ -56,13 +68,13 @@ impl Shared {
             let (called, version) = (&new.descriptor.name, &new.descriptor.version);
             let message =
                 format!("the component is {called} {version}: name the Plugin {called}, or give it another source");
-            return Err(refused("WrongName", message));
+            return Err(refused(WRONG_NAME, message));
         }
         if let Some(message) = layout.conflict(&new.descriptor, &self.names()) {
             return Err(refused(CONFLICT, message));
         }
         let names = names::check(&self.sources.client, &new.descriptor).await;
-        names.map_err(|error| refused("KindMismatch", error.to_string()))?;
+        names.map_err(|error| refused(KIND_MISMATCH, error.to_string()))?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &new.descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }

@@ -2,7 +2,7 @@
 //! it may fail, hang or panic at any point.
 
 use super::{
-    accept::Accepted,
+    accept::{self, Accepted},
     archive::ArchiveError,
     fetch::{FetchError, Fetched},
     mark::Mark,
@@ -16,7 +16,7 @@ use crate::{
     error::chain,
     plugin_resource::{Candidate, CandidateState, PluginSpec, PluginStatus},
 };
-use decide::{Digest, digest::InvalidDigest};
+use decide::{Digest, digest::InvalidDigest, plan::Descriptor};
 use futures::FutureExt;
 use sandbox::{LoadError, Prepared, Settings, wanted};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -85,7 +85,16 @@ pub(super) struct Acceptable {
 pub(super) struct Refused {
     /// What the source has, if it was read.
     pub(super) digest: Option<Digest>,
+    /// What its component says of itself, if only what it may do or how it answers stands in its way.
+    pub(super) descriptor: Option<Arc<Descriptor>>,
     pub(super) failure: StageFailure,
+}
+
+impl Refused {
+    /// Of a digest, if it is known, by which nobody can tell which kinds would be served.
+    pub(super) fn plainly(digest: Option<Digest>, failure: StageFailure) -> Self {
+        Self { digest, descriptor: None, failure }
+    }
 }
 
 /// How a look ended.
@@ -111,8 +120,8 @@ impl Shared {
 
     async fn answer(&self, question: &Question) -> Result<Acceptable, Refused> {
         let found = self.find(question).await;
-        let (digest, fetched) = found.map_err(|failure| Refused { digest: None, failure })?;
-        let refused = |failure| Refused { digest: Some(digest.clone()), failure };
+        let (digest, fetched) = found.map_err(|failure| Refused::plainly(None, failure))?;
+        let refused = |failure| Refused::plainly(Some(digest.clone()), failure);
         if let Some(refusal) = &question.refusal
             && refusal.stands(&digest, question.at.generation, Instant::now())
         {
@@ -127,10 +136,14 @@ impl Shared {
             (None, None) => return Err(refused(unloaded(&digest))),
         };
         let settings = super::settings(&question.spec);
-        let accepted = self.accept(question, &prepared, &settings).await.map_err(refused)?;
+        let would_serve = |failure: StageFailure| {
+            let descriptor = (!accept::is_of_kinds(failure.reason)).then(|| Arc::clone(&prepared.descriptor));
+            Refused { descriptor, ..refused(failure) }
+        };
+        let accepted = self.accept(question, &prepared, &settings).await.map_err(would_serve)?;
         let step = question.step(&digest);
         let mark = step.plans_jobs().then(|| question.mark(&prepared, &settings));
-        self.keep(&digest, fetched.as_ref(), mark.as_ref()).await.map_err(refused)?;
+        self.keep(&digest, fetched.as_ref(), mark.as_ref()).await.map_err(would_serve)?;
         let artifact = fetched.and_then(|fetched| fetched.artifact);
         Ok(Acceptable { prepared, settings, accepted, step, resolved: artifact.map(|artifact| artifact.reference) })
     }
@@ -206,10 +219,10 @@ fn unloaded(digest: &Digest) -> StageFailure {
 fn late() -> Refused {
     let message =
         format!("pulling, compiling and calling it took longer than {} s; the host tries again", LOOK.as_secs());
-    Refused { digest: None, failure: StageFailure { at: Stage::Accepted, reason: "TimedOut", message } }
+    Refused::plainly(None, StageFailure { at: Stage::Accepted, reason: "TimedOut", message })
 }
 
 fn panicked() -> Refused {
     let message = "the host panicked while it checked this Plugin; report the panic in its log".to_owned();
-    Refused { digest: None, failure: StageFailure { at: Stage::Accepted, reason: "InternalError", message } }
+    Refused::plainly(None, StageFailure { at: Stage::Accepted, reason: "InternalError", message })
 }

@@ -106,7 +106,7 @@ impl PluginTask {
             Err(why) => {
                 let message = format!("the spec cannot be read, and the digest that served keeps serving: {why}");
                 let failure = StageFailure { at: Stage::Fetched, reason: "InvalidSpec", message };
-                self.refused(at, Refused { digest: None, failure }).await;
+                self.refused(at, Refused::plainly(None, failure)).await;
             }
         }
     }
@@ -139,10 +139,13 @@ impl PluginTask {
     }
 
     /// Nothing of what was refused acts; the Plugin says why.
-    async fn refused(&mut self, at: LookedAt, Refused { digest, failure }: Refused) {
+    async fn refused(&mut self, at: LookedAt, Refused { digest, descriptor, failure }: Refused) {
         let name = &self.seen.name;
         warn!(plugin = name, reason = failure.reason, message = failure.message, "a component was refused");
         let (active, is_tried) = (self.serving(), self.shared.handles.trials.candidate(name).is_some());
+        if let (None, Some(descriptor)) = (&active, descriptor) {
+            self.shared.handles.refuse(&descriptor, failure.reason);
+        }
         let (now, clock) = (Instant::now(), self.shared.handles.clock.now());
         let status = &mut self.status;
         if let Some(digest) = digest.as_ref().filter(|digest| !is_tried && active.as_ref() != Some(digest)) {

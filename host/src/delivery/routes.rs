@@ -5,8 +5,9 @@ use crate::{
     job_key::GroupKind,
     observe::layout::{Route, Served},
 };
-use decide::Digest;
+use decide::{Digest, plan::Descriptor};
 use sandbox::{Prepared, Settings};
+use std::sync::Arc;
 use tracing::{info, warn};
 
 impl Handles {
@@ -45,10 +46,22 @@ impl Handles {
                 }
                 Route::to(digest)
             }
-            None => Route::default(),
+            None => {
+                self.stores.change(|layout| layout.forget_refusal(name));
+                Route::default()
+            }
         };
         self.route(name, &route);
         self.wake(name);
+    }
+
+    /// Has the jobs of kinds that nobody serves report that the Plugin which would serve them was refused.
+    pub(super) fn refuse(&self, descriptor: &Arc<Descriptor>, reason: &'static str) {
+        let mut is_new = false;
+        self.stores.change(|layout| is_new = layout.refuse(descriptor, reason));
+        if is_new {
+            self.wake(&descriptor.name);
+        }
     }
 
     /// The digest that serves new jobs of a framework now.

@@ -22,9 +22,8 @@ impl PluginTask {
     pub(super) fn serve(&mut self, spec: &PluginSpec, acceptable: Acceptable) -> Result<(), Refused> {
         let Acceptable { prepared, settings, accepted: Accepted { preflight }, step, resolved } = acceptable;
         let Prepared { digest, descriptor, .. } = &prepared;
-        let refused = |reason, message| Refused {
-            digest: Some(digest.clone()),
-            failure: StageFailure { at: Stage::Accepted, reason, message },
+        let refused = |reason, message| {
+            Refused::plainly(Some(digest.clone()), StageFailure { at: Stage::Accepted, reason, message })
         };
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let mut all = self.shared.statuses();

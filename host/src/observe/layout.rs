@@ -11,8 +11,10 @@ use decide::{
     ledger::Ledger,
     plan::{ChildKind, Descriptor, Fault, JobKind, Queueing},
     snapshot::Job,
+    status::of_framework,
     workload::{CLASSES, Class, WORKLOADS},
 };
+use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},
@@ -27,6 +29,9 @@ pub struct Served {
     pub framework: Arc<Descriptor>,
     /// The digests for jobs that have none yet.
     pub route: Route,
+    /// Why no plugin serves the kind, if the Plugin that would was refused: the reason. Then the jobs are watched to report
+    /// that, and nothing else that the refused plugin describes counts.
+    pub refused: Option<&'static str>,
 }
 
 /// The digests for new jobs of a framework.
@@ -81,6 +86,8 @@ pub enum Planner {
     Held(Option<Digest>, Fault),
     /// None: the job has ended, and its ledger names no valid digest.
     Nobody,
+    /// None: the Plugin that would serve its kind was refused, and another controller writes the job's status.
+    Another,
 }
 
 /// What is known of a digest for jobs of a kind.
@@ -215,7 +222,9 @@ impl Layout {
             let key = GroupKind::from(&**kind);
             let (kind, framework) = (Arc::clone(kind), Arc::clone(descriptor));
             let resource = (&*kind).into();
-            self.kinds.entry(key.clone()).or_insert_with(|| Served { kind, framework, route: Route::default() });
+            self.remove_refused(&key);
+            let served = || Served { kind, framework, route: Route::default(), refused: None };
+            self.kinds.entry(key.clone()).or_insert_with(served);
             self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: false });
         }
         for watch in watches_for(descriptor) {
@@ -223,6 +232,52 @@ impl Layout {
         }
         self.lost.remove(digest);
         self.revisions.insert(digest.clone(), Revision { descriptor: Arc::clone(descriptor), kinds, plans });
+    }
+
+    /// Has the jobs of the kinds that nobody serves report that the Plugin of this descriptor was refused, and for which
+    /// reason. Returns whether that is new. Its children are not watched, and finalizers of its jobs stay.
+    pub(crate) fn refuse(&mut self, descriptor: &Arc<Descriptor>, reason: &'static str) -> bool {
+        let mut is_new = false;
+        for kind in &descriptor.kinds {
+            let key = GroupKind::from(kind);
+            let bare = JobKind { retired_finalizers: vec![], ..kind.clone() };
+            let known = self.kinds.get(&key).map(|served| (served.refused, &served.framework.name, &*served.kind));
+            match known {
+                Some((None, ..)) => continue,
+                Some(known) if known == (Some(reason), &descriptor.name, &bare) => continue,
+                Some((Some(_), name, _)) if *name != descriptor.name => continue,
+                _ => {}
+            }
+            is_new = true;
+            self.remove_refused(&key);
+            let (kind, framework) = (Arc::new(bare), Arc::clone(descriptor));
+            let resource = (&*kind).into();
+            let served = Served { kind, framework, route: Route::default(), refused: Some(reason) };
+            self.kinds.insert(key.clone(), served);
+            self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: true });
+        }
+        is_new
+    }
+
+    /// Forgets that the Plugin of this framework was refused, since it is gone: no plugin serves its kinds.
+    pub(crate) fn forget_refusal(&mut self, framework: &str) {
+        for served in self.kinds.values_mut().filter(|served| served.framework.name == framework) {
+            served.refused = None;
+        }
+    }
+
+    fn remove_refused(&mut self, kind: &GroupKind) {
+        if self.kinds.get(kind).is_some_and(|served| served.refused.is_some()) {
+            self.kinds.remove(kind);
+            self.watches.retain(|_, watch| !matches!(&watch.purpose, Purpose::Jobs(of) if of == kind));
+        }
+    }
+
+    /// Returns whether the watch is one that nothing waits for: of jobs that only report that their Plugin was refused. The
+    /// host need not have the right to it.
+    pub(crate) fn is_of_refused(&self, watch: WatchId) -> bool {
+        let Some(Purpose::Jobs(kind)) = self.watches.get(&watch).map(|watch| &watch.purpose) else { return false };
+        self.kinds.get(kind).is_some_and(|served| served.refused.is_some())
     }
 
     /// Records that the bytes of this digest cannot be loaded, and why: its jobs report that.
@@ -275,9 +330,9 @@ impl Layout {
         let revisions = &self.revisions;
         self.kinds.retain(|key, served| {
             let is_served = revisions.values().any(|revision| revision.kind(&served.kind).is_some());
-            is_served || served.route.active.is_some() || in_use.contains(key)
+            is_served || served.route.active.is_some() || served.refused.is_some() || in_use.contains(key)
         });
-        let active = self.kinds.values().map(|served| &served.framework);
+        let active = self.kinds.values().filter(|served| served.refused.is_none()).map(|served| &served.framework);
         let descriptors = revisions.values().map(|revision| &revision.descriptor).chain(active);
         let needed: Vec<_> = descriptors.flat_map(|descriptor| watches_for(descriptor)).collect();
         let kinds = &self.kinds;
@@ -295,7 +350,7 @@ impl Layout {
         let is_held = |served: &&Served| {
             let (holder, wanted) = (&served.framework.name, |kind: &JobKind| kind.is_same(&served.kind));
             let is_in_use = served.route.active.is_some() || plugins.contains(holder);
-            *holder != new.name && is_in_use && new.kinds.iter().any(wanted)
+            *holder != new.name && is_in_use && served.refused.is_none() && new.kinds.iter().any(wanted)
         };
         let Served { kind, framework, .. } = self.kinds.values().find(is_held)?;
         let (kind, holder) = (&kind.kind, &framework.name);
@@ -358,9 +413,8 @@ impl Layout {
 
     /// Returns the digest for a job that has none yet, or why none plans it.
     pub(crate) fn planner_of_new(&self, kind: &GroupKind, job: &Job) -> Planner {
-        let nobody = || Planner::lost(None, "");
-        let Some(served) = self.kinds.get(kind) else { return nobody() };
-        let Some(digest) = served.route.of(job).cloned() else { return nobody() };
+        let Some(served) = self.kinds.get(kind) else { return Planner::lost(None, "") };
+        let Some(digest) = served.route.of(job).cloned() else { return unplanned(served, job) };
         match (self.unarchived.get(&digest), self.state_of(kind, &digest)) {
             (_, DigestState::Lost(why)) => Planner::lost(Some(digest), why),
             (Some(None), _) => Planner::Loading(digest),
@@ -435,6 +489,16 @@ impl Layout {
             self.numbered += 1;
         }
     }
+}
+
+/// Returns why no digest plans a new job of a kind without an active one.
+fn unplanned(served: &Served, job: &Job) -> Planner {
+    let Some(reason) = served.refused else { return Planner::lost(None, "") };
+    let is_empty = |status: &Value| status.as_object().is_none_or(Map::is_empty);
+    if job.status.get("troupe").is_none() && !is_empty(&of_framework(&job.status)) {
+        return Planner::Another;
+    }
+    Planner::Held(None, Fault::Refused { plugin: served.framework.name.clone(), why: reason.to_owned() })
 }
 
 fn watch_of(child: &ChildKind) -> WatchSpec {

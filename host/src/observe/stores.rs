@@ -45,6 +45,8 @@ pub enum Observed {
     Gone,
     /// The plugin with this digest is not loaded yet.
     Loading(Digest),
+    /// No plugin serves the job's kind, and another controller writes its status: it is left alone.
+    Another,
 }
 
 /// A create of an object that must not be created twice, with an unknown result.
@@ -151,9 +153,12 @@ impl Stores {
         inner.cache.layout().watches().iter().filter_map(of).collect()
     }
 
-    /// Returns whether every watch has listed or waits for its kind to be served.
+    /// Returns whether every watch has listed or waits for its kind to be served, but for those that nothing waits for.
     pub(crate) fn have_listed(&self) -> bool {
-        self.read(|cache| cache.tables().values().all(|table| table.listed != Listed::NotYet))
+        self.read(|cache| {
+            let layout = cache.layout();
+            cache.tables().iter().all(|(id, table)| table.listed != Listed::NotYet || layout.is_of_refused(*id))
+        })
     }
 
     /// Returns the keys of all jobs that the watches have shown, sorted by kind, namespace and name.
@@ -196,6 +201,7 @@ impl Stores {
             Planner::Nobody => (None, None),
             Planner::Loading(digest) => return Observed::Loading(digest),
             Planner::Held(digest, why) => (digest, Some(why)),
+            Planner::Another => return Observed::Another,
         };
         let Some(kind) = layout.kind_by(&key.kind, digest.as_ref()) else { return Observed::Gone };
         let needed = layout.tables_of(&key.kind, digest.as_ref());

@@ -1,27 +1,28 @@
 //! Kinds of job that two Plugins want to serve.
 
 use super::*;
+use lab::campaign::of_poodles;
 
 pub(super) const POODLE: &str = "PoodleJob";
-
-/// A component that calls itself so, in as many letters as `paddle` has, and serves a kind that nothing else serves.
-fn of_poodles(name: &str) -> Vec<u8> {
-    let named = replaced(&another("paddle", name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
-    replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
-}
-
-/// The bytes with others in the only place that has these.
-fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
-    let [at] = places[..] else { panic!("{} places", places.len()) };
-    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
-}
 
 impl Stage {
     async fn submit_poodle(&self, name: &str) {
         let mut poodle = job(name);
         poodle["kind"] = json!(POODLE);
         self.sim.create(poodle);
+    }
+
+    /// Waits until the job is held for this reason; returns the message.
+    async fn holds_poodle(&self, name: &str, reason: &str) -> String {
+        self.until(&format!("{name} to be held: {reason}"), |stage| {
+            let held = condition(&stage.sim.get(JOBS.0, POODLE, "default", name)?, "PluginFaulted")?;
+            (held.1 == reason).then_some(())
+        })
+        .await;
+        let job = self.sim.get(JOBS.0, POODLE, "default", name).unwrap();
+        let conditions = job["status"]["conditions"].as_array().unwrap();
+        let held = conditions.iter().find(|it| it["type"] == "PluginFaulted").unwrap();
+        held["message"].as_str().unwrap().to_owned()
     }
 
     /// The digest that plans the job.
@@ -58,6 +59,49 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     // And whoever comes back finds it taken.
     stage.sim.create(plugin("poodla", &grants("paddle")));
     stage.is("poodla", "Accepted", "Conflict").await;
+}
+
+// Neither the spec of a Plugin nor what it lacks is told: only that it was refused.
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_kind_whose_only_plugin_is_refused_say_so_until_it_serves() {
+    let component = of_poodles("poodla");
+    let stage = Stage::with(vec![map("poodla", &component)]);
+    // Another controller serves the kind, which is not disturbed.
+    stage.submit_poodle("of-another").await;
+    let status = json!({ "phase": "Running" });
+    stage.sim.patch(JOBS.0, POODLE, "default", "of-another", json!({ "status": status })).unwrap();
+    stage.sim.create(plugin("poodla", &Grants::default()));
+    stage.is("poodla", "Accepted", "GrantMissing").await;
+    stage.submit_poodle("hamlet").await;
+    let told = stage.holds_poodle("hamlet", "PluginRefused").await;
+    assert!(told.contains("Plugin poodla, which would, was refused (GrantMissing)"), "{told}");
+    assert!(stage.sim.list("v1", "Pod", "default").is_empty());
+
+    sleep(PATIENCE).await;
+    assert_eq!(stage.sim.get(JOBS.0, POODLE, "default", "of-another").unwrap()["status"], status);
+
+    // Another Plugin may serve it.
+    let two = of_poodles("poodlb");
+    [map("poodlb", &two), plugin("poodlb", &grants("paddle"))].into_iter().for_each(|it| drop(stage.sim.create(it)));
+    stage.serves("poodlb", &two).await;
+    assert_eq!(stage.planner_of_poodle("hamlet").await, digest_of(&two));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_plugin_serves_the_jobs_that_wait_once_it_is_granted_what_it_needs_or_is_forgotten() {
+    let component = of_poodles("poodla");
+    let stage = Stage::with(vec![map("poodla", &component), plugin("poodla", &Grants::default())]);
+    stage.is("poodla", "Accepted", "GrantMissing").await;
+    stage.submit_poodle("hamlet").await;
+    stage.holds_poodle("hamlet", "PluginRefused").await;
+    stage.sim.delete(API, "Plugin", "", "poodla").unwrap();
+    stage.holds_poodle("hamlet", "PluginMissing").await;
+
+    stage.sim.create(plugin("poodla", &Grants::default()));
+    stage.is("poodla", "Accepted", "GrantMissing").await;
+    stage.sim.patch(API, "Plugin", "", "poodla", json!({ "spec": { "grants": grants("paddle") } })).unwrap();
+    stage.serves("poodla", &component).await;
+    assert_eq!(stage.planner_of_poodle("hamlet").await, digest_of(&component));
 }
 
 /// Longer than the host takes to notice that nothing needs a plugin any more.

@@ -252,3 +252,52 @@ fn a_kind_without_a_plugin_or_an_open_job_is_watched_no_longer() {
     layout.add(&descriptor("2.0.0", "/b"), &two());
     assert_eq!(layout.tables_of(&play(), Some(&two())), [WatchId(3), WatchId(4)], "it is listed again");
 }
+
+#[test]
+fn a_refused_plugin_has_its_jobs_watched_and_nothing_else() {
+    let mut layout = Layout::default();
+    let retires = |descriptor: Arc<Descriptor>| {
+        let mut descriptor = Arc::unwrap_or_clone(descriptor);
+        descriptor.kinds[0].retired_finalizers.push("example.com/original".into());
+        Arc::new(descriptor)
+    };
+    let plays = retires(descriptor("1.0.0", "/a"));
+    assert!(layout.refuse(&plays, "GrantMissing") && !layout.refuse(&plays, "GrantMissing"), "it is new once");
+    assert_eq!(layout.tables_of(&play(), None), [WatchId(0)]);
+    assert!(layout.watches().len() == 1 && layout.is_of_refused(WatchId(0)));
+    assert!(layout.kind_by(&play(), None).unwrap().retired_finalizers.is_empty());
+    let refused =
+        |why: &str| Planner::Held(None, Fault::Refused { plugin: "plays".into(), why: why.to_owned() });
+    assert_eq!(planner(&layout, &Ledger::default(), None), refused("GrantMissing"));
+    assert!(layout.refuse(&plays, "InvalidConfig"));
+    assert_eq!(planner(&layout, &Ledger::default(), None), refused("InvalidConfig"));
+    assert!(!layout.refuse(&named("operas"), "GrantMissing"), "the first has it");
+    layout.prune(&BTreeSet::new());
+    assert_eq!(layout.kinds().len(), 1);
+
+    // A job that another controller serves is left alone.
+    let of_another = Job { status: json!({ "phase": "Running" }), ..job("uid", &[]) };
+    assert_eq!(layout.planner(&play(), &of_another, &Ledger::default(), || None), Planner::Another);
+
+    // Whoever may serve the kind has it.
+    let (operas, both) = (named("operas"), BTreeSet::from(["plays".to_owned(), "operas".to_owned()]));
+    assert_eq!(layout.conflict(&operas, &both), None);
+    layout.add(&operas, &two());
+    layout.route("operas", &Route::to(&two()));
+    assert_eq!(planner(&layout, &Ledger::default(), None), Planner::Digest(two()));
+    assert!(!layout.refuse(&plays, "GrantMissing"), "what is served is not refused");
+    assert!(!layout.watches().contains_key(&WatchId(0)), "the jobs are listed again");
+}
+
+#[test]
+fn a_refusal_is_forgotten_with_its_plugin() {
+    let mut layout = Layout::default();
+    layout.refuse(&descriptor("1.0.0", "/a"), "GrantMissing");
+    layout.forget_refusal("plays");
+    let nobody = Planner::Held(None, Fault::Missing { digest: None, why: String::new() });
+    assert_eq!(planner(&layout, &Ledger::default(), None), nobody);
+    layout.prune(&BTreeSet::from([play()]));
+    assert_eq!(layout.kinds().len(), 1, "a job of the kind has not ended");
+    layout.prune(&BTreeSet::new());
+    assert!(layout.kinds().is_empty() && layout.watches().is_empty());
+}

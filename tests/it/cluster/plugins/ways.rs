@@ -4,15 +4,26 @@ use super::{Stage, digest_of, grants, kept_copy, marked};
 use crate::{
     cluster::{
         jobs::paddle,
-        objects::{PADDLE_JOBS, at},
+        objects::{Kind, PADDLE_JOBS, SOON, at},
         world::World,
     },
     hostile::guest,
     operator,
     ways::Views,
 };
-use kube::api::DeleteParams;
+use harness::until;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionNames,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use lab::campaign::of_poodles;
 use serde_json::json;
+use troupe::install::crds;
+
+const POODLES: &str = "poodlejobs";
 
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
@@ -37,6 +48,52 @@ async fn a_job_says_that_its_plugin_was_never_accepted() {
     let views = Views::of(&world, world.plane.kubeconfig("user").unwrap(), &host).await;
     views.tell(&PADDLE_JOBS, "mnist", "The plugin was never accepted").await;
     host.stop().await;
+}
+
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn a_job_says_that_the_plugin_of_its_kind_was_refused() {
+    const POODLE_JOBS: Kind = Kind::new("apis/batch.paddlepaddle.org/v1", POODLES);
+    let stage = Stage::of("ways-refused").await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(stage.world.client.clone());
+    let definition = poodle_definition();
+    let name = definition.name_any();
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    until(SOON, format!("{name} to be served"), || async { Ok(stage.world.list(&POODLE_JOBS).await.ok()) })
+        .await
+        .unwrap();
+
+    stage.apply(of_poodles("poodle")).await;
+    let spec = json!({ "source": { "configMap": { "name": "paddle" } } });
+    let plugin = json!({ "apiVersion": "troupe.dev/v1alpha1", "kind": "Plugin", "metadata": { "name": "poodle" }, "spec": spec });
+    stage.plugins.create(&PostParams::default(), &serde_json::from_value(plugin).unwrap()).await.unwrap();
+    let mut job = paddle("mnist").worker(1).manifest;
+    job["kind"] = json!("PoodleJob");
+    stage.world.create(&POODLE_JOBS, &job).await;
+    let kubeconfig = stage.world.plane.kubeconfig("user").unwrap();
+    let views = Views::of(&stage.world, kubeconfig, &stage.host).await;
+    views.tell(&POODLE_JOBS, "mnist", "The plugin of the kind was refused").await;
+
+    stage.plugins.delete("poodle", &DeleteParams::default()).await.unwrap();
+    definitions.delete(&name, &DeleteParams::default()).await.unwrap();
+    stage.host.stop().await;
+}
+
+/// The definition of a kind like PaddleJob.
+fn poodle_definition() -> CustomResourceDefinition {
+    let of_paddle = |it: &CustomResourceDefinition| it.name_any() == PADDLE_JOBS.resource();
+    let mut definition = crds::all().into_iter().find(of_paddle).unwrap();
+    let (group, plural) = (&definition.spec.group, POODLES);
+    definition.metadata.name = Some(format!("{plural}.{group}"));
+    let categories = definition.spec.names.categories.take();
+    definition.spec.names = CustomResourceDefinitionNames {
+        categories,
+        kind: "PoodleJob".into(),
+        plural: plural.into(),
+        singular: Some("poodlejob".into()),
+        ..CustomResourceDefinitionNames::default()
+    };
+    definition
 }
 
 #[tokio::test]
