@@ -169,7 +169,8 @@ async fn a_pod_has_a_scheduling_gate() {
     let world = World::shared("ways-gate").await;
     let job = with("mnist", &json!({ "schedulingGates": [{ "name": "example.org/quota" }] }));
     let job = hangs(&world, &PADDLE_JOBS, &job, "A pod has a scheduling gate").await;
-    // The pod says so from the beginning, and the job within 2 s; more is allowed for here, since other tests run.
+    // The pod says so from the beginning, and the job within 2 s, as `host/lab/tests/waiting.rs` shows in virtual time; more
+    // is allowed for here, since other tests run.
     let pod = world.get(&PODS, "mnist-worker-0").await.unwrap();
     let [gated, told] = [(&pod, "/metadata/creationTimestamp"), (&job, "/status/conditions/0/lastTransitionTime")]
         .map(|(object, at)| text(object, at).parse::<jiff::Timestamp>().unwrap());

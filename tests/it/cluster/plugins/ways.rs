@@ -54,7 +54,7 @@ async fn a_job_says_that_its_plugin_was_never_accepted() {
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_job_says_that_the_plugin_of_its_kind_was_refused() {
     const POODLE_JOBS: Kind = Kind::new("apis/batch.paddlepaddle.org/v1", POODLES);
-    let stage = Stage::of("ways-refused").await;
+    let stage = Stage::of("ways-plugin-refused").await;
     let definitions: Api<CustomResourceDefinition> = Api::all(stage.world.client.clone());
     let definition = poodle_definition();
     let name = definition.name_any();
