@@ -48,14 +48,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_api_server_is_told_in_its_words_alone_and_once() {
+    fn a_refusal_of_the_api_server_is_reported_in_its_words_alone_and_once() {
         assert_eq!(chain(&refused()), "ServiceUnavailable: the server is busy");
         assert_eq!(chain(&Named(refused())), "failed to get configmap/x: ServiceUnavailable: the server is busy");
         assert_eq!(chain(&Unnamed(refused())), "failed to read the source: ServiceUnavailable: the server is busy");
     }
 
     #[test]
-    fn other_errors_are_told_with_their_causes() {
+    fn other_errors_are_reported_with_their_causes() {
         let cause = std::io::Error::other("no route");
         assert_eq!(chain(&kube::Error::ReadEvents(cause)), "Error reading events stream: no route");
     }

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_error_is_told_when_time_is_up() {
+    async fn the_last_error_is_reported_when_time_is_up() {
         let never = until::<(), _, _>(Duration::ZERO, "pod/a to run", || async { bail!("connection refused") });
         let error = format!("{:#}", never.await.unwrap_err());
         assert_eq!(error, "pod/a to run: not within 0ns, 1 looks: connection refused");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_is_told_with_its_last_words() {
+    fn a_process_that_ended_is_reported_with_its_last_words() {
         let dir = RunDir::create("process").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo no such flag; exit 3"]);

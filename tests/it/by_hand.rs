@@ -178,7 +178,7 @@ fn a_job_in_a_namespace_that_is_being_deleted_makes_nothing_more() {
 }
 
 #[test]
-fn another_writer_of_the_status_is_told_and_not_fought_with() {
+fn another_writer_of_the_status_is_reported_and_not_fought_with() {
     run(async {
         let world = World::new(Life { run: None, ..Life::default() });
         world.sim.create(job(PADDLE, "wide", &json!({ "worker": role(1) })));

@@ -138,7 +138,7 @@ fn guest(judge: &str) -> (std::path::PathBuf, [(String, Vec<u8>); 1]) {
 
 // An author's plugin among the others: what it does wrong is told by the name of its job, and the seed tells it again.
 #[test]
-fn a_guest_that_does_not_come_to_its_end_is_told_and_the_others_are_not() {
+fn a_guest_that_does_not_come_to_its_end_is_reported_and_the_others_are_not() {
     let (file, component) = guest("trap");
     let (plugins, guests) = campaign::invited(&component, &[file]).unwrap();
     let [once, again] = [0, 1].map(|_| campaign::run_with(3, &plugins, &guests, false).unwrap());
@@ -154,7 +154,7 @@ fn a_guest_that_does_not_come_to_its_end_is_told_and_the_others_are_not() {
 }
 
 #[test]
-fn a_guest_that_fails_where_all_its_pods_do_well_is_told() {
+fn a_guest_that_fails_where_all_its_pods_do_well_is_reported() {
     let (file, component) = guest("fail");
     let (plugins, guests) = campaign::invited(&component, &[file]).unwrap();
     let run = campaign::run_with(0, &plugins, &guests, false).unwrap();

@@ -129,7 +129,7 @@ fn paddle_still_answers(plugins: &Plugins) {
 
 // Bodies for each pod are built from it, so it is bounded before any plugin is asked.
 #[test]
-fn a_job_whose_spec_is_too_large_is_rejected_and_its_user_is_told_how_much_it_may_have() {
+fn a_job_whose_spec_is_too_large_is_rejected_and_its_user_is_reported_how_much_it_may_have() {
     let plugins = plugins();
     let large = json!({ "plan": "trap", "text": "x".repeat(256 << 10) });
     let Answer::Rejected(Rejection::Invalid(errors)) = pass(&plugins, large) else { panic!("it is not rejected") };
@@ -285,7 +285,7 @@ fn words_for_people_carry_no_control_characters_and_end() {
 }
 
 #[test]
-fn a_guest_learns_nothing_that_nobody_told_it() {
+fn a_guest_learns_nothing_that_the_host_does_not_pass_in() {
     let plugins = plugins();
     let look = || match pass(&plugins, json!({ "judge": "look around" })) {
         Answer::Judged { verdict, .. } => verdict.status,

@@ -310,7 +310,7 @@ fn a_job_whose_plugin_is_not_there_is_a_fault_and_says_so() {
 }
 
 #[test]
-fn a_host_tells_whether_it_has_the_lease() {
+fn a_host_reports_whether_it_has_the_lease() {
     in_virtual_time(async {
         let lease = LeaseName { namespace: "default".into(), name: "troupe".into(), identity: HOST.into() };
         let world = World::of(
@@ -325,7 +325,7 @@ fn a_host_tells_whether_it_has_the_lease() {
 }
 
 #[test]
-fn the_process_tells_what_it_uses() {
+fn the_process_reports_what_it_uses() {
     in_virtual_time(async {
         let read = World::new(Life::default()).read();
         let values = ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"]
@@ -338,7 +338,7 @@ fn the_process_tells_what_it_uses() {
 }
 
 #[test]
-fn what_a_host_tells_is_what_the_table_says() {
+fn what_a_host_reports_is_what_the_table_says() {
     in_virtual_time(async {
         let world = World::new(Life::default().rule("*", "run-for", "1s").rule("*", "exit-code", "137,0"));
         world.torch("fragile");

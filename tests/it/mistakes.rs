@@ -78,7 +78,7 @@ fn seen(template: &Value, validation: FieldValidation) -> Seen {
 }
 
 #[test]
-fn a_field_that_the_api_server_does_not_know_is_told_once_by_condition_and_event() {
+fn a_field_that_the_api_server_does_not_know_is_reported_once_by_condition_and_event() {
     let seen = seen(&container(&json!({ "imagee": "y" })), FieldValidation::Warn);
     let told = "pod/typo-worker-0: unknown field \"spec.containers[0].imagee\"";
     assert_eq!(seen.condition("Warned"), Some(("APIServerWarning", told)));

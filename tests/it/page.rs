@@ -254,7 +254,7 @@ fn no_value_of_an_environment_variable_is_shown() {
 }
 
 #[test]
-fn a_job_is_told_from_submit_to_end_in_the_words_of_the_command_line() {
+fn a_job_is_shown_from_submit_to_end_in_the_words_of_the_command_line() {
     in_virtual_time(async {
         let life = Life::default().rule("fits-worker-*", "run-for", "60s").rule("*-worker-0", "run-for", "1h");
         let life = life.rule("stuck-worker-1", "schedule-after", "forever");

@@ -135,7 +135,7 @@ fn every_scenario_that_a_spec_names_exists() {
 }
 
 #[test]
-fn a_citation_is_told_from_a_part_of_another_word_and_from_code() {
+fn a_citation_is_distinguished_from_a_part_of_another_word_and_from_code() {
     assert_eq!(cited(false, "    /// M16 (f) and its Better: A1, AC-07 to A26."), ["M16", "A1", "AC-07", "A26"]);
     assert_eq!(cited(true, "# R05 (Better): I6"), ["R05", "I6"]);
     for line in ["let A1 = M01;", "// is_A1, A1x, xA1, 0xA1, A100, M1, R1, AC-1, RFC-A1, I10, A-1"] {

@@ -191,7 +191,7 @@ fn no_file_names_a_path_of_the_machine_it_was_written_on() {
 }
 
 #[test]
-fn a_path_of_this_machine_is_told_from_one_of_an_image_or_a_variable() {
+fn a_path_of_this_machine_is_distinguished_from_one_of_an_image_or_a_variable() {
     let here = ["/ro", "ot/x"].concat();
     assert!(names_a_place(&here) && names_a_place(&format!("\"{here}\"")) && names_a_place(&format!("cd {here}")));
     assert!(!names_a_place(&format!("$rootfs{here}")) && !names_a_place("mountPath: /root/.ssh"));

@@ -124,7 +124,7 @@ fn condition_of(status: &Value, kind: &str) -> bool {
 }
 
 #[test]
-fn a_job_that_is_nested_too_deep_is_told_so_and_hides_no_other() {
+fn a_job_that_is_nested_too_deep_is_reported_so_and_hides_no_other() {
     let plugins = campaign::plugins().unwrap();
     in_virtual_time(async {
         let world = World::new(&plugins, 1, Faults::none());

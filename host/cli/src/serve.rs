@@ -66,7 +66,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let kinds = plugins.kinds();
     let mut operator = Operator::new(client.clone(), plugins, options);
     let context = operator.context();
-    let policies = tokio::spawn(async move { tell_policies(&client, &kinds, &context).await });
+    let policies = tokio::spawn(async move { report_policies(&client, &kinds, &context).await });
     let admin = tokio::spawn(admin::serve(listener, operator.context(), requests, access));
     let ended = operator.run(asked_to_stop()?).await;
     admin.abort();
@@ -78,8 +78,8 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Tells which of the policies around the host are not applied, once. The host serves meanwhile.
-async fn tell_policies(client: &Client, kinds: &[JobKind], context: &Context) {
+/// Reports which of the policies around the host are not applied, once. The host serves meanwhile.
+async fn report_policies(client: &Client, kinds: &[JobKind], context: &Context) {
     match check::applied(client, kinds).await {
         Ok(policies) => {
             for (policy, wrong) in policies {

@@ -17,7 +17,7 @@ fn troupe(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_word_that_is_no_command_is_told_with_those_that_are() {
+fn a_word_that_is_no_command_is_reported_with_those_that_are() {
     let output = troupe(&["operate"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{told}");
@@ -83,7 +83,7 @@ fn a_command_whose_output_nobody_reads_ends_without_a_word() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told() {
+fn output_that_cannot_be_written_is_reported() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_troupe")).arg("crds").stdout(full).stderr(Stdio::piped()).spawn();
     let output = output.unwrap().wait_with_output().unwrap();

@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// An init container that has run for less is not told of a job: most end soon.
+/// An init container that has run for less is not reported of a job: most end soon.
 const PREPARATION: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reasons of a waiting container that starts as it should (kubelet: `pkg/kubelet/kubelet_pods.go`).
@@ -18,8 +18,8 @@ const STARTING: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 /// Returns the first blocked pod of the job and how many others are blocked, too. A pod whose init container runs comes
 /// after all others: such a container most often waits for another pod.
 pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
-    let has_long = |by: &Blocker| tells_at(by).is_none_or(|at| at <= snapshot.now);
-    // One that is being deleted is told where its name is waited for.
+    let has_long = |by: &Blocker| reported_from(by).is_none_or(|at| at <= snapshot.now);
+    // One that is being deleted is reported where its name is waited for.
     let live = snapshot.pods.iter().filter(|pod| !pod.terminating);
     let blocked = live.filter_map(|pod| Some((pod, of(pod).filter(has_long)?)));
     let (prepare, blocked): (Vec<_>, Vec<_>) = blocked.partition(|(_, by)| by.is_preparation());
@@ -28,14 +28,14 @@ pub(crate) fn blocked(snapshot: &Snapshot) -> Option<Waiting> {
     Some(Waiting::Blocked { pod: pod.name.clone(), by: by.clone(), others })
 }
 
-/// Returns when the next init container has run for so long that the job tells of it.
+/// Returns when the next init container has run for so long that the job reports it.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let times = snapshot.pods.iter().filter_map(|pod| tells_at(&of(pod)?));
+    let times = snapshot.pods.iter().filter_map(|pod| reported_from(&of(pod)?));
     times.filter(|at| *at > snapshot.now).min().map_or(Wake::OnChange, Wake::At)
 }
 
-/// Returns from when on the job tells of this, if not at once.
-fn tells_at(by: &Blocker) -> Option<Timestamp> {
+/// Returns from when on the job reports this, if not at once.
+fn reported_from(by: &Blocker) -> Option<Timestamp> {
     match by {
         Blocker::Init { since, .. } => since.checked_add(PREPARATION).ok(),
         _ => None,
@@ -179,26 +179,26 @@ mod tests {
 
     // Most init containers end within seconds, and one of them most often waits for another pod.
     #[test]
-    fn an_init_container_is_told_when_it_has_run_for_long_and_after_all_other_blockers() {
+    fn an_init_container_is_reported_when_it_has_run_for_long_and_after_all_other_blockers() {
         let mut snapshot = testkit::snapshot(testkit::job("hamlet", "uid"));
         let mut sidecar = prepares("c", 0);
         sidecar.containers[0].ready = true;
         snapshot.pods = [prepares("a", 0), prepares("b", 20), sidecar].map(Into::into).to_vec();
-        let told = |snapshot: &Snapshot| blocked(snapshot).map(|it| format!("{}: {it}", it.reason()));
+        let reported = |snapshot: &Snapshot| blocked(snapshot).map(|it| format!("{}: {it}", it.reason()));
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert_eq!((told(&snapshot), wake(&snapshot)), (None, Wake::At(at(30))));
+        assert_eq!((reported(&snapshot), wake(&snapshot)), (None, Wake::At(at(30))));
         snapshot.now = at(30);
         let says = "InitContainer: init container fetch of pod/a to end, which has run since 1970-01-01T00:00:00Z";
-        assert_eq!((told(&snapshot).as_deref(), wake(&snapshot)), (Some(says), Wake::At(at(50))));
+        assert_eq!((reported(&snapshot).as_deref(), wake(&snapshot)), (Some(says), Wake::At(at(50))));
         snapshot.now = at(50);
-        assert_eq!((told(&snapshot), wake(&snapshot)), (Some(format!("{says} (and 1 more pod)")), Wake::OnChange));
+        assert_eq!((reported(&snapshot), wake(&snapshot)), (Some(format!("{says} (and 1 more pod)")), Wake::OnChange));
         snapshot.pods.push(unscheduled("d", "Unschedulable", "full").into());
         let says = "Unschedulable: pod/d to be scheduled: full (and 2 more pods)";
-        assert_eq!(told(&snapshot).as_deref(), Some(says));
+        assert_eq!(reported(&snapshot).as_deref(), Some(says));
     }
 
     #[test]
-    fn a_pod_whose_node_is_not_ready_is_told_with_its_node_and_so_is_one_that_is_being_deleted_there() {
+    fn a_pod_whose_node_is_not_ready_is_reported_with_its_node_and_so_is_one_that_is_being_deleted_there() {
         let running = testkit::pod("w-0", "uid", PodPhase::Running);
         let lost = Pod { node: "n-7".into(), node_lost: Some(Timestamp::UNIX_EPOCH), ..running };
         let says = "node n-7 of pod/w-0 to be ready again, which it has not been since 1970-01-01T00:00:00Z";

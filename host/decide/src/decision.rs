@@ -86,7 +86,7 @@ pub struct Action {
     /// The write. Private, so that every action has the precondition that its constructor sets.
     write: Write,
     /// Key to record in the ledger after the write, so that the write is never repeated.
-    pub noted: Option<String>,
+    pub ledger_key: Option<String>,
 }
 
 impl Action {
@@ -147,8 +147,8 @@ impl Action {
 
     /// Sets the key to record in the ledger after the write.
     #[must_use]
-    pub fn noted(self, key: Option<String>) -> Self {
-        Self { noted: key, ..self }
+    pub fn with_ledger_key(self, key: Option<String>) -> Self {
+        Self { ledger_key: key, ..self }
     }
 
     /// Returns the write.
@@ -163,7 +163,7 @@ impl Action {
     }
 
     fn new(api_version: &str, kind: &str, name: &str, write: Write) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, noted: None }
+        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), write, ledger_key: None }
     }
 
     /// Returns whether the action creates an object.
@@ -201,7 +201,7 @@ pub enum Part {
         /// Its place among the runs of the answer.
         run: usize,
     },
-    /// The Workload that brings the job into its queue.
+    /// The Workload by which the job is queued.
     Workload,
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn secrets(standing: &Standing<'_>) -> Vec<Action> {
         .map(|recipe| {
             let name = names::expand(&recipe.name, &snapshot.job.name, None, 0);
             let metadata = crate::ownership::metadata(snapshot, &name, &json!({ "labels": recipe.labels }));
-            Action::create_secret(&name, recipe.clone(), metadata).noted(Some(recipe.key.clone()))
+            Action::create_secret(&name, recipe.clone(), metadata).with_ledger_key(Some(recipe.key.clone()))
         })
         .collect()
 }

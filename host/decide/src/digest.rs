@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// How many digits tell digests apart where people read them, and in names of objects.
+/// Number of digits of a digest where people read it, and in names of objects.
 const SHORT: usize = 12;
 
 /// The SHA-256 of a plugin's bytes, as 64 hex digits in lower case. A clone allocates nothing.

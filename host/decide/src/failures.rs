@@ -60,7 +60,7 @@ struct DuePod<'a> {
 
 impl<'a> Due<'a> {
     /// Returns the failed pods of wanted replicas that a rule is about and that the ledger lacks. Of a suspended job only
-    /// those of roles that tell the host's deletions from others.
+    /// those of roles that distinguish the host's deletions from others.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
         let mut counted: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();

@@ -38,7 +38,7 @@ pub(crate) fn jobs(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
             waiting.push(why);
         } else {
             let create = Action::create("batch/v1", "Job", &name, Part::Job { role: place });
-            actions.push(create.noted(role.removes_itself().then(|| ledger_key(role))));
+            actions.push(create.with_ledger_key(role.removes_itself().then(|| ledger_key(role))));
         }
     }
     (actions, waiting)

@@ -71,12 +71,12 @@ pub struct JobKind {
     /// The reporting component of events about its jobs.
     #[serde(default)]
     pub event_source: String,
-    /// Who brings its jobs into a queue.
+    /// Who queues its jobs.
     #[serde(default)]
     pub queueing: Queueing,
 }
 
-/// Who brings jobs of a kind into a queue.
+/// Who queues jobs of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queueing {

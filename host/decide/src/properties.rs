@@ -111,15 +111,16 @@ fn plan() -> impl Strategy<Value = Arc<Plan>> {
     });
     let launcher = (any::<bool>(), gates()).prop_map(|(vanishes, after)| launcher(vanishes, after));
     let roles = (0..4_u32, of_b, launcher).prop_map(|(a, b, launcher)| vec![role("a", a, vec![]), b, launcher]);
-    let plan = (roles, objects(), clean(), clean(), clean()).prop_map(|(roles, objects, well, badly, suspended)| Plan {
-        roles,
-        objects,
-        secrets: vec![],
-        series: vec![],
-        host_ports: 0,
-        policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
-        warnings: vec![],
-    });
+    let plan =
+        (roles, objects(), clean(), clean(), clean()).prop_map(|(roles, objects, well, badly, suspended)| Plan {
+            roles,
+            objects,
+            secrets: vec![],
+            series: vec![],
+            host_ports: 0,
+            policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
+            warnings: vec![],
+        });
     plan.prop_map(Arc::new)
 }
 
@@ -222,7 +223,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
     })
 }
 
-/// Returns the answer of a plugin whose bodies tell the addresses of the pods of role `a` while the job runs.
+/// Returns the answer of a plugin whose bodies hold the addresses of the pods of role `a` while the job runs.
 fn judged(snapshot: &Snapshot, plan: &Arc<Plan>, outcome: Outcome) -> Answer {
     let wanted = Standing::of(snapshot, plan).bodies_wanted();
     let replicas = if snapshot.suspended() { 0 } else { plan.roles[0].replicas };

@@ -108,7 +108,7 @@ spec:
 ";
 
     #[test]
-    fn every_wrong_value_is_told_with_its_line() {
+    fn every_wrong_value_is_reported_with_its_line() {
         let error = parse("job.yaml", WRONG, &layout()).unwrap_err().to_string();
         let lines: Vec<_> = error.lines().collect();
         let replicas =

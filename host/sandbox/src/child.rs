@@ -159,7 +159,7 @@ pub fn compile_as_child(cpu_seconds: u64, memory: u64) -> wasmtime::Result<()> {
 /// Limits this process to what a compiler needs: bounded time and memory, and no more files, sockets, processes or core
 /// dumps.
 fn confine(cpu_seconds: u64, memory: u64) -> std::io::Result<()> {
-    // The soft limit ends the process with a signal that tells why, the hard limit ends it in any case.
+    // The soft limit ends the process with a signal that says why, the hard limit ends it in any case.
     setrlimit(Resource::CPU, cpu_seconds, cpu_seconds + 1)?;
     setrlimit(Resource::AS, memory, memory)?;
     setrlimit(Resource::FSIZE, 0, 0)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
-/// The largest component that a host can be told to accept, in bytes. An interpreter of Python with a plugin has 18 MiB.
+/// The largest component that a host can be configured to accept, in bytes. An interpreter of Python with a plugin has 18 MiB.
 pub const LARGEST_COMPONENT: usize = 64 << 20;
 
 /// The resource limits of a plugin. Fuel is the effective one, since it is the same on every machine; the wall clock

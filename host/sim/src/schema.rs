@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_told_by_their_path() {
+    fn unknown_fields_are_reported_by_their_path() {
         let containers =
             json!([{ "name": "c", "image": "i", "resources": { "limits": { "cpu": 1 } } }, { "imagee": "x" }]);
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "labels": { "any": "x" } },

@@ -148,11 +148,11 @@ impl World {
         });
         self.changed.push_back(event.clone());
         self.wake.notify_one();
-        self.tell(actor, &event);
+        self.call_hooks(actor, &event);
         event.object.clone()
     }
 
-    fn tell(&mut self, actor: &str, event: &Event) {
+    fn call_hooks(&mut self, actor: &str, event: &Event) {
         if self.hooks.is_empty() {
             return;
         }

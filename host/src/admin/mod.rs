@@ -156,7 +156,7 @@ async fn job(
     let is_meant = |kind: &JobKind| kind.plural == resource || kind.crd() == resource;
     let found: Vec<_> = layout.kinds().iter().filter(|(_, served)| is_meant(&served.kind)).collect();
     if found.is_empty() {
-        // Do not tell an unauthenticated reader which kinds are served.
+        // Do not show an unauthenticated reader which kinds are served.
         admin.access.check(&headers, &Right::Path("/jobs")).await?;
         return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
     }

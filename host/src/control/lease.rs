@@ -1,5 +1,5 @@
 //! One host at a time: a Lease by client-go's rule (leaderelection), and a gate at the socket that lets no write pass once
-//! the lease may be another's. Our own for the gate: the crates that we know tell their caller that a lease
+//! the lease may be another's. Our own for the gate: the crates that we know inform their caller that a lease
 //! is lost when a write of it may be on its way.
 //!
 //! The host that waits watches nothing: what it lists after it was given the lease is newer than all that the one before
@@ -199,7 +199,7 @@ impl Election {
 
     async fn ask(&mut self) -> Result<bool, kube::Error> {
         // While this host waits nobody else asks for the time, and a clock that is set back would be believed.
-        let _told = self.clock.now();
+        let _reported = self.clock.now();
         let Some(there) = self.leases.get_opt(&self.lease.name).await? else {
             let spec = self.spec(None);
             let metadata = ObjectMeta { name: Some(self.lease.name.clone()), ..ObjectMeta::default() };

@@ -130,7 +130,7 @@ impl Operator {
             measured: passes::Passes::default(),
             jobs: Jobs::default(),
             policies: Policies::default(),
-            tells_as_originals: options.compat_metrics,
+            has_compat_metrics: options.compat_metrics,
             delivery,
         };
         Self {

@@ -88,7 +88,7 @@ pub struct Context {
     /// What is known of the policies around the host.
     pub(crate) policies: Policies,
     /// Whether its metrics have the original operators' names too.
-    pub(crate) tells_as_originals: bool,
+    pub(crate) has_compat_metrics: bool,
     /// What passes leave for the delivery of plugins.
     pub(crate) delivery: Arc<Handles>,
 }
@@ -237,11 +237,9 @@ impl Context {
         let (mut snapshot, held) = match self.observe(key) {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
-            Observed::Stale
-            | Observed::InDoubt(_)
-            | Observed::Gone
-            | Observed::Loading(_)
-            | Observed::Another => return None,
+            Observed::Stale | Observed::InDoubt(_) | Observed::Gone | Observed::Loading(_) | Observed::Another => {
+                return None;
+            }
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();

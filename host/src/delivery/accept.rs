@@ -131,7 +131,7 @@ impl Shared {
                 continue;
             }
             let different = differences(&snapshot, &old_answer, &new_answer);
-            trial::note(&mut comparison, &format!("{}/{}", key.namespace, key.name), &different, &new_answer);
+            trial::count(&mut comparison, &format!("{}/{}", key.namespace, key.name), &different, &new_answer);
             if some.len() < REPEATED {
                 some.push((*snapshot, new_answer));
             }

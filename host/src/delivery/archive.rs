@@ -54,7 +54,7 @@ const LABEL: (&str, &str) = ("troupe.dev/kept", "plugin");
 /// Bytes that nothing has needed for this long are released.
 const RELEASED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// Why bytes cannot be kept or brought back.
+/// Why bytes cannot be kept or loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
     /// The host has no namespace for them.

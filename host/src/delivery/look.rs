@@ -91,7 +91,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Of a digest, if it is known, by which nobody can tell which kinds would be served.
+    /// Of a digest, if it is known, without a descriptor.
     pub(super) fn plainly(digest: Option<Digest>, failure: StageFailure) -> Self {
         Self { digest, descriptor: None, failure }
     }

@@ -133,7 +133,7 @@ impl Delivery {
     fn add_back(&self, digest: &Digest, prepared: &Prepared) -> Result<(), ConfigError> {
         let (name, handles) = (&prepared.descriptor.name, &self.shared.handles);
         let statuses = self.shared.statuses();
-        // Its Plugin may have brought it into service meanwhile, with settings that are newer.
+        // Its Plugin may have put it into service meanwhile, with settings that are newer.
         if handles.stores.layout().descriptor(digest).is_none() {
             self.add_as_accepted(digest, prepared, statuses.get(name))?;
         }

@@ -1,6 +1,6 @@
-//! Plugins by `Plugin` resources: fetched, compiled, checked, tried, brought into service and kept, while jobs run.
+//! Plugins by `Plugin` resources: fetched, compiled, checked, tried, put into service and kept, while jobs run.
 //!
-//! Each Plugin has a task (`plugin_task`), which looks at it (`look`) without changing anything, brings what it finds into
+//! Each Plugin has a task (`plugin_task`), which looks at it (`look`) without changing anything, puts what it finds into
 //! service at once and as a whole (`serve`), and says in the status what came of that (`report`, `statuses`). What is
 //! decided is in `upgrade`. Here is the task that starts and ends those, and owns what is not of one Plugin.
 

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_spec_is_told_with_its_field() {
+    fn what_is_wrong_with_a_spec_is_reported_with_its_field() {
         let limits = json!({ "concurrency": 5_000_000_000_u64 });
         let seen = seen(&json!({ "source": { "builtIn": {} }, "limits": limits }), &Value::Null);
         assert_eq!((seen.name.as_str(), seen.generation), ("plays", 3));

@@ -70,7 +70,7 @@ impl PluginTask {
             "checked the Plugin"
         );
         handles.route(name, &route);
-        statuses::tell_active(status, route.active.as_ref(), &handles.stores.layout());
+        statuses::report_active(status, route.active.as_ref(), &handles.stores.layout());
         all.insert(name.clone(), status.clone());
         Ok(())
     }

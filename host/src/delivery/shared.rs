@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// The status of every Plugin that there is, as its task has it. Whoever brings a Plugin into service, or takes one
+    /// The status of every Plugin that there is, as its task has it. Whoever puts a Plugin into service, or takes one
     /// out of it, holds this meanwhile: of two that want the same kind the first one has it.
     pub(super) fn statuses(&self) -> MutexGuard<'_, BTreeMap<String, PluginStatus>> {
         self.statuses.lock()

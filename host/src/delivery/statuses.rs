@@ -27,7 +27,7 @@ pub(super) fn active(status: &PluginStatus) -> Option<Digest> {
 }
 
 /// Says that this digest serves new jobs.
-pub(super) fn tell_active(status: &mut PluginStatus, active: Option<&Digest>, layout: &Layout) {
+pub(super) fn report_active(status: &mut PluginStatus, active: Option<&Digest>, layout: &Layout) {
     status.digest = active.map(Digest::to_string);
     status.short_digest = active.map(|digest| digest.short().to_owned());
     status.version = active.and_then(|digest| layout.descriptor(digest)).map(|framework| framework.version.clone());

@@ -70,7 +70,7 @@ impl Trial {
             Answer::Faulted(fault) => self.stop(format!("{job}: {fault}")),
             Answer::Judged { .. } | Answer::Rejected(_) => {}
         }
-        note(&mut self.live, job, differences, candidate);
+        count(&mut self.live, job, differences, candidate);
         if let Some(difference) = differences.iter().find(|difference| difference.danger == Danger::Dangerous) {
             self.stop(format!("{job}: a live pod would be changed: {difference}"));
         }
@@ -110,7 +110,7 @@ impl Trial {
 }
 
 /// Counts one comparison.
-pub(super) fn note(into: &mut Comparison, job: &str, differences: &[Difference], candidate: &Answer) {
+pub(super) fn count(into: &mut Comparison, job: &str, differences: &[Difference], candidate: &Answer) {
     into.passes += 1;
     into.different += u32::from(!differences.is_empty());
     into.dangerous += u32::from(differences.iter().any(|difference| difference.danger == Danger::Dangerous));

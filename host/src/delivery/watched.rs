@@ -1,4 +1,4 @@
-//! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches tell it.
+//! What happens to Plugins, and to the ConfigMaps that may be sources of theirs, as the watches show it.
 
 use super::{
     Delivery,

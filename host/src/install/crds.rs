@@ -17,14 +17,14 @@ use serde_json::Value;
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = builtin::crds();
-    all.iter_mut().for_each(tell_waiting);
+    all.iter_mut().for_each(add_waiting_column);
     all.push(crate::plugin_resource::Plugin::crd());
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     all
 }
 
 /// Adds the column that `kubectl get -o wide` prints of a kind of job: what each job waits for.
-fn tell_waiting(crd: &mut CustomResourceDefinition) {
+fn add_waiting_column(crd: &mut CustomResourceDefinition) {
     for version in &mut crd.spec.versions {
         let column = CustomResourceColumnDefinition {
             name: Condition::Waiting.to_string(),

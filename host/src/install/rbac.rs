@@ -152,7 +152,7 @@ fn common(host: &Host) -> Vec<Value> {
         events(),
         rule("troupe.dev", "plugins", &["get", "list", "watch"]),
         rule("troupe.dev", "plugins/status", &["patch"]),
-        // To tell whether the policies around the host are applied.
+        // To see whether the policies around the host are applied.
         rule("admissionregistration.k8s.io", "validatingadmissionpolicies", &["get"]),
         rule("admissionregistration.k8s.io", "validatingadmissionpolicybindings", &["get"]),
         // To authorize readers of the admin port.
@@ -198,7 +198,7 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     rules
 }
 
-/// The rights to bring jobs into queues: used only where the API server serves these kinds.
+/// The rights to queue jobs: used only where the API server serves these kinds.
 fn of_queues() -> Vec<Value> {
     let (workloads, plural) = (group(WORKLOADS.api_version), WORKLOADS.plural);
     let mut rules = vec![

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deeper_is_left_out_and_told_by_its_path() {
+    fn what_is_deeper_is_left_out_and_reported_by_its_path() {
         let deep = nested(r#"{"x":["#, "]}", 100_000);
         let text = format!(r#"{{"spec":{{"first":1,"deep":{deep},"deep-too":{deep},"last":2}}}}"#);
         let Decoded { mut value, too_deep } = value(&text).unwrap();

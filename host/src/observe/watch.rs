@@ -173,7 +173,7 @@ struct Read {
 impl Watch {
     async fn run(&self) {
         let mut position = Position::default();
-        let mut told_missing = false;
+        let mut reported_missing = false;
         loop {
             let began = Instant::now();
             let result = match position.step() {
@@ -184,7 +184,7 @@ impl Watch {
                 Ok(()) => continue,
                 Err(error @ WatchError::NoSuchKind(_)) => {
                     position.failed(error.failure());
-                    self.missing(&error, &mut told_missing)
+                    self.missing(&error, &mut reported_missing)
                 }
                 Err(error) => self.failed(&mut position, &error, began.elapsed()),
             };

@@ -56,7 +56,7 @@ pub struct Replayer {
     configured: BTreeMap<String, Plugins>,
 }
 
-/// Options for one who looks at a component: a host can be told to accept every one that is loaded here.
+/// Options to inspect a component: a host can be configured to accept each component that is loaded here.
 fn options() -> Options {
     let usual = Options::new(Executor::Inline);
     Options { limits: Limits { component: LARGEST_COMPONENT, ..usual.limits }, ..usual }

@@ -140,7 +140,7 @@ impl Writer {
                 match result {
                     Ok(warnings) => {
                         debug!(%action, "written");
-                        applied.made.extend(action.noted.clone());
+                        applied.made.extend(action.ledger_key.clone());
                         applied.created.extend(action.creates().then(|| object(&action.kind, &action.name)));
                         for warning in warnings {
                             applied.warnings.entry(warning).or_insert_with(|| object(&action.kind, &action.name));
@@ -209,7 +209,7 @@ impl Writer {
             }
             Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
             // What the ledger records must not be created twice, and may be deleted before the next attempt finds it.
-            Err(error) if error.is_of_doubt() && one.action.noted.is_some() => match self.adopt(one).await {
+            Err(error) if error.is_of_doubt() && one.action.ledger_key.is_some() => match self.adopt(one).await {
                 Ok(()) => Ok(vec![]),
                 Err(answer) => {
                     if error.may_come_late() || !answer.says_that_there_is_none() {

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_texts_of_a_header_are_told_without_its_marks() {
+    fn the_texts_of_a_header_are_reported_without_its_marks() {
         let one = r#"299 - "unknown field \"spec.containers[0].imagee\"""#;
         assert_eq!(texts(one), ["unknown field \"spec.containers[0].imagee\""]);
         assert_eq!(texts(r#"299 - "a, b", 299 kube "c\\""#), ["a, b", "c\\"]);

@@ -80,7 +80,7 @@ fn available(moment: &Moment<'_>) -> Condition {
     ("Available", is_true, reason, message)
 }
 
-/// Better: told in every state. The original leaves it as it was while the CronJob is suspended or a failed run is kept.
+/// Better: reported in every state. The original leaves it as it was while the CronJob is suspended or a failed run is kept.
 fn progressing(moment: &Moment<'_>) -> Condition {
     match moment.active().count() {
         0 => ("Progressing", false, "NoJobsActive", "No run is active.".into()),
@@ -136,7 +136,7 @@ mod tests {
 
     // C10
     #[test]
-    fn too_many_missed_slots_are_told_with_how_to_mend_it() {
+    fn too_many_missed_slots_are_reported_with_how_to_mend_it() {
         let spec = hourly_with("schedule", json!("* * * * *"));
         let seen = seen_after("10:00", "12:30", &[]);
         assert_eq!(told(&spec, &seen), ["False MissedSchedule", "False NoJobsActive", "True MissedSchedule"]);

@@ -171,7 +171,7 @@ mod tests {
 
     // C15
     #[test]
-    fn events_are_told_once() {
+    fn events_are_reported_once() {
         let runs = [failed("11:00")];
         let (verdict, status) = judged(&hourly(), &seen_after("10:00", "11:20", &runs));
         let name = job("11:00").name;

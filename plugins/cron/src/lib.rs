@@ -1,7 +1,7 @@
 //! CronJob `batch.tutorial.kubebuilder.io/v1` of kubebuilder's tutorial: runs a job at the times of a schedule.
 //!
 //! Each run is an object of the plan's series `runs`: a `batch/v1` Job, or a job of any kind that Troupe serves. `bind`
-//! makes the run of the newest slot that was missed and removes old runs; `judge` tells what there is, and when to look
+//! makes the run of the newest slot that was missed and removes old runs; `judge` reports what there is, and when to look
 //! again. Both begin with the same look at the instant (`moment.rs`).
 //!
 //! # What is supported
@@ -31,12 +31,12 @@
 //! - `@every` counts on from the last run also after a missed starting deadline.
 //! - Without a zone the schedule is in UTC, not in the local time of the operator's container.
 //! - Degraded is False again once a run succeeds after one that failed. In the original it stays True.
-//! - Progressing is told in every state. The reason for too many missed times is `MissedSchedule`, not `InvalideSchedule`;
-//!   a schedule that is wrong is told by the condition `Rejected`. `ReconciliationError`, `JobCreationFailed` and
-//!   `JobCreated` are not used: what the API server refuses is told by the host.
+//! - Progressing is reported in every state. The reason for too many missed times is `MissedSchedule`, not `InvalideSchedule`;
+//!   a wrong schedule is reported by the condition `Rejected`. `ReconciliationError`, `JobCreationFailed` and
+//!   `JobCreated` are not used: what the API server refuses is reported by the host.
 //! - `active` has the newest ten runs. With more, the API server refuses the original's status.
 //! - Runs carry the label `batch.tutorial.kubebuilder.io/cronjob` with the CronJob's name.
-//! - A run is told by the event `SuccessfulCreate`, and problems by `JobsFailed` and `MissedSchedule`. The original emits
+//! - A run is reported by the event `SuccessfulCreate`, and problems by `JobsFailed` and `MissedSchedule`. The original emits
 //!   no events.
 //! - The defaults are those of the CRD, and the plugin checks what the webhooks check.
 //!

@@ -80,7 +80,7 @@ impl<'a> Moment<'a> {
         )
     }
 
-    /// Returns whether the published status tells that the slot of this run had a run. Nothing else does once it is gone.
+    /// Returns whether the published status says that the slot of this run had a run. Nothing else does once it is gone.
     fn is_recorded(&self, run: &Run<'_>) -> bool {
         run.slot.is_none_or(|slot| self.recorded.is_some_and(|recorded| slot <= recorded))
     }
@@ -167,7 +167,7 @@ mod tests {
     fn replace_removes_nothing_while_no_run_is_due() {
         let replace = hourly_with("concurrencyPolicy", json!("Replace"));
         assert_eq!(bindings(&replace, &seen_after("11:00", "11:20", &[job("11:00")])).remove, uids(&[]));
-        // Its own run is there, though its annotation tells another slot.
+        // Its own run is there, though its annotation names another slot.
         let seen = seen_after("10:00", "11:20", &[annotated("11:00", "yesterday")]);
         assert_eq!(bindings(&replace, &seen), Bindings { bodies: vec![], runs: vec![], remove: vec![] });
     }
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    // C11, C13: with a limit of 0 nothing but the status tells that a slot had its run
+    // C11, C13: with a limit of 0 nothing but the status says that a slot had its run
     #[test]
     fn a_run_is_removed_only_once_the_status_knows_its_slot() {
         let spec = hourly_with("successfulJobsHistoryLimit", json!(0));

@@ -53,7 +53,7 @@ mod tests {
 
     // C03: two kinds are called PaddleJob
     #[test]
-    fn a_kind_is_told_from_another_of_its_name() {
+    fn a_kind_is_distinguished_from_another_of_its_name() {
         for api_version in ["batch.paddlepaddle.org/v1", "kubeflow.org/v1"] {
             let series = plan(&cron_job(&paddle(api_version))).unwrap().series.remove(0);
             assert_eq!(

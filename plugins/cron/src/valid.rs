@@ -91,7 +91,7 @@ impl Mistakes {
             (None, Some("") | None) => Zone::named("UTC"),
             (None, Some(name)) => self.zone("spec.schedule", name),
         };
-        // A schedule that is wrong is told as well where its zone is.
+        // A wrong schedule is reported beside a wrong zone.
         let parsed = Schedule::parse(text.rest, zone.clone().or_else(|| Zone::named("UTC"))?);
         match parsed {
             Ok(schedule) => zone.map(|_| schedule),
@@ -223,7 +223,7 @@ mod tests {
 
     // C02
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let spec = json!({ "schedule": "* * *", "timeZone": "Mars/Base", "concurrencyPolicy": "", "startingDeadlineSeconds": -5 });
         let paths: Vec<_> = mistakes(&cron_job(&spec)).into_iter().map(|(path, _)| path).collect();
         let fields = ["timeZone", "schedule", "startingDeadlineSeconds", "concurrencyPolicy", "jobTemplate"];

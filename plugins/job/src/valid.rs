@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn all_errors_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let rule = |action: &str| json!({ "action": action });
         let spec = json!({
             "parallelism": -1, "completions": 10_001, "completionMode": "Odd", "backoffLimit": -1, "maxFailedIndexes": 1,

@@ -12,7 +12,7 @@ use troupe_plugin::{PodTemplate, UserTemplate, field_is};
 
 const PHASE: &str = "/status/phase";
 
-/// What Volcano says of a PodGroup, which the host tells while a job waits for the phase.
+/// What Volcano says of a PodGroup, which the host reports while a job waits for the phase.
 const CONDITIONS: &str = "/status/conditions";
 
 /// The fields of a PodGroup that the host keeps.

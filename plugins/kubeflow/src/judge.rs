@@ -25,7 +25,7 @@ pub(crate) fn judge(job: &TrainingJob, seen: &Observation, outlook: &Outlook) ->
         true => status.suspend(),
         false => {
             status.resume_or_start();
-            status.tell_restarts(&tallies);
+            status.report_restarts(&tallies);
             let standing = standing(&family, &tallies);
             let may_stop = !status.conditions.finished() && standing != Standing::Succeeded;
             match limits::reached(&family, seen, status.started()).filter(|_| may_stop) {
@@ -87,14 +87,14 @@ impl<'a> Status<'a> {
             self.set("Running", false, "Suspended", &message);
         }
         let step = self.set("Suspended", true, "Suspended", &message);
-        self.tell(step, "Suspended", message);
+        self.report(step, "Suspended", message);
     }
 
     fn resume_or_start(&mut self) {
         if self.conditions.is_true("Suspended") {
             let message = self.message("is resumed.");
             let step = self.set("Suspended", false, "Resumed", &message);
-            self.tell(step, "Resumed", message);
+            self.report(step, "Resumed", message);
             self.start_time = Some(self.now.clone());
         }
         self.start_time.get_or_insert_with(|| self.now.clone());
@@ -111,7 +111,7 @@ impl<'a> Status<'a> {
                 let message = format!("{} is running.", named(self.family).0);
                 self.conditions.remove("Restarting");
                 let step = self.set("Running", true, "Running", &message);
-                self.tell(step, "Running", message);
+                self.report(step, "Running", message);
             }
             Standing::Restarting(of) => {
                 let message = self.restarting(of);
@@ -126,8 +126,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// Tells of each failed pod that is replaced once, whatever the conditions say.
-    fn tell_restarts(&mut self, tallies: &[Tally]) {
+    /// Reports each failed pod that is replaced once, whatever the conditions say.
+    fn report_restarts(&mut self, tallies: &[Tally]) {
         for tally in tallies.iter().filter(|_| !self.conditions.finished()) {
             let event =
                 Event { warning: true, reason: self.reason("Restarting"), message: self.restarting(tally.of.name) };
@@ -161,7 +161,7 @@ impl<'a> Status<'a> {
         self.conditions.set(kind, status, &self.reason(why), message, &self.now)
     }
 
-    fn tell(&mut self, step: Step, why: &str, message: String) {
+    fn report(&mut self, step: Step, why: &str, message: String) {
         if step == Step::New {
             self.events.push(Event { warning: false, reason: self.reason(why), message });
         }

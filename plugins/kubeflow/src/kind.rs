@@ -26,7 +26,7 @@ pub(crate) struct Kind {
     pub(crate) worker_leads: bool,
     /// Whether it has a scale subresource, and so selectors in its status.
     pub(crate) scales: bool,
-    /// How it is told that the job runs and has ended.
+    /// The words for a job that runs and for one that has ended.
     pub(crate) wording: Wording,
     /// Whether variables go to all containers, not to the framework's alone.
     pub(crate) all_containers: bool,

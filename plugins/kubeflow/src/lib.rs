@@ -31,7 +31,7 @@
 //! - The end of `activeDeadlineSeconds` needs no event to be noticed.
 //! - A limit deletes the pods that have not ended whatever the clean-pod policy, and keeps the others' logs.
 //! - The event Restarting is emitted once for each failed pod.
-//! - A pod that is being deleted decides nothing: many programs exit with 0 when they are told to end. A pod that
+//! - A pod that is being deleted decides nothing: many programs exit with 0 when they are stopped. A pod that
 //!   somebody deletes is made again and fails no job, also with `Never`.
 //! - A failed job always has a completion time, so that its time to live counts.
 //! - The counts of a suspended job remain until its pods are gone, so that Kueue does not release their quota too
@@ -53,7 +53,7 @@
 //! - What CEL can say is refused by the CRD; the condition `Rejected` lists all else that the webhooks of the original
 //!   refuse. Immutability holds for every kind.
 //! - Names longer than 63 characters, two ports of one name, and unknown restart and clean-pod policies are refused.
-//! - A name that another object has is told by the condition `Waiting`; the other objects are created.
+//! - A name that another object has is reported by the condition `Waiting`; the other objects are created.
 //! - Events are emitted once per step, not once per pass.
 //!
 //! # Settings

@@ -23,7 +23,7 @@ pub(crate) enum Standing {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
-    /// It is told by a Warning, as an exit code is.
+    /// It is reported by a Warning, as an exit code is.
     pub(crate) warning: bool,
 }
 

@@ -196,7 +196,7 @@ mod tests {
 
     // AC-06
     #[test]
-    fn elastic_workers_meet_at_worker_0_unless_they_are_told_where() {
+    fn elastic_workers_meet_at_worker_0_unless_they_are_reported_where() {
         let elastic = |policy: &serde_json::Value| {
             let spec = spec("PyTorchJob", &[("Worker", 2)], &json!({ "elasticPolicy": policy }));
             variables("PyTorchJob", &spec, "worker", 0)[1..].join(" ")

@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     pub(crate) first_succeeded: bool,
     /// What becomes of its failed pods: one for each.
     pub(crate) fates: Vec<Fate>,
-    /// How many failed pods are replaced from now on: each is told once.
+    /// How many failed pods are replaced from now on: each is reported once.
     pub(crate) restarts: usize,
 }
 

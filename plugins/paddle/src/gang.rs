@@ -15,7 +15,7 @@ const KEY: &str = "pod-group";
 const VOLCANO: &str = "volcano";
 /// The pointer of a PodGroup's phase.
 const PHASE: &str = "/status/phase";
-/// The pointer of what Volcano says of a PodGroup, which the host tells while the job waits for the phase.
+/// The pointer of what Volcano says of a PodGroup, which the host reports while the job waits for the phase.
 const CONDITIONS: &str = "/status/conditions";
 /// The pointers of a PodGroup that the host keeps.
 pub(crate) const KEEP: [&str; 6] =

@@ -48,9 +48,9 @@ impl BatchJob {
 pub(crate) enum Jobs {
     /// No workers: they wait for the launcher, if that is there.
     Launching(Option<BatchJob>),
-    /// The workers were told of a launcher whose Job is gone, and cannot be told of another.
+    /// The workers have the address of a launcher whose Job is gone, and cannot be given another.
     Orphaned(BatchJob),
-    /// Both, and the workers were told of this launcher.
+    /// Both, and the workers have the address of this launcher.
     Both { launcher: BatchJob, workers: BatchJob },
 }
 

@@ -82,7 +82,7 @@ impl Stage {
         }
     }
 
-    /// Better: the original tells nothing.
+    /// Better: the original reports nothing.
     fn event(&self, job: &Job) -> Option<Event> {
         let who = format!("RhinoJob {}/{}", job.namespace(), job.name());
         let (warning, reason, message) = match self {
@@ -114,21 +114,21 @@ fn is_complete(job: &Job, launcher: &BatchJob, workers: &BatchJob) -> bool {
 fn failure(seen: &Observation, launcher: &BatchJob, workers: &BatchJob) -> Option<String> {
     let failed = |job: &BatchJob| (job.failed > 0).then(|| format!("failed pods of Job {}: {}", job.name, job.failed));
     let given_up = workers.given_up.clone().or_else(|| failed(workers)).or_else(|| launcher.given_up.clone());
-    given_up.or_else(|| match told_of(seen, workers) {
+    given_up.or_else(|| match launcher_of(seen, workers) {
         Some(pod) => ended(pod, workers),
         None => failed(launcher).or_else(|| replaced(seen, workers)),
     })
 }
 
-/// The pod that the workers were told of: it was there before them, and has not failed.
-fn told_of<'a>(seen: &'a Observation, workers: &BatchJob) -> Option<&'a PodRow> {
+/// The launcher whose address the workers have: it was there before them, and has not failed.
+fn launcher_of<'a>(seen: &'a Observation, workers: &BatchJob) -> Option<&'a PodRow> {
     let known = seen.live(launcher::ROLE).filter(|pod| pod.phase != PodPhase::Failed);
     known.filter(|pod| workers.created.is_some_and(|at| pod.created <= at)).max_by_key(|pod| pod.created)
 }
 
 fn replaced(seen: &Observation, workers: &BatchJob) -> Option<String> {
     let mut later = seen.live(launcher::ROLE).filter(|pod| workers.created.is_some_and(|at| pod.created > at));
-    later.next().map(|pod| format!("pod {} is not the launcher that the workers were told of", pod.name))
+    later.next().map(|pod| format!("pod {} is not the launcher whose address the workers have", pod.name))
 }
 
 /// How mpirun ended since there are workers, if not well. Better: one that is started again waits for workers that
@@ -261,7 +261,7 @@ mod tests {
 
     // R04
     #[test]
-    fn the_end_is_told_once_and_is_the_end() {
+    fn the_end_is_reported_once_and_is_the_end() {
         let completed = judged(&both(&json!({ "succeeded": 1 }), &json!({ "succeeded": 2 })), &[]);
         assert_eq!((completed.outcome, &*completed.headline), (Outcome::Succeeded, "Completed"));
         assert_eq!((completed.events[0].warning, &*completed.events[0].reason), (false, "RhinoJobCompleted"));

@@ -30,7 +30,7 @@
 //!   that is gone, so the job is Pending, as in the original, until their Job is deleted too.
 //! - A job with the label `kueue.x-k8s.io/queue-name` is queued by Kueue, and preempted, without switch in its spec.
 //! - Pod names in the status are in order: workers by index, of launchers the newest first.
-//! - A name that is too long, and what else cannot work, is told in the status instead of failing for ever unseen.
+//! - A name that is too long, and what else cannot work, is reported in the status instead of failing for ever unseen.
 //! - Through v1alpha1 all fields can be seen. In the original a change made through it resets the memory fields.
 //! - The Jobs carry their labels themselves. The original has the API server copy those of the pods, with its own.
 //! - What is made carries the annotation `troupe.dev/plugin-digest`: the component that planned it.

@@ -32,7 +32,7 @@ pub(crate) fn name_of_job(job: &Job, role: &str) -> String {
     format!("{}{}", job.name(), suffix(job, role))
 }
 
-/// What follows the job's name: as many characters of its uid as tell it from an earlier job of the name.
+/// What follows the job's name: enough characters of its uid to differ from an earlier job of the name.
 fn suffix(job: &Job, role: &str) -> String {
     let uid: String = job.view.uid.chars().take(5).collect();
     format!("-{uid}-{role}")
@@ -156,7 +156,7 @@ mod tests {
 
     // R02, and its Better: readiness by the condition's type
     #[test]
-    fn the_workers_wait_for_a_launcher_that_is_ready_and_are_told_its_address() {
+    fn the_workers_wait_for_a_launcher_that_is_ready_and_get_its_address() {
         let plan = planned();
         let workers = &plan.roles[1];
         assert_eq!(named(workers), "rhinojob-sample-v1alpha2-abcde-workers");
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!((&body(workers)["spec"]["completions"], workers.replicas), (&json!(2), 1));
     }
 
-    // R05: a Job that removes itself could not be told from one that was deleted, to be made again
+    // R05: a Job that removes itself would look like one that was deleted, to be made again
     #[test]
     fn the_jobs_do_not_remove_themselves() {
         for role in planned().roles {
@@ -199,9 +199,9 @@ mod tests {
         assert_eq!([policy.clean_on_success, policy.clean_on_failure], [Clean::Keep, Clean::Keep]);
     }
 
-    // R03, Better: nothing else tells why there is no volume
+    // R03, Better: nothing else says why there is no volume
     #[test]
-    fn a_path_without_a_server_is_told() {
+    fn a_path_without_a_server_is_reported() {
         let mut spec = sample();
         spec["dataPath"] = json!("/kfnmck56");
         let warnings = plan(&job(NAME, &spec)).unwrap().warnings;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let spec = json!({ "parallelism": 0, "ttl": -1, "memoryAllocationMode": "", "memoryAllocationSize": -1 });
         let paths: Vec<_> = mistakes(&job("my.job", &spec)).into_iter().map(|(path, _)| path).collect();
         let expected = [
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(paths, expected);
     }
 
-    // Better: too long a name is told. The host name of the last worker is the longest, longer than the launcher's Job.
+    // Better: too long a name is reported. The host name of the last worker is the longest, longer than the launcher's Job.
     #[test]
     fn a_name_may_be_as_long_as_the_last_workers_host_name_allows() {
         for (parallelism, most) in [(1, 47), (10, 47), (11, 46), (1001, 44)] {

@@ -264,7 +264,7 @@ pub mod troupe {
                         .finish()
                 }
             }
-            /// Who brings the jobs of a kind into a queue (Kueue's), where the API server has queues. A job names its queue by the
+            /// Who queues the jobs of a kind (in Kueue), where the API server has queues. A job names its queue by the
             /// label `kueue.x-k8s.io/queue-name`.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
@@ -381,9 +381,9 @@ pub mod troupe {
                 pub children: _rt::Vec<ChildKind>,
                 /// A JSON schema of the plugin's `config`.
                 pub config_schema: Json,
-                /// The framework's own reasons of events that the host tells, as pairs of the host's reason and the framework's:
+                /// The framework's own reasons of events that the host emits, as pairs of the host's reason and the framework's:
                 /// `NameTaken`, an object that is not the job's has a name that it needs; `Refused`, the API server refuses a write;
-                /// `Created`, pods or Jobs were made. Of the last nothing is told unless it stands here, of the others with the host's.
+                /// `Created`, pods or Jobs were made. The last has no event unless it stands here, the others have the host's reason.
                 pub event_reasons: Pairs,
                 /// What its plans have beyond what a job's user asks for: JSON as in `spec.grants` of a Plugin
                 /// (`{"hostNetwork":true,"images":["busybox"]}`), `{}` for nothing. The kinds of `children` need not be named again;

@@ -16,11 +16,11 @@ pub struct Original {
     pub webhooks: &'static [&'static str],
     /// Flags of its process that no other operator has, without dashes.
     pub flags: &'static [&'static str],
-    /// What it tells Prometheus of jobs under names of its own, if it does.
+    /// What it reports of jobs to Prometheus under names of its own, if it does.
     pub metrics: Option<Metrics>,
 }
 
-/// The metrics of jobs that an original operator has, by which `--compat-metrics` tells the same.
+/// The metrics of jobs that an original operator has, by which `--compat-metrics` reports the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metrics {
     /// The kinds of job that it counts, `Kind.group`, each with what the label for the framework says.

@@ -1,5 +1,5 @@
 //! Resource quantities: parsing, sums, and the canonical form of Kubernetes. Our own: a component has no use for the API
-//! types and big numbers that the crates of quantities bring along.
+//! types and big numbers that the crates of quantities depend on.
 
 use serde_json::Value;
 use std::{

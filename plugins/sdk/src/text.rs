@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_that_cannot_name_a_service_is_told_why() {
+    fn a_label_that_cannot_name_a_service_is_refused_with_the_reason() {
         for (label, why) in [("1a", "start"), ("", "start"), ("a.b", "only"), ("aB", "only"), ("a-", "end")] {
             assert!(dns_label_problem(label).unwrap().contains(why), "{label}");
         }

@@ -142,7 +142,7 @@ fn every_command_of_readme_and_book_is_run_by_a_test() {
 }
 
 #[test]
-fn a_command_is_told_from_what_is_said_of_it() {
+fn a_command_is_distinguished_from_what_is_said_of_it() {
     let lines = ["# first", "a \\", "  --b     # why", "", "c '#d'"].map(str::to_owned).to_vec();
     let block = Block { language: "sh".to_owned(), lines };
     assert_eq!(commands(&block), ["a --b", "c '#d'"]);

@@ -27,15 +27,15 @@ fn told<'a>(job: &'a Value, kind: &str) -> &'a str {
 
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
-async fn a_typo_in_a_pod_template_is_told_once_and_the_pods_are_made() {
+async fn a_typo_in_a_pod_template_is_reported_once_and_the_pods_are_made() {
     let world = World::shared("typo-warned").await;
     let _operator = world.operator().await;
     world.create(&PADDLE_JOBS, &with_a_typo("typo")).await;
     let is_warned = |job: &Value| told(job, "Warned").contains(UNKNOWN);
     world.is(&PADDLE_JOBS, "typo", "warned", is_warned).await;
-    let is_told = |event: &Value| at(event, "/reason") == "APIServerWarning";
+    let is_reported = |event: &Value| at(event, "/reason") == "APIServerWarning";
     let events = world.list(&EVENTS).await.unwrap();
-    assert!(events.iter().filter(|event| is_told(event)).count() <= 1, "{events:?}");
+    assert!(events.iter().filter(|event| is_reported(event)).count() <= 1, "{events:?}");
     assert_eq!(world.names(&PODS).await.unwrap(), ["typo-worker-0", "typo-worker-1"]);
 }
 

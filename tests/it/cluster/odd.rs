@@ -34,7 +34,7 @@ impl World {
 
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
-async fn a_job_that_is_nested_too_deep_is_told_so_and_hides_no_other() {
+async fn a_job_that_is_nested_too_deep_is_reported_so_and_hides_no_other() {
     let world = World::shared("odd").await;
     let mut deep = paddle("deep").worker(1).runs("1s").manifest;
     let nested = (0..LEVELS).fold(json!("bottom"), |inner, _| json!({ "x": inner }));

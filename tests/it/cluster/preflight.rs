@@ -112,7 +112,7 @@ async fn versions(namespace: &Namespace, kinds: &[&Kind]) -> Vec<Value> {
 
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
-async fn preflight_tells_what_is_in_the_way_until_it_is_done() {
+async fn preflight_reports_what_is_in_the_way_until_it_is_done() {
     let plane = ControlPlane::start(Options::default().crds(old_definitions())).await.unwrap();
     let client = plane.client("user").await.unwrap();
     let system = Namespace::create_in(client.clone(), "paddle-system").await;

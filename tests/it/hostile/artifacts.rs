@@ -23,7 +23,7 @@ fn importing(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_is_no_component_is_told_what_would_be_right() {
+fn a_file_that_is_no_component_is_refused_with_what_would_be_right() {
     let right = "not a WebAssembly component; build the plugin for wasm32-wasip2";
     assert_eq!(load(b"").to_string(), format!("this is no WebAssembly at all, {right}"));
     assert_eq!(load(b"\0asm\x01\0\0\0").to_string(), format!("this is a core module, {right}"));

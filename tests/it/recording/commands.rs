@@ -110,7 +110,7 @@ fn a_new_version_is_dangerous_where_it_changes_what_runs() {
 }
 
 #[test]
-fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
+fn inspecting_a_component_reports_what_it_is_and_what_it_takes() {
     let wasm = Plugins::built_in("paddle").unwrap();
     let (well, text) = troupe(&["plugin", "inspect", &file("inspected.wasm", wasm), "--json"]);
     let facts: Value = serde_json::from_str(&text).unwrap();
@@ -137,7 +137,7 @@ fn inspecting_a_component_tells_what_it_is_and_what_it_takes() {
 }
 
 #[test]
-fn a_component_that_the_host_would_refuse_is_told_with_the_reason() {
+fn a_component_that_the_host_would_refuse_is_reported_with_the_reason() {
     let (well, text) = troupe(&["plugin", "inspect", &file("sockets.wasm", guest("sockets"))]);
     assert!(!well && text.contains("plugins/README.md says what a plugin may import"), "{text}");
     assert!(text.contains("the component imports wasi:sockets/"), "{text}");
@@ -148,7 +148,7 @@ fn a_component_that_the_host_would_refuse_is_told_with_the_reason() {
 }
 
 #[test]
-fn what_is_no_recording_or_none_of_the_plugins_jobs_is_told_with_what_to_do() {
+fn what_is_no_recording_or_none_of_the_plugins_jobs_is_reported_with_what_to_do() {
     let no = file("no.jsonl", "{\n\"not\": \"a pass\"}\n");
     let (well, text) = troupe(&["plugin", "test", "paddle", "--recording", &no]);
     assert!(!well && text.contains("is no recording; take one from a host's admin port: curl http"), "{text}");

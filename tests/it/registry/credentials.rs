@@ -39,14 +39,14 @@ fn tag(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_password_is_told_to_a_registry_that_asks_for_one() {
+async fn a_password_is_sent_to_a_registry_that_asks_for_one() {
     let registry = asking(BASIC, "Basic realm=\"it\"".to_owned(), Stock::new()).await;
     assert!(pull_with(&tag(&registry), &known_to(&registry.address.to_string())).await.is_ok());
     assert_eq!(registry.told(), ["nothing", BASIC, BASIC], "it is not told before it asks, and asked once");
 }
 
 #[tokio::test]
-async fn a_token_is_fetched_once_and_told_to_the_registry_only() {
+async fn a_token_is_fetched_once_and_sent_to_the_registry_only() {
     let wasm = Stock::new().wasm;
     let storage = Server::start(move |_| Reply::ok(wasm.clone())).await;
     let tokens = Server::start(|_| Reply::ok(r#"{"token":"t0ken"}"#)).await;
@@ -83,7 +83,7 @@ async fn an_identity_token_is_exchanged_for_one_of_the_registry() {
 }
 
 #[tokio::test]
-async fn whoever_a_registry_sends_on_to_is_told_nothing_even_if_it_asks() {
+async fn no_credentials_are_sent_to_where_a_registry_redirects_even_if_it_asks() {
     let thief = asking(BASIC, "Basic realm=\"it\"".to_owned(), Stock::new()).await;
     let stock = Stock::new();
     let blob = stock.blob();
@@ -95,7 +95,7 @@ async fn whoever_a_registry_sends_on_to_is_told_nothing_even_if_it_asks() {
 }
 
 #[tokio::test]
-async fn credentials_of_another_registry_are_not_told() {
+async fn credentials_of_another_registry_are_not_sent() {
     let registry = asking(BASIC, "Basic realm=\"it\"".to_owned(), Stock::new()).await;
     for other in ["ghcr.io", "127.0.0.1", "127.0.0.1:1"] {
         let error = failure(&tag(&registry), &known_to(other)).await;
@@ -107,7 +107,7 @@ async fn credentials_of_another_registry_are_not_told() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_told_once() {
+async fn credentials_that_are_refused_are_reported_once() {
     let registry = asking("Basic other", "Basic realm=\"it\"".to_owned(), Stock::new()).await;
     let error = failure(&tag(&registry), &known_to(&registry.address.to_string())).await;
     assert!(matches!(error, RegistryError::Unauthorized { sent: true, .. }), "{}", told(&error));
@@ -124,7 +124,7 @@ async fn a_token_is_fetched_from_no_address_where_no_registry_is() {
 }
 
 #[tokio::test]
-async fn what_is_asked_in_an_unknown_way_is_told() {
+async fn what_is_asked_in_an_unknown_way_is_reported() {
     for (challenge, answer) in [("Negotiate", ""), ("TOKEN", "not JSON"), ("TOKEN", "{\"token\":\"a\\nb\"}")] {
         let tokens = Server::start(move |_| Reply::ok(answer)).await;
         let challenge = if challenge == "TOKEN" { bearer(tokens.address) } else { challenge.to_owned() };

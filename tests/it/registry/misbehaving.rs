@@ -165,7 +165,7 @@ async fn an_answer_that_is_no_http_is_an_error_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_registrys_words_without_their_control_characters() {
+async fn a_refusal_is_reported_in_the_registrys_words_without_their_control_characters() {
     let body = json!({ "errors": [{ "code": "DENIED", "message": "quota\u{1b}[31m\nexceeded" }] }).to_string();
     let reply = Reply::Http { status: "403 Forbidden", headers: vec![], length: Length::True, body: body.into() };
     let server = serve(Stock::new().and("manifests/1", reply)).await;

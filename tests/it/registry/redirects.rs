@@ -31,7 +31,7 @@ async fn a_blob_may_lie_on_another_host() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_where_machines_are_told_secrets_is_not_followed() {
+async fn a_redirect_to_a_metadata_service_is_not_followed() {
     // By address, and by names that resolve to one: that is how a resolver reads a lone number.
     for host in
         ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "100.100.100.200", "2852039166", "0xa9fea9fe"]
@@ -72,7 +72,7 @@ async fn only_a_few_redirects_are_followed() {
 }
 
 #[tokio::test]
-async fn a_redirect_that_leads_nowhere_is_told() {
+async fn a_redirect_that_leads_nowhere_is_reported() {
     for location in ["", "elsewhere", "file:///etc/passwd", "ftp://127.0.0.1/x", "http://", "http://user@127.0.0.1/x"] {
         let registry = sending_to(location.to_owned()).await;
         let error = failure(&tag(&registry), &options()).await;

@@ -45,7 +45,7 @@ fn a_plugin_alone_goes_through_the_scenarios_of_its_folder() {
 }
 
 #[test]
-fn a_scenario_that_goes_otherwise_is_told_and_rewritten_only_if_asked() {
+fn a_scenario_that_goes_otherwise_is_reported_and_rewritten_only_if_asked() {
     let folder = new_folder("otherwise", &[SHORTHAND, RIGHT, WRONG]);
     let wrong = folder.join(WRONG.0);
     let (well, text) = test(&folder, &[]);
@@ -66,7 +66,7 @@ fn a_scenario_that_goes_otherwise_is_told_and_rewritten_only_if_asked() {
 }
 
 #[test]
-fn a_scenario_that_cannot_be_replayed_is_told_and_never_rewritten() {
+fn a_scenario_that_cannot_be_replayed_is_reported_and_never_rewritten() {
     let line = "> job strange x worker=1\n> settle\nsettled\n";
     let manifest = "> job\n  {apiVersion: strange.dev/v1, kind: StrangeJob, metadata: {name: x}}\n> settle\nsettled\n";
     let folder = new_folder("stuck", &[("line.txt", line), ("manifest.txt", manifest)]);
@@ -92,7 +92,7 @@ fn recorded_passes_and_scenarios_are_both_asked_about() {
 }
 
 #[test]
-fn a_folder_without_scenarios_is_told_with_what_is_looked_for() {
+fn a_folder_without_scenarios_is_reported_with_what_is_looked_for() {
     let folder = new_folder("empty", &[SHORTHAND, ("README.md", "> show objects\nnone\n")]);
     let (well, text) = test(&folder, &[]);
     assert!(!well && text.contains("/empty: looked for *.txt there and in the folders in it; "), "{text}");
@@ -101,7 +101,7 @@ fn a_folder_without_scenarios_is_told_with_what_is_looked_for() {
 }
 
 #[test]
-fn a_shorthand_that_makes_no_sense_is_told_with_its_file_here_or_above() {
+fn a_shorthand_that_makes_no_sense_is_reported_with_its_file_here_or_above() {
     let bad = (SHORTHAND.0, r#"{"paddle": {"rolls": {}}}"#);
     let folder = new_folder("bad", &[bad, RIGHT]);
     let (well, text) = test(&folder, &[]);

@@ -65,7 +65,7 @@ impl Cluster {
     }
 
     /// Returns the kinds of job that the cluster has: those of the category `troupe`, and those of the built-in plugins,
-    /// whose definitions an original operator may have brought.
+    /// whose definitions may be an original operator's.
     pub(super) async fn kinds(&self) -> anyhow::Result<Vec<ApiResource>> {
         let built_in: BTreeSet<_> = crds::all().into_iter().filter_map(|crd| crd.metadata.name).collect();
         let groups = self.client.list_api_groups().await.context("the API server does not tell its groups")?.groups;

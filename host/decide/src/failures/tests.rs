@@ -194,7 +194,7 @@ fn pods_that_somebody_else_ends_are_not_counted() {
 }
 
 #[test]
-fn a_ledger_that_is_not_kept_is_told_and_nothing_is_deleted() {
+fn a_ledger_that_is_not_kept_is_reported_and_nothing_is_deleted() {
     let mut world = World::new();
     world.fails(1, 137);
     world.snapshot.pruned = true;

@@ -1,4 +1,4 @@
-//! What the host tells the queue in the status of a Workload: that the pods are ready, that they are gone, that the job
+//! What the host reports to the queue in the status of a Workload: that the pods are ready, that they are gone, that the job
 //! is over.
 
 use super::is_active;
@@ -57,7 +57,8 @@ pub(super) fn pods_ready(standing: &Standing<'_>, queue: &Queue, workload: &Chil
         (false, None | Some("WaitForStart")) => return None,
         (false, Some(_)) => (false, "WaitForRecovery", "A pod is not ready any more"),
     };
-    (before != Some(reason)).then(|| tell(snapshot, queue, workload, &Said { kind: "PodsReady", is, reason, message }))
+    (before != Some(reason))
+        .then(|| set_condition(snapshot, queue, workload, &Said { kind: "PodsReady", is, reason, message }))
 }
 
 /// Says that the job is over.
@@ -70,10 +71,10 @@ pub(crate) fn finish(snapshot: &Snapshot, finished: &Finished) -> Option<Action>
             ("Succeeded", "The job has succeeded")
         }
     };
-    Some(tell(snapshot, queue, workload, &Said { kind: "Finished", is: true, reason, message }))
+    Some(set_condition(snapshot, queue, workload, &Said { kind: "Finished", is: true, reason, message }))
 }
 
-fn tell(snapshot: &Snapshot, queue: &Queue, workload: &Child, said: &Said<'_>) -> Action {
+fn set_condition(snapshot: &Snapshot, queue: &Queue, workload: &Child, said: &Said<'_>) -> Action {
     let conditions = with(snapshot, queue, std::slice::from_ref(said));
     Action::patch_status(workload, json!({ "status": { "conditions": conditions } }))
 }

@@ -211,22 +211,22 @@ fn a_suspended_job_keeps_its_quota_until_its_pods_have_ended() {
 }
 
 #[test]
-fn the_queue_is_told_when_pods_are_ready_and_when_the_job_is_over() {
+fn the_queue_is_reported_when_pods_are_ready_and_when_the_job_is_over() {
     let plan = plan(1);
     let snapshot = running(with(queued(), &plan, &admitted()), &["hamlet-0"]);
-    let told = |actions: &[Action]| {
+    let reported = |actions: &[Action]| {
         let [action] = actions else { panic!("{actions:?}") };
         let crate::Write::PatchStatus(patch) = action.write() else { panic!("{action}") };
         let last = patch["status"]["conditions"].as_array().unwrap().last().unwrap();
         format!("{} {} {}", last["type"], last["status"], last["reason"]).replace('"', "")
     };
-    assert_eq!(told(&decided(&snapshot, &plan).actions), "PodsReady True Started");
+    assert_eq!(reported(&decided(&snapshot, &plan).actions), "PodsReady True Started");
     let mut conditions = admitted().to_vec();
     conditions.push(condition("PodsReady", "True", "Started"));
     let mut ready = running(with(queued(), &plan, &conditions), &["hamlet-0"]);
     assert_eq!(does(&ready, &plan), [""; 0]);
     Arc::make_mut(&mut ready.pods[0]).ready = false;
-    assert_eq!(told(&decided(&ready, &plan).actions), "PodsReady False WaitForRecovery");
+    assert_eq!(reported(&decided(&ready, &plan).actions), "PodsReady False WaitForRecovery");
     let finished = Finished {
         at: Timestamp::UNIX_EPOCH,
         generation: None,
@@ -237,7 +237,7 @@ fn the_queue_is_told_when_pods_are_ready_and_when_the_job_is_over() {
         clean_kinds: std::collections::BTreeSet::new(),
         delete_at: None,
     };
-    assert_eq!(told(&over::over(&snapshot, &finished).actions), "Finished True Failed");
+    assert_eq!(reported(&over::over(&snapshot, &finished).actions), "Finished True Failed");
     conditions.push(condition("Finished", "True", "Failed"));
     assert!(over::over(&with(snapshot, &plan, &conditions), &finished).actions.is_empty());
 }

@@ -238,7 +238,7 @@ fn is_recorded(job: &Value, pod: &str) -> bool {
 fn one_live_pod_an_index(write: &Write, view: &View<'_>, guests: &BTreeSet<String>) -> Option<String> {
     let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
     let uid = controller(pod)?;
-    // Pods that are all alike have no index; those of guests may be told apart by their names alone.
+    // Pods that are all alike have no index; those of guests may differ by their names alone.
     let kind = pod["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
     if (kind == "IndexedJob" || guests.contains(kind)) && pod["spec"]["hostname"].is_null() {
         return None;

@@ -39,7 +39,7 @@ impl Timeline {
         let start = sim.now();
         let (of_writes, jobs) = (sender.clone(), kinds.iter().cloned().collect::<BTreeSet<_>>());
         sim.on_write(move |write, _| {
-            if let Some((label, what)) = tell(write, &jobs) {
+            if let Some((label, what)) = described(write, &jobs) {
                 let at = Duration::try_from(write.at.duration_since(start)).unwrap_or_default();
                 // The receiver may be dropped already.
                 let _ = of_writes.send(Happening { at, label, what });
@@ -49,7 +49,7 @@ impl Timeline {
     }
 
     /// Adds an event that is not a write.
-    pub(super) fn note(&self, now: jiff::Timestamp, label: &'static str, what: String) {
+    pub(super) fn add(&self, now: jiff::Timestamp, label: &'static str, what: String) {
         let at = Duration::try_from(now.duration_since(self.start)).unwrap_or_default();
         let _ = self.sender.send(Happening { at, label, what });
     }
@@ -91,7 +91,7 @@ impl Timeline {
     }
 }
 
-fn tell(write: &Write, jobs: &BTreeSet<String>) -> Option<(&'static str, String)> {
+fn described(write: &Write, jobs: &BTreeSet<String>) -> Option<(&'static str, String)> {
     let name = format!("{}/{}", write.kind.to_lowercase(), write.name);
     match write.actor.as_str() {
         USER => Some((if write.created() { "submit" } else { "change" }, name)),

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_file_is_told() {
+    fn what_is_wrong_with_the_file_is_reported() {
         for (text, expected) in [
             (r#"{"example": {"rolls": {}}}"#, "unknown field `rolls`"),
             (r#"{"example": {"roles": ["worker"]}}"#, "expected a map"),

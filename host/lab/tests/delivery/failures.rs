@@ -83,7 +83,7 @@ async fn a_plugin_whose_task_panics_again_and_again_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_at_a_plugin_that_panics_is_counted_told_and_tried_again() {
+async fn a_look_at_a_plugin_that_panics_is_counted_reported_and_tried_again() {
     let component = another("paddle", "one");
     let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];
     let stage = Stage::meddled(objects, once(|request| request.uri().path().ends_with("/configmaps/paddle")));

@@ -44,8 +44,8 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     assert_eq!(stage.planner_of_poodle("hamlet").await, digest_of(&one));
 
     [map("poodlb", &two), plugin("poodlb", &grants("paddle"))].into_iter().for_each(|it| drop(stage.sim.create(it)));
-    let told = stage.is("poodlb", "Accepted", "Conflict").await;
-    let error = told["status"]["lastError"].as_str().unwrap();
+    let reported = stage.is("poodlb", "Accepted", "Conflict").await;
+    let error = reported["status"]["lastError"].as_str().unwrap();
     assert!(error.contains(POODLE) && error.contains("poodla"), "{error}");
 
     let gone = Instant::now();
@@ -61,7 +61,7 @@ async fn a_kind_moves_to_a_plugin_of_another_name_once_the_first_is_gone() {
     stage.is("poodla", "Accepted", "Conflict").await;
 }
 
-// Neither the spec of a Plugin nor what it lacks is told: only that it was refused.
+// Neither the spec of a Plugin nor what it lacks is reported: only that it was refused.
 #[tokio::test(start_paused = true)]
 async fn jobs_of_a_kind_whose_only_plugin_is_refused_say_so_until_it_serves() {
     let component = of_poodles("poodla");
@@ -73,8 +73,8 @@ async fn jobs_of_a_kind_whose_only_plugin_is_refused_say_so_until_it_serves() {
     stage.sim.create(plugin("poodla", &Grants::default()));
     stage.is("poodla", "Accepted", "GrantMissing").await;
     stage.submit_poodle("hamlet").await;
-    let told = stage.holds_poodle("hamlet", "PluginRefused").await;
-    assert!(told.contains("Plugin poodla, which would, was refused (GrantMissing)"), "{told}");
+    let reported = stage.holds_poodle("hamlet", "PluginRefused").await;
+    assert!(reported.contains("Plugin poodla, which would, was refused (GrantMissing)"), "{reported}");
     assert!(stage.sim.list("v1", "Pod", "default").is_empty());
 
     sleep(PATIENCE).await;
@@ -144,8 +144,8 @@ async fn a_plugin_whose_crd_drops_what_the_host_remembers_says_so_until_the_crd_
 
     stage.sim.serve(crd.clone().pruning("troupe"));
     stage.submit_poodle("hamlet").await;
-    let told = stage.is("poodla", "Degraded", "StatusPruned").await;
-    let conditions = told["status"]["conditions"].to_string();
+    let reported = stage.is("poodla", "Degraded", "StatusPruned").await;
+    let conditions = reported["status"]["conditions"].to_string();
     assert!(conditions.contains("the CRD poodlejobs.batch.paddlepaddle.org drops status.troupe"), "{conditions}");
 
     stage.sim.serve(crd);

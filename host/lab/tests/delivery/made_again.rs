@@ -58,7 +58,7 @@ async fn one_that_only_a_list_shows_does_not_serve_what_the_first_had_accepted()
     let component = another("paddle", "one");
     let stage = Stage::with(objects(&component));
     stage.serves("paddle", &component).await;
-    // Every watch is told 410 instead of what happens, and lists again.
+    // Every watch gets 410 instead of events, and lists again.
     stage.sim.set_faults(Faults { watch_gone: 1.0, ..Faults::none() });
     let said = stage.watch_for(&component);
     stage.make_again();

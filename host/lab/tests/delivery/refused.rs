@@ -60,7 +60,7 @@ async fn what_is_taken_from_a_plugins_grants_is_taken_at_once_from_what_it_serve
     stage.is("paddle", "Accepted", "GrantMissing").await;
     stage.sim.create(job("hamlet"));
     stage
-        .until("the job to be told", |stage| {
+        .until("the job to be reported", |stage| {
             let job = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet")?;
             let mut conditions = job["status"]["conditions"].as_array()?.iter();
             conditions.any(|it| it["reason"] == "UnacceptableAnswer").then_some(())
@@ -101,8 +101,8 @@ async fn a_plugin_that_cannot_be_read_costs_only_itself() {
     stage.serves("paddle", &component).await;
     stage.sim.create(job("hamlet"));
     assert_eq!(stage.planner("hamlet").await, digest_of(&component));
-    let told = stage.is("odd", "Fetched", "InvalidSpec").await;
-    let error = told["status"]["lastError"].as_str().unwrap();
+    let reported = stage.is("odd", "Fetched", "InvalidSpec").await;
+    let error = reported["status"]["lastError"].as_str().unwrap();
     assert!(error.contains("spec.limits.concurrency") && error.contains("expected u32"), "{error}");
 
     // The same of one that serves already: it serves on, and is read again once it can be.

@@ -49,7 +49,7 @@ async fn an_error_before_is_an_error_and_nothing_was_applied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_spare_the_user_and_end_when_told() {
+async fn faults_spare_the_user_and_end_when_asked() {
     let sim = with(Life::manual(), Faults { error: 1.0, ..Faults::none() }.until(Duration::from_secs(60)));
     let api: kube::Api<ConfigMap> = kube::Api::namespaced(sim.client("user"), "default");
     api.create(&post(), &from(json!({ "metadata": { "name": "a" } }))).await.unwrap();

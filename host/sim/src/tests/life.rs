@@ -173,7 +173,7 @@ async fn a_pod_on_a_lost_node_stays_until_it_is_forced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_by_hand_do_what_they_are_told_and_nothing_else() {
+async fn pods_by_hand_do_what_the_scenario_says_and_nothing_else() {
     let sim = sim();
     let _running = sim.start();
     sim.create(pod_json("a"));

@@ -71,12 +71,12 @@ async fn requests_are_recorded_with_actor_verb_resource_and_code() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
     refused(tales(&sim).get("b").await);
-    let told: Vec<String> = sim
+    let reported: Vec<String> = sim
         .requests()
         .iter()
         .map(|request| format!("{} {} {} {}", request.actor, request.what(), request.name, request.code))
         .collect();
-    assert_eq!(told, ["me create tales a 201", "me get tales b 404"]);
+    assert_eq!(reported, ["me create tales a 201", "me get tales b 404"]);
 }
 
 #[tokio::test(start_paused = true)]

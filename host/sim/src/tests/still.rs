@@ -60,16 +60,16 @@ async fn counted_uids_leave_out_what_was_refused_and_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_is_told_what_was_sent_where_an_object_was_made() {
+async fn a_hook_is_passed_what_was_sent_where_an_object_was_made() {
     let sim = still();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&reported);
     sim.on_write(move |write, _| keep.lock().push(write.sent.clone()));
     sim.create(job_json());
     sim.patch("batch/v1", "Job", "default", "a", json!({ "spec": { "suspend": true } })).unwrap();
-    let told = told.lock();
-    let spec = told[0].as_ref().map(|sent| sent["spec"].clone());
-    assert_eq!((spec, told[1].is_none()), (Some(job_json()["spec"].clone()), true));
+    let reported = reported.lock();
+    let spec = reported[0].as_ref().map(|sent| sent["spec"].clone());
+    assert_eq!((spec, reported[1].is_none()), (Some(job_json()["spec"].clone()), true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,11 +77,11 @@ async fn a_kind_that_is_served_anew_drops_what_its_new_definition_does_not_know(
     let sim = still();
     sim.create(json(&a_tale("a")));
     let write =
-        || sim.patch_status("example.com/v1", "Tale", "default", "a", json!({ "status": { "told": 1, "new": 2 } }));
+        || sim.patch_status("example.com/v1", "Tale", "default", "a", json!({ "status": { "reported": 1, "new": 2 } }));
     sim.serve(tale().pruning("new"));
-    assert_eq!(write().unwrap()["status"], json!({ "told": 1 }));
+    assert_eq!(write().unwrap()["status"], json!({ "reported": 1 }));
     sim.serve(tale());
-    assert_eq!(write().unwrap()["status"], json!({ "told": 1, "new": 2 }));
+    assert_eq!(write().unwrap()["status"], json!({ "reported": 1, "new": 2 }));
     assert_eq!(sim.kind("example.com", "tales"), Some(tale()));
 }
 

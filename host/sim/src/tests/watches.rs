@@ -8,10 +8,10 @@ use super::*;
 /// Returns up to `count` events of a watch in the form `ADDED a`.
 async fn events(sim: &Sim, params: WatchParams, from: &str, count: usize) -> Vec<String> {
     let stream = tales(sim).watch(&params, from).await.unwrap();
-    stream.take(count).map(|event| told(&event.unwrap())).collect().await
+    stream.take(count).map(|event| reported(&event.unwrap())).collect().await
 }
 
-fn told(event: &WatchEvent<DynamicObject>) -> String {
+fn reported(event: &WatchEvent<DynamicObject>) -> String {
     let name = |tale: &DynamicObject| tale.metadata.name.clone().unwrap_or_default();
     match event {
         WatchEvent::Added(tale) => format!("ADDED {}", name(tale)),
@@ -58,9 +58,9 @@ async fn a_version_older_than_the_window_is_gone() {
     let sim = sim();
     tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
     sim.compact();
-    let told = events(&sim, WatchParams::default(), "1", 2).await;
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("ERROR 410 too old resource version: 1 ("), "{told:?}");
+    let reported = events(&sim, WatchParams::default(), "1", 2).await;
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].starts_with("ERROR 410 too old resource version: 1 ("), "{reported:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,7 +99,7 @@ pub fn text(context: &Context, requests: &Requests) -> Result<String, fmt::Error
     trials(&mut page, context);
     breakers(&mut page, context);
     host(&mut page, context);
-    if context.tells_as_originals {
+    if context.has_compat_metrics {
         originals::add_to(&mut page, context);
     }
     page.text()

@@ -15,7 +15,7 @@ const OF_LAUNCHER: [&str; 2] = ["launcher", "namespace"];
 /// Labels whose names a plugin says.
 type Named = Vec<(&'static str, String)>;
 
-/// Returns every metric that the original operators of built-in plugins had, in the order in which the host tells them.
+/// Returns every metric that the original operators of built-in plugins had, in the order of the metrics page.
 #[must_use]
 pub fn all() -> Vec<Metric> {
     metrics().flat_map(|all| of(&all)).collect()

@@ -42,7 +42,7 @@ macro_rules! metrics {
         $(pub(super) const $word: Metric =
             Metric { name: $name, kind: Type::$kind, labels: &[$($label),*], help: $help };)*
 
-        /// Every metric, in the order in which the host tells them.
+        /// Every metric, in the order of the metrics page.
         pub const ALL: &[Metric] = &[$($word),*];
     };
 }

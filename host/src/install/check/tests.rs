@@ -154,9 +154,9 @@ fn a_policy_that_is_missing_not_bound_only_audits_or_leaves_out_a_kind() {
     });
     assert!(what.contains("has no binding that denies"), "{what}");
     let stops = stops(|facts| facts.kinds.push(kind("example.com", "sagas")));
-    let told: Vec<_> = stops.iter().map(|(what, _)| what.split(':').next().unwrap()).collect();
+    let reported: Vec<_> = stops.iter().map(|(what, _)| what.split(':').next().unwrap()).collect();
     let uncovered = ["troupe-authors", "troupe-ledger"].map(|name| format!("{name} does not cover sagas.example.com"));
-    assert_eq!(told, [&*uncovered[0], &*uncovered[1], "the ConfigMap troupe-fence lacks sagas.example.com"]);
+    assert_eq!(reported, [&*uncovered[0], &*uncovered[1], "the ConfigMap troupe-fence lacks sagas.example.com"]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn an_original_operator_that_still_runs() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_who_may() {
+fn what_cannot_be_read_is_reported_with_who_may() {
     let refused = || Err(ReadError::new(&std::fmt::Error));
     type Fault = fn(&mut Facts, Read<Vec<Value>>);
     let faults: [Fault; 4] = [

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_written_is_told_but_not_without_end() {
+    fn what_would_be_written_is_reported_but_not_without_end() {
         let writes = ["create pod/a-0", "create pod/a-1", "create pod/a-2", "create pod/a-3"];
         let many: Vec<_> = (0..12).map(|n| job(&n.to_string(), TakeOver::Changed, "Running", &writes)).collect();
         let found = findings(&many, &[]);

@@ -36,7 +36,8 @@ fn unread(what: &str, why: &ReadError) -> Finding {
 }
 
 fn of_deployment(originals: &[Original], deployment: &Value) -> Option<Finding> {
-    let (original, by) = originals.iter().find_map(|original| Some((original, told_by(original, deployment)?)))?;
+    let (original, by) =
+        originals.iter().find_map(|original| Some((original, recognized_by(original, deployment)?)))?;
     let (namespace, name) = place(deployment);
     let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let there = deployment.pointer("/status/replicas").and_then(Value::as_u64).unwrap_or(0);
@@ -84,7 +85,7 @@ fn of_webhook(originals: &[Original], webhook: &Value) -> Option<Finding> {
 }
 
 /// Returns what identifies the Deployment as the original's: its name, its image or its flags.
-fn told_by(original: &Original, deployment: &Value) -> Option<&'static str> {
+fn recognized_by(original: &Original, deployment: &Value) -> Option<&'static str> {
     if original.deployments.contains(&place(deployment).1) {
         return Some("name");
     }
@@ -153,21 +154,21 @@ mod tests {
     }
 
     #[test]
-    fn an_original_is_told_by_its_name_its_image_or_its_flags() {
-        let told = |name: &str, container: Value| {
+    fn an_original_is_recognized_by_its_name_its_image_or_its_flags() {
+        let recognized = |name: &str, container: Value| {
             let deployment = deployment(name, &container, 1, 1);
-            told_by(&ECHO, &deployment)
+            recognized_by(&ECHO, &deployment)
         };
-        assert_eq!(told("echo-manager", json!({ "image": "own:1" })), Some("name"));
+        assert_eq!(recognized("echo-manager", json!({ "image": "own:1" })), Some("name"));
         for image in ["echo/controller", "docker.io/echo/controller:v1", "mirror:5000/echo/controller@sha256:00"] {
-            assert_eq!(told("other", json!({ "image": image })), Some("image"), "{image}");
+            assert_eq!(recognized("other", json!({ "image": image })), Some("image"), "{image}");
         }
         for args in [json!(["-echoImage=x"]), json!(["--leader-elect", "--echoImage", "x"])] {
-            assert_eq!(told("other", json!({ "image": "own", "args": args })), Some("flags"));
+            assert_eq!(recognized("other", json!({ "image": "own", "args": args })), Some("flags"));
         }
-        assert_eq!(told("other", json!({ "command": ["/manager", "--echoImage="] })), Some("flags"));
+        assert_eq!(recognized("other", json!({ "command": ["/manager", "--echoImage="] })), Some("flags"));
         let stranger = json!({ "image": "notecho/controller:1", "command": ["/manager"], "args": ["echoImage"] });
-        assert_eq!(told("echo-manager-2", stranger), None);
+        assert_eq!(recognized("echo-manager-2", stranger), None);
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_done_about_findings_in_a_row_is_told_once() {
+    fn what_is_to_be_done_about_findings_in_a_row_is_reported_once() {
         let findings =
             ["a", "b", "c"].map(|what| Finding::in_the_way(what, if what == "c" { "other" } else { "same" }));
         let text = Report { sections: vec![Section::new("rights", findings.to_vec())] }.to_string();

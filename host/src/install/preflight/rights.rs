@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_verbs_are_told_by_kind_of_object_and_only_needed_ones_are_in_the_way() {
+    fn missing_verbs_are_reported_by_kind_of_object_and_only_needed_ones_are_in_the_way() {
         let all = [
             answered("echoes", "list", false, Ok(true)),
             answered("echoes", "patch", false, Ok(false)),
@@ -200,9 +200,9 @@ mod tests {
             answered("groups", "list", true, Ok(false)),
         ];
         let found = findings("x", &all);
-        let told: Vec<_> = found.iter().map(|finding| (finding.weight, finding.what.as_str())).collect();
+        let reported: Vec<_> = found.iter().map(|finding| (finding.weight, finding.what.as_str())).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (Weight::InTheWay, "x may not patch, delete echoes.echo.dev"),
                 (Weight::Note, "x may not list groups.echo.dev; only jobs that use that kind need it"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_are_not_known_are_told_once() {
+    fn rights_that_are_not_known_are_reported_once() {
         let unknown = || answered("echoes", "list", false, Err(ReadError("Forbidden".into())));
         let found = findings("x", &[unknown(), unknown()]);
         assert_eq!(found.len(), 1);

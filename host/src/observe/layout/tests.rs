@@ -266,8 +266,7 @@ fn a_refused_plugin_has_its_jobs_watched_and_nothing_else() {
     assert_eq!(layout.tables_of(&play(), None), [WatchId(0)]);
     assert!(layout.watches().len() == 1 && layout.is_of_refused(WatchId(0)));
     assert!(layout.kind_by(&play(), None).unwrap().retired_finalizers.is_empty());
-    let refused =
-        |why: &str| Planner::Held(None, Fault::Refused { plugin: "plays".into(), why: why.to_owned() });
+    let refused = |why: &str| Planner::Held(None, Fault::Refused { plugin: "plays".into(), why: why.to_owned() });
     assert_eq!(planner(&layout, &Ledger::default(), None), refused("GrantMissing"));
     assert!(layout.refuse(&plays, "InvalidConfig"));
     assert_eq!(planner(&layout, &Ledger::default(), None), refused("InvalidConfig"));

@@ -273,7 +273,7 @@ fn a_list_without_an_object_wakes_its_job() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_is_told_with_its_own_job_alone() {
+fn an_object_that_cannot_be_read_is_reported_with_its_own_job_alone() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));
     let mut macbeth = tale("m", 3);
@@ -281,8 +281,8 @@ fn an_object_that_cannot_be_read_is_told_with_its_own_job_alone() {
     shown.has("Tale", &macbeth);
     shown.has("Pod", &with(of_job("hamlet-0", 4, "u"), "status", json!({ "phase": "Running", "podIP": 7 })));
     let snapshot = shown.snapshot();
-    let told = snapshot.unreadable.unwrap();
-    assert!(told.path.starts_with("Pod hamlet-0: status") && !told.message.is_empty(), "{told:?}");
+    let reported = snapshot.unreadable.unwrap();
+    assert!(reported.path.starts_with("Pod hamlet-0: status") && !reported.message.is_empty(), "{reported:?}");
     assert_eq!(snapshot.pods[0].phase, PodPhase::Unknown);
     assert!(matches!(shown.seen("macbeth"), Observed::Ready(snapshot) if snapshot.unreadable.is_none()));
 }
