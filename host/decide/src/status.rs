@@ -253,7 +253,7 @@ fn lacks_idle_waiting_alone(current: &Value, wanted: &Value) -> bool {
 fn waits(snapshot: &Snapshot, waiting: &Waiting) -> Value {
     let new = condition(snapshot, Condition::Waiting, "True", waiting.reason(), &waiting.to_string());
     match current(&snapshot.job.status, Condition::Waiting) {
-        Some(old) if old["reason"] == new["reason"] && !is_recounted(waiting) => old.clone(),
+        Some(old) if old["reason"] == new["reason"] && !message_matters(waiting) => old.clone(),
         _ => new,
     }
 }
@@ -268,7 +268,7 @@ fn condition(snapshot: &Snapshot, kind: Condition, status: &str, reason: Reason,
 /// Returns whether a change of the message alone is written: it names an object in the way, or a number that a person
 /// follows, as a queue does with the quota that is missing. Other messages are the API server's, which may differ from
 /// attempt to attempt.
-fn is_recounted(waiting: &Waiting) -> bool {
+fn message_matters(waiting: &Waiting) -> bool {
     let has_numbers = matches!(
         waiting,
         Waiting::Pods { .. }
