@@ -11,9 +11,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The page that SUMMARY.md names and that is not written yet. Nothing else may be missing.
-const AWAITED: &str = "why-jobs-wait.md";
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -109,7 +109,7 @@ fn fault(answer: Answer) -> (String, String, String) {
         Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget.to_string()),
         Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
         Fault::Throttled { plugin, fuel, .. } => (plugin, "any".to_owned(), fuel.to_string()),
-        Fault::Missing { .. } | Fault::NotAccepted { .. } | Fault::NotKept { .. } => {
+        Fault::Missing { .. } | Fault::NotAccepted { .. } | Fault::Refused { .. } | Fault::NotKept { .. } => {
             panic!("it is not loaded: {fault}")
         }
     };

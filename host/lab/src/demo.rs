@@ -226,7 +226,7 @@ impl Shown {
             let decision = decide(&pass.snapshot, &pass.answer);
             let waiting = decision.waiting.first().map(ToString::to_string).unwrap_or_default();
             if self.waiting.insert(key.clone(), waiting.clone()).as_ref() != Some(&waiting) && !waiting.is_empty() {
-                self.timeline.note(self.sim.now(), "waiting", format!("{}: {waiting}", key.name));
+                self.timeline.add(self.sim.now(), "waiting", format!("{}: {waiting}", key.name));
             }
         }
     }

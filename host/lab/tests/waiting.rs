@@ -68,7 +68,7 @@ fn not_started(reason: &str, message: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_says_within_two_seconds_what_its_pod_waits_for() {
-    let plugins = campaign::plugins().unwrap();
+    let plugins = campaign::plugins().unwrap().fork();
     let life = sim::Life::default().rule("held-*", "schedule-after", "forever");
     let sim = Sim::new(sim::Options { kinds: campaign::kinds(&plugins), life, ..sim::Options::default() });
     let _running = sim.start();

@@ -26,8 +26,8 @@ impl Plugins {
         snapshot: &mut Snapshot,
         set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
     ) -> PassAnswer {
-        match self.ask_for_plan(snapshot, set_aside).await {
-            Ok(plan) => self.ask_on(&Standing::of(snapshot, &plan)).await,
+        match self.plan_for_pass(snapshot, set_aside).await {
+            Ok(plan) => self.judge_for_pass(&Standing::of(snapshot, &plan)).await,
             Err(answer) => PassAnswer { answer, outlook: None },
         }
     }
@@ -36,7 +36,7 @@ impl Plugins {
     ///
     /// # Errors
     /// The answer, if there is no plan.
-    pub async fn ask_for_plan(
+    pub async fn plan_for_pass(
         &self,
         snapshot: &mut Snapshot,
         set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
@@ -52,7 +52,7 @@ impl Plugins {
     }
 
     /// Calls `bind` and `judge` about a job that was compared with its plan: the second half of `ask`.
-    pub async fn ask_on(&self, standing: &Standing<'_>) -> PassAnswer {
+    pub async fn judge_for_pass(&self, standing: &Standing<'_>) -> PassAnswer {
         let outlook = Outlook::of(standing);
         let wanted = standing.bodies_wanted();
         let answer = self.judge(standing.snapshot, standing.plan, &wanted, outlook.clone()).await;

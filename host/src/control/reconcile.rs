@@ -295,14 +295,14 @@ impl Context {
         let (plan, asked) = match held {
             Some(why) => (Err(Answer::Faulted(why)), None),
             None => {
-                let plan = self.plugins.ask_for_plan(snapshot, ports).await;
+                let plan = self.plugins.plan_for_pass(snapshot, ports).await;
                 (plan, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
             }
         };
         let (PassAnswer { answer, outlook }, decision) = match plan {
             Ok(plan) => {
                 let standing = Standing::of(snapshot, &plan);
-                let asked = self.plugins.ask_on(&standing).await;
+                let asked = self.plugins.judge_for_pass(&standing).await;
                 let decision = standing.decide(&asked.answer);
                 (asked, decision)
             }

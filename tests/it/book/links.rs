@@ -1,6 +1,6 @@
 //! Every link of the book and of the pages beside it leads to a file and a heading that there are.
 
-use super::{AWAITED, listed, page, read, root};
+use super::{listed, page, read, root};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -98,13 +98,10 @@ fn wrong(path: &str, text: &str) -> Vec<String> {
         let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
         let to = if file.is_empty() { PathBuf::from(path) } else { plain(&folder.join(file)) };
         let name = to.to_str().unwrap().to_owned();
-        let is_awaited = name == format!("docs/{AWAITED}");
         if in_book && !name.starts_with("docs/") {
             wrong.push(format!("{path}: {target} leads out of the book: name the file instead"));
         } else if !root().join(&to).exists() {
-            if !is_awaited {
-                wrong.push(format!("{path}: {target} is not there"));
-            }
+            wrong.push(format!("{path}: {target} is not there"));
         } else if !heading.is_empty() {
             let there = if in_book { page(&root().join(&to)) } else { read(&root().join(&to)) };
             if !anchors(&there).contains(heading) {
@@ -133,9 +130,6 @@ fn every_link_leads_to_a_page_and_a_heading() {
 fn every_page_is_in_the_summary_once() {
     let mut there = markdown("docs");
     there.retain(|path| path != "docs/SUMMARY.md");
-    if !there.contains(&format!("docs/{AWAITED}")) {
-        there.push(format!("docs/{AWAITED}"));
-    }
     there.sort();
     let mut named: Vec<_> = listed().iter().map(|path| format!("docs/{path}")).collect();
     named.sort();
