@@ -48,7 +48,7 @@ async fn says(sim: &Sim, reason: &str, message: &str) -> Duration {
 
 /// The pod is in the way like this; returns how long the job took to say so.
 async fn blocked(sim: &Sim, status: Value, reason: &str, message: &str) -> Duration {
-    sim.patch("v1", "Pod", "default", "held-mnist-worker-0", json!({ "status": status })).unwrap();
+    sim.patch_status("v1", "Pod", "default", "held-mnist-worker-0", json!({ "status": status })).unwrap();
     says(sim, reason, message).await
 }
 

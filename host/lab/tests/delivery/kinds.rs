@@ -69,7 +69,7 @@ async fn jobs_of_a_kind_whose_only_plugin_is_refused_say_so_until_it_serves() {
     // Another controller serves the kind, which is not disturbed.
     stage.submit_poodle("of-another").await;
     let status = json!({ "phase": "Running" });
-    stage.sim.patch(JOBS.0, POODLE, "default", "of-another", json!({ "status": status })).unwrap();
+    stage.sim.patch_status(JOBS.0, POODLE, "default", "of-another", json!({ "status": status })).unwrap();
     stage.sim.create(plugin("poodla", &Grants::default()));
     stage.is("poodla", "Accepted", "GrantMissing").await;
     stage.submit_poodle("hamlet").await;
