@@ -52,24 +52,6 @@ pub fn another(framework: &str, mark: &str) -> Vec<u8> {
     marked(Plugins::built_in(framework).expect("it comes with the host"), mark)
 }
 
-/// The component of PaddleJobs under another name, which has as many letters, for `PoodleJob`s: a kind that nothing else
-/// serves.
-///
-/// # Panics
-/// The built-in component does not describe itself in one place.
-#[must_use]
-pub fn of_poodles(name: &str) -> Vec<u8> {
-    let named = replaced(&another("paddle", name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
-    replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
-}
-
-/// Returns the bytes with others in the only place that has these.
-fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
-    let [at] = places[..] else { panic!("{} places", places.len()) };
-    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
-}
-
 /// The kind of the resource that delivers plugins.
 pub(super) fn kind() -> Kind {
     Kind::new(API, "Plugin", "plugins", false, true)

@@ -21,7 +21,7 @@ use crate::virtual_time;
 use anyhow::Context;
 pub use crowd::{Seen, crowd};
 use deliveries::Deliveries;
-pub use deliveries::{another, marked, of_poodles};
+pub use deliveries::{another, marked};
 use draw::Draw;
 use ends::End;
 pub use guests::{Guest, invited};

@@ -1,6 +1,6 @@
 //! What a job says while its plugin is lost, was never accepted, or is not asked.
 
-use super::{Stage, digest_of, grants, kept_copy, marked};
+use super::{Stage, digest_of, grants, kept_copy, marked, version, with};
 use crate::{
     cluster::{
         jobs::paddle,
@@ -19,7 +19,6 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PostParams},
 };
-use lab::campaign::of_poodles;
 use serde_json::json;
 use troupe::install::crds;
 
@@ -63,7 +62,8 @@ async fn a_job_says_that_the_plugin_of_its_kind_was_refused() {
         .await
         .unwrap();
 
-    stage.apply(of_poodles("poodle")).await;
+    let renamed = with(&version("poodle"), b"paddle0.1.0", b"poodle0.1.0", |_| true);
+    stage.apply(with(&renamed, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs", |_| true)).await;
     let spec = json!({ "source": { "configMap": { "name": "paddle" } } });
     let plugin = json!({ "apiVersion": "troupe.dev/v1alpha1", "kind": "Plugin", "metadata": { "name": "poodle" }, "spec": spec });
     stage.plugins.create(&PostParams::default(), &serde_json::from_value(plugin).unwrap()).await.unwrap();
