@@ -1,12 +1,20 @@
-//! A server's certificate for this machine, made by openssl.
-
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result};
+//! A server's certificate for this machine, made by openssl, and what accepts TLS with it.
 
 use crate::process::output;
+use anyhow::{Context, Result};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig, crypto,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    },
+};
 
 // The certificate is its own authority and must not be a CA: rustls refuses a CA certificate as a server's.
 const CONFIG: &str = "[req]
@@ -36,4 +44,14 @@ pub fn certificate(folder: &Path) -> Result<(PathBuf, PathBuf)> {
             .arg(&certificate),
     )?;
     Ok((certificate, key))
+}
+
+/// Accepts TLS with a new certificate, which it writes to `server.crt` of the folder.
+pub fn tls(folder: &Path) -> Result<TlsAcceptor> {
+    let (certificate, key) = certificate(folder)?;
+    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from_pem_file(certificate)?], PrivateKeyDer::from_pem_file(key)?)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -83,7 +83,7 @@ mod require;
 mod run_dir;
 
 pub use binaries::{Binaries, Tool};
-pub use certificate::certificate;
+pub use certificate::{certificate, tls};
 pub use chromium::Chromium;
 pub use command_line::CommandLine;
 pub use control_plane::{ControlPlane, Part};

@@ -5,6 +5,7 @@
 //! kubelet in `node/waits.rs`.
 
 mod cluster;
+mod guard;
 mod queues;
 mod table;
 

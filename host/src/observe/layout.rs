@@ -29,9 +29,18 @@ pub struct Served {
     pub framework: Arc<Descriptor>,
     /// The digests for jobs that have none yet.
     pub route: Route,
-    /// Why no plugin serves the kind, if the Plugin that would was refused: the reason. Then the jobs are watched to report
-    /// that, and nothing else that the refused plugin describes counts.
-    pub refused: Option<&'static str>,
+    /// Why the kind is watched if no plugin ever served it. Then its jobs report that, and nothing else that the refused
+    /// plugin describes counts.
+    pub unserved: Option<Unserved>,
+}
+
+/// Why a kind is watched that no plugin ever served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unserved {
+    /// The Plugin that would serve it was refused, for this reason.
+    Refused(&'static str),
+    /// That Plugin is gone; its jobs are not.
+    Deleted,
 }
 
 /// The digests for new jobs of a framework.
@@ -218,12 +227,12 @@ impl Layout {
 
     fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest, plans: bool) {
         let kinds: Vec<_> = descriptor.kinds.iter().cloned().map(Arc::new).collect();
+        self.remove_unserved(|served| served.framework.name == descriptor.name || describes(descriptor, served));
         for kind in &kinds {
             let key = GroupKind::from(&**kind);
             let (kind, framework) = (Arc::clone(kind), Arc::clone(descriptor));
             let resource = (&*kind).into();
-            self.remove_refused(&key);
-            let served = || Served { kind, framework, route: Route::default(), refused: None };
+            let served = || Served { kind, framework, route: Route::default(), unserved: None };
             self.kinds.entry(key.clone()).or_insert_with(served);
             self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: false });
         }
@@ -237,47 +246,50 @@ impl Layout {
     /// Has the jobs of the kinds that nobody serves report that the Plugin of this descriptor was refused, and for which
     /// reason. Returns whether that is new. Its children are not watched, and finalizers of its jobs stay.
     pub(crate) fn refuse(&mut self, descriptor: &Arc<Descriptor>, reason: &'static str) -> bool {
-        let mut is_new = false;
+        let is_of_it = |served: &Served| served.framework.name == descriptor.name;
+        let mut is_new = self.remove_unserved(|served| is_of_it(served) && !describes(descriptor, served));
         for kind in &descriptor.kinds {
             let key = GroupKind::from(kind);
             let bare = JobKind { retired_finalizers: vec![], ..kind.clone() };
-            let known = self.kinds.get(&key).map(|served| (served.refused, &served.framework.name, &*served.kind));
-            match known {
-                Some((None, ..)) => continue,
-                Some(known) if known == (Some(reason), &descriptor.name, &bare) => continue,
-                Some((Some(_), name, _)) if *name != descriptor.name => continue,
-                _ => {}
+            let stays = |served: &Served| match served.unserved {
+                Some(Unserved::Refused(known)) if is_of_it(served) => known == reason && *served.kind == bare,
+                Some(Unserved::Deleted) => false,
+                Some(Unserved::Refused(_)) | None => true,
+            };
+            if self.kinds.get(&key).is_some_and(stays) {
+                continue;
             }
             is_new = true;
-            self.remove_refused(&key);
+            self.remove_unserved(|served| served.kind.is_same(kind));
             let (kind, framework) = (Arc::new(bare), Arc::clone(descriptor));
             let resource = (&*kind).into();
-            let served = Served { kind, framework, route: Route::default(), refused: Some(reason) };
+            let served = Served { kind, framework, route: Route::default(), unserved: Some(Unserved::Refused(reason)) };
             self.kinds.insert(key.clone(), served);
             self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: true });
         }
         is_new
     }
 
-    /// Forgets that the Plugin of this framework was refused, since it is gone: no plugin serves its kinds.
+    /// Records that the refused Plugin of this framework is gone.
     pub(crate) fn forget_refusal(&mut self, framework: &str) {
-        for served in self.kinds.values_mut().filter(|served| served.framework.name == framework) {
-            served.refused = None;
-        }
+        let of_it = self.kinds.values_mut().filter(|served| served.framework.name == framework);
+        of_it.filter_map(|served| served.unserved.as_mut()).for_each(|unserved| *unserved = Unserved::Deleted);
     }
 
-    fn remove_refused(&mut self, kind: &GroupKind) {
-        if self.kinds.get(kind).is_some_and(|served| served.refused.is_some()) {
-            self.kinds.remove(kind);
-            self.watches.retain(|_, watch| !matches!(&watch.purpose, Purpose::Jobs(of) if of == kind));
-        }
+    /// Removes those of the kinds that no plugin ever served, with their watches. Returns whether there were any.
+    fn remove_unserved(&mut self, is_over: impl Fn(&Served) -> bool) -> bool {
+        let before = self.kinds.len();
+        self.kinds.retain(|_, served| served.unserved.is_none() || !is_over(served));
+        let kinds = &self.kinds;
+        self.watches.retain(|_, watch| !matches!(&watch.purpose, Purpose::Jobs(kind) if !kinds.contains_key(kind)));
+        self.kinds.len() < before
     }
 
-    /// Returns whether the watch is one that nothing waits for: of jobs that only report that their Plugin was refused. The
+    /// Returns whether the watch is one that nothing waits for: of jobs that only report that no plugin serves them. The
     /// host need not have the right to it.
-    pub(crate) fn is_of_refused(&self, watch: WatchId) -> bool {
+    pub(crate) fn is_of_unserved(&self, watch: WatchId) -> bool {
         let Some(Purpose::Jobs(kind)) = self.watches.get(&watch).map(|watch| &watch.purpose) else { return false };
-        self.kinds.get(kind).is_some_and(|served| served.refused.is_some())
+        self.kinds.get(kind).is_some_and(|served| served.unserved.is_some())
     }
 
     /// Records that the bytes of this digest cannot be loaded, and why: its jobs report that.
@@ -330,9 +342,10 @@ impl Layout {
         let revisions = &self.revisions;
         self.kinds.retain(|key, served| {
             let is_served = revisions.values().any(|revision| revision.kind(&served.kind).is_some());
-            is_served || served.route.active.is_some() || served.refused.is_some() || in_use.contains(key)
+            let is_refused = matches!(served.unserved, Some(Unserved::Refused(_)));
+            is_served || served.route.active.is_some() || is_refused || in_use.contains(key)
         });
-        let active = self.kinds.values().filter(|served| served.refused.is_none()).map(|served| &served.framework);
+        let active = self.kinds.values().filter(|served| served.unserved.is_none()).map(|served| &served.framework);
         let descriptors = revisions.values().map(|revision| &revision.descriptor).chain(active);
         let needed: Vec<_> = descriptors.flat_map(|descriptor| watches_for(descriptor)).collect();
         let kinds = &self.kinds;
@@ -350,7 +363,7 @@ impl Layout {
         let is_held = |served: &&Served| {
             let (holder, wanted) = (&served.framework.name, |kind: &JobKind| kind.is_same(&served.kind));
             let is_in_use = served.route.active.is_some() || plugins.contains(holder);
-            *holder != new.name && is_in_use && served.refused.is_none() && new.kinds.iter().any(wanted)
+            *holder != new.name && is_in_use && served.unserved.is_none() && new.kinds.iter().any(wanted)
         };
         let Served { kind, framework, .. } = self.kinds.values().find(is_held)?;
         let (kind, holder) = (&kind.kind, &framework.name);
@@ -491,9 +504,13 @@ impl Layout {
     }
 }
 
+fn describes(descriptor: &Descriptor, served: &Served) -> bool {
+    descriptor.kinds.iter().any(|kind| kind.is_same(&served.kind))
+}
+
 /// Returns why no digest plans a new job of a kind without an active one.
 fn unplanned(served: &Served, job: &Job) -> Planner {
-    let Some(reason) = served.refused else { return Planner::lost(None, "") };
+    let Some(Unserved::Refused(reason)) = served.unserved else { return Planner::lost(None, "") };
     let is_empty = |status: &Value| status.as_object().is_none_or(Map::is_empty);
     if job.status.get("troupe").is_none() && !is_empty(&of_framework(&job.status)) {
         return Planner::Another;

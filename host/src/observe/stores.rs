@@ -157,7 +157,7 @@ impl Stores {
     pub(crate) fn have_listed(&self) -> bool {
         self.read(|cache| {
             let layout = cache.layout();
-            cache.tables().iter().all(|(id, table)| table.listed != Listed::NotYet || layout.is_of_refused(*id))
+            cache.tables().iter().all(|(id, table)| table.listed != Listed::NotYet || layout.is_of_unserved(*id))
         })
     }
 

@@ -36,6 +36,10 @@ pub(crate) enum Schedule {
     Calendar { fields: Fields, zone: Zone },
 }
 
+/// Why a text is no schedule, in words for the CronJob's user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InvalidSchedule(pub(crate) String);
+
 /// A schedule's text: its zone, if it begins with one (`TZ=` or `CRON_TZ=`), and the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
@@ -60,17 +64,18 @@ impl Schedule {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn parse(text: &str, zone: Zone) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, zone: Zone) -> Result<Self, InvalidSchedule> {
         if let Some(every) = text.strip_prefix("@every ") {
             let seconds = duration::whole_seconds(every);
-            let seconds = seconds.ok_or_else(|| format!("{every:?} is no duration such as 1h30m"))?;
+            let seconds = seconds.ok_or_else(|| InvalidSchedule(format!("{every:?} is no duration such as 1h30m")))?;
             return Ok(Self::Every(seconds.max(1)));
         }
         let fields = match NAMED.iter().find(|(name, _)| *name == text) {
             Some((_, fields)) => fields,
             None if text.starts_with('@') => {
                 let names = NAMED.map(|(name, _)| name).join(", ");
-                return Err(format!("{text:?} is not one of {names}, and \"@every\" with a duration"));
+                let message = format!("{text:?} is not one of {names}, and \"@every\" with a duration");
+                return Err(InvalidSchedule(message));
             }
             None => text,
         };

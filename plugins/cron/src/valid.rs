@@ -2,7 +2,7 @@
 
 use crate::CronJob;
 use crate::kinds::{JOB, KINDS, Kind};
-use crate::schedule::{Schedule, Text, Zone};
+use crate::schedule::{InvalidSchedule, Schedule, Text, Zone};
 use troupe_plugin::types::{FieldError, Refusal};
 
 /// The longest name: that of a run is 11 characters longer, and a label.
@@ -95,7 +95,7 @@ impl Mistakes {
         let parsed = Schedule::parse(text.rest, zone.clone().or_else(|| Zone::named("UTC"))?);
         match parsed {
             Ok(schedule) => zone.map(|_| schedule),
-            Err(why) => {
+            Err(InvalidSchedule(why)) => {
                 self.add("spec.schedule", why);
                 None
             }

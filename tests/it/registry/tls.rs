@@ -5,7 +5,7 @@ use super::{
     server::{ReceivedRequest, Reply, converse},
     stock::Stock,
 };
-use harness::certificate;
+use harness::tls;
 use parking_lot::Mutex;
 use std::{
     fs,
@@ -14,13 +14,6 @@ use std::{
     sync::Arc,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{
-        ServerConfig, crypto,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    },
-};
 
 /// A folder with `ca.crt`, and a server with that certificate on `localhost`.
 struct Secure {
@@ -38,18 +31,8 @@ impl Drop for Secure {
 async fn serve(name: &str, answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Secure {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry").join(name);
     fs::create_dir_all(&folder).unwrap();
-    let (certificate, key) = certificate(&folder).unwrap();
-    fs::copy(&certificate, folder.join("ca.crt")).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_file(&certificate).unwrap()],
-            PrivateKeyDer::from_pem_file(&key).unwrap(),
-        )
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let acceptor = tls(&folder).unwrap();
+    fs::copy(folder.join("server.crt"), folder.join("ca.crt")).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);

@@ -1,6 +1,6 @@
 //! What the API server, the scheduler and the controllers let a job hang on.
 
-use super::Views;
+use super::{Views, guard::Guard};
 use crate::{
     cluster::{
         jobs::{Paddle, paddle},
@@ -112,17 +112,36 @@ async fn an_admission_policy_refuses_the_pods() {
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_webhook_does_not_answer() {
     let world = World::shared("ways-webhook").await;
-    let (namespaces, rules) = pods_of(&world.name);
-    let service = json!({ "name": "guard", "namespace": "security" });
-    let webhook = json!({ "name": "pods.guard.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-        "failurePolicy": "Fail", "timeoutSeconds": 5, "namespaceSelector": namespaces, "rules": rules,
-        "clientConfig": { "service": service } });
-    let config = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": { "name": "guard" }, "webhooks": [webhook] });
-    world.create_in_cluster(&WEBHOOKS, &config).await;
+    let service = json!({ "service": { "name": "guard", "namespace": "security" } });
+    world.create_in_cluster(&WEBHOOKS, &webhook("guard", &world.name, &service)).await;
     refuses(&world, "failed calling webhook").await;
     hangs(&world, &PADDLE_JOBS, &by_hand("mnist"), "A webhook does not answer").await;
     world.delete_in_cluster(&WEBHOOKS, "guard").await;
+}
+
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn a_webhook_refuses_the_pods() {
+    let world = World::shared("ways-signed").await;
+    let guard = Guard::refusing("the image is not signed").await;
+    world.create_in_cluster(&WEBHOOKS, &webhook("signatures", &world.name, &guard.client_config)).await;
+    refuses(&world, "the image is not signed").await;
+    hangs(&world, &PADDLE_JOBS, &by_hand("mnist"), "A webhook refuses the pods").await;
+    world.delete_in_cluster(&WEBHOOKS, "signatures").await;
+}
+
+/// Pods that are made in this namespace need a webhook's consent.
+fn webhook(name: &str, namespace: &str, client: &Value) -> Value {
+    let (namespaces, rules) = pods_of(namespace);
+    let webhook = json!({
+        "name": format!("pods.{name}.example.org"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "failurePolicy": "Fail", "timeoutSeconds": 5, "namespaceSelector": namespaces, "rules": rules,
+        "clientConfig": client,
+    });
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": name }, "webhooks": [webhook],
+    })
 }
 
 #[tokio::test]

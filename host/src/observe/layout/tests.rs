@@ -264,7 +264,7 @@ fn a_refused_plugin_has_its_jobs_watched_and_nothing_else() {
     let plays = retires(descriptor("1.0.0", "/a"));
     assert!(layout.refuse(&plays, "GrantMissing") && !layout.refuse(&plays, "GrantMissing"), "it is new once");
     assert_eq!(layout.tables_of(&play(), None), [WatchId(0)]);
-    assert!(layout.watches().len() == 1 && layout.is_of_refused(WatchId(0)));
+    assert!(layout.watches().len() == 1 && layout.is_of_unserved(WatchId(0)));
     assert!(layout.kind_by(&play(), None).unwrap().retired_finalizers.is_empty());
     let refused = |why: &str| Planner::Held(None, Fault::Refused { plugin: "plays".into(), why: why.to_owned() });
     assert_eq!(planner(&layout, &Ledger::default(), None), refused("GrantMissing"));
@@ -295,8 +295,27 @@ fn a_refusal_is_forgotten_with_its_plugin() {
     layout.forget_refusal("plays");
     let nobody = Planner::Held(None, Fault::Missing { digest: None, why: String::new() });
     assert_eq!(planner(&layout, &Ledger::default(), None), nobody);
+    assert!(layout.is_of_unserved(WatchId(0)), "a host without the right to it is ready");
+    assert!(layout.clone().refuse(&named("operas"), "GrantMissing"), "it is another's turn");
     layout.prune(&BTreeSet::from([play()]));
     assert_eq!(layout.kinds().len(), 1, "a job of the kind has not ended");
     layout.prune(&BTreeSet::new());
     assert!(layout.kinds().is_empty() && layout.watches().is_empty());
+}
+
+#[test]
+fn a_refused_version_with_other_kinds_takes_the_place_of_the_one_before() {
+    let mut layout = Layout::default();
+    let both = {
+        let mut both = Arc::unwrap_or_clone(descriptor("1.0.0", "/a"));
+        both.kinds.push(JobKind { kind: "Opera".into(), plural: "operas".into(), ..both.kinds[0].clone() });
+        Arc::new(both)
+    };
+    assert!(layout.refuse(&both, "GrantMissing"));
+    assert_eq!((layout.kinds().len(), layout.watches().len()), (2, 2));
+    assert!(layout.refuse(&descriptor("1.0.1", "/a"), "GrantMissing"));
+    assert_eq!((layout.kinds().len(), layout.watches().len()), (1, 1));
+    layout.refuse(&both, "GrantMissing");
+    layout.add(&descriptor("1.0.2", "/a"), &one());
+    assert_eq!(layout.kinds().keys().collect::<Vec<_>>(), [&play()], "what serves counts");
 }

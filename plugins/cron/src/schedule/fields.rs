@@ -1,5 +1,6 @@
 //! The five fields of a schedule, and the local times that they name.
 
+use super::InvalidSchedule;
 use jiff::civil::{Date, DateTime};
 
 /// A field: its name, its least and greatest number, and names for its numbers from the least on.
@@ -64,11 +65,11 @@ impl Fields {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidSchedule> {
         let texts: Vec<&str> = text.split_whitespace().collect();
         let texts: [&str; 5] = texts.try_into().map_err(|texts: Vec<&str>| {
             let names = FIELDS.map(|field| field.name).join(", ");
-            format!("must have 5 fields ({names}), not {}", texts.len())
+            InvalidSchedule(format!("must have 5 fields ({names}), not {}", texts.len()))
         })?;
         let mut sets = [(Set(0), false); 5];
         for ((field, text), set) in FIELDS.iter().zip(texts).zip(&mut sets) {
@@ -119,7 +120,7 @@ fn minute_of_day(time: DateTime) -> u32 {
 
 impl Field {
     /// Returns the numbers of a list, and whether one of its items is any number.
-    fn parse(&self, text: &str) -> Result<(Set, bool), String> {
+    fn parse(&self, text: &str) -> Result<(Set, bool), InvalidSchedule> {
         let (mut set, mut any) = (Set(0), false);
         for item in text.split(',').filter(|item| !item.is_empty()) {
             let (numbers, is_any) = self.item(item)?;
@@ -130,7 +131,7 @@ impl Field {
     }
 
     /// Reads `number`, `number-number`, `*` or `?`, each perhaps with `/step`. A number with a step goes on to the greatest.
-    fn item(&self, text: &str) -> Result<(Set, bool), String> {
+    fn item(&self, text: &str) -> Result<(Set, bool), InvalidSchedule> {
         let (range, step) = match text.split_once('/') {
             Some((range, step)) => (range, Some(self.step(text, step)?)),
             None => (text, None),
@@ -152,12 +153,12 @@ impl Field {
         Ok((Set(numbers), any && step == 1))
     }
 
-    fn step(&self, item: &str, text: &str) -> Result<usize, String> {
+    fn step(&self, item: &str, text: &str) -> Result<usize, InvalidSchedule> {
         let step = text.parse().ok().filter(|step| *step > 0);
         step.ok_or_else(|| self.wrong(item, "must have a step that is a positive number"))
     }
 
-    fn number(&self, text: &str) -> Result<u32, String> {
+    fn number(&self, text: &str) -> Result<u32, InvalidSchedule> {
         let named = self.names.iter().zip(self.least..).find(|(name, _)| name.eq_ignore_ascii_case(text));
         let number = named.map(|(_, number)| number).or_else(|| text.parse().ok());
         number.filter(|number| (self.least..=self.greatest).contains(number)).ok_or_else(|| {
@@ -170,7 +171,7 @@ impl Field {
         })
     }
 
-    fn wrong(&self, text: &str, why: &str) -> String {
-        format!("{} {text:?} {why}", self.name)
+    fn wrong(&self, text: &str, why: &str) -> InvalidSchedule {
+        InvalidSchedule(format!("{} {text:?} {why}", self.name))
     }
 }
