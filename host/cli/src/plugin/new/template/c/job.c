@@ -1,4 +1,4 @@
-//! AcmeJob `acme.example.org/v1acme1` for Troupe: so many workers, which are told who they are.
+//! AcmeJob `acme.example.org/v1acme1` for Troupe: so many workers, each of which knows its index.
 //!
 //! Change `describe` for what the plugin serves, `plan` for its pods, and `judge` for its status. `wit/framework.wit`
 //! explains every field; `bindings/plugin.h` is made from it by `troupe plugin build`. What is returned is freed after the

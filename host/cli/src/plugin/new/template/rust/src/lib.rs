@@ -1,4 +1,4 @@
-//! AcmeJob `acme.example.org/v1acme1` for Troupe: so many workers, which are told who they are.
+//! AcmeJob `acme.example.org/v1acme1` for Troupe: so many workers, each of which knows its index.
 //!
 //! Change `describe` for what the plugin serves, `plan` for its pods, and `judge` for its status. The same arguments must
 //! give the same answer: there is no clock and no network, and the host may call any of them again.
@@ -8,9 +8,8 @@ mod spec;
 pub use spec::{Config, Spec, Status, Worker};
 
 use troupe_plugin::types::{
-    Backing, Bindings, ChildKind, Clean, Descriptor, EnvEntry, FieldError, JobPlan, KindInfo,
-    Observation, Outcome, Outlook, PodPhase, Policy, Queueing, Refusal, Role, Success, Switches,
-    Verdict,
+    Bindings, ChildKind, Clean, Descriptor, EnvEntry, FieldError, JobPlan, KindInfo, Observation,
+    Outcome, Outlook, PodPhase, Policy, Queueing, Refusal, Role, Switches, Verdict,
 };
 use troupe_plugin::{
     Framework, MAX_REPLICAS, ObservationExt, PodTemplate, index, job_name, json_text, rfc3339, text,

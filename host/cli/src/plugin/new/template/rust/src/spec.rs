@@ -23,6 +23,12 @@ pub struct Worker {
     /// The number of pods.
     pub replicas: u32,
     /// What each pod runs.
+    // Remove the line below for a CRD that knows all fields of a pod: `kubectl explain` says what each is, and
+    // `kubectl apply --server-side` merges lists by key. It has 200 kB.
+    #[cfg_attr(
+        not(target_family = "wasm"),
+        schemars(schema_with = "troupe_plugin::crd::short_pod_template")
+    )]
     pub template: UserTemplate,
 }
 
