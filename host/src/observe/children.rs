@@ -52,17 +52,29 @@ impl Children {
                 Held::Job(_) => {}
             }
         }
-        // If a live object reuses the name, ignore the tombstone.
         for held in tombstones.owned_by(key, watches, uid) {
             match held {
-                Held::Pod(pod) if self.pods.iter().all(|other| other.name != pod.name) => self.pods.push(pod.clone()),
-                Held::Child(child)
-                    if self.others.iter().all(|other| (&other.kind, &other.name) != (&child.kind, &child.name)) =>
-                {
-                    self.others.push(child.clone());
+                Held::Pod(pod) => {
+                    let live = self.pods.iter_mut().find(|other| other.name == pod.name);
+                    bury(live, pod, |pod| &pod.uid).map_or((), |pod| self.pods.push(pod));
                 }
-                Held::Pod(_) | Held::Child(_) | Held::Job(_) => {}
+                Held::Child(child) => {
+                    let has_name = |other: &&mut Arc<Child>| (&other.kind, &other.name) == (&child.kind, &child.name);
+                    let live = self.others.iter_mut().find(has_name);
+                    bury(live, child, |child| &child.uid).map_or((), |child| self.others.push(child));
+                }
+                Held::Job(_) => {}
             }
         }
     }
+}
+
+/// Returns the tombstone if no live object has its name. If a live object reuses the name, ignores the tombstone. If it is
+/// the same object, its watch is behind another's: the tombstone takes its place.
+fn bury<T>(live: Option<&mut Arc<T>>, tombstone: &Arc<T>, uid: impl Fn(&T) -> &String) -> Option<Arc<T>> {
+    let Some(live) = live else { return Some(tombstone.clone()) };
+    if uid(live) == uid(tombstone) {
+        *live = tombstone.clone();
+    }
+    None
 }

@@ -6,9 +6,7 @@ mod templates;
 
 pub use definition::{definition, yaml};
 pub use document::{document, of, rule};
-pub use templates::{
-    job_template, pod_template, pod_template_merged_as_1_23, short_pod_template, template_metadata,
-};
+pub use templates::{job_template, pod_template, pod_template_merged_as_1_23, short_pod_template, template_metadata};
 
 #[cfg(feature = "crd")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

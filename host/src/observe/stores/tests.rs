@@ -261,6 +261,35 @@ fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
     assert!(shown.0.forget_tombstones(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
 }
 
+// Seed 66 of a campaign with a delivered plugin: the watch of the launchers was silent, another one of all Jobs showed the
+// end and the deletion. A pass before the first was listed again ignored that, and forgot it.
+#[test]
+fn an_end_that_another_watch_has_shown_counts_while_its_own_is_behind() {
+    let shown = Shown::nothing();
+    let own = shown.0.layout();
+    let tales = own.descriptor(&digest()).unwrap();
+    let jobs = ChildKind { keep: vec!["/status".into(), "/spec".into()], ..tales.children[2].clone() };
+    let kind = JobKind { kind: "Song".into(), plural: "songs".into(), ..tales.kinds[0].clone() };
+    let songs = Descriptor { name: "songs".into(), kinds: vec![kind], children: vec![jobs], ..(**tales).clone() };
+    shown.0.change(|layout| layout.add(&Arc::new(songs), &testkit::digest("songs")));
+    let another = *shown.0.layout().watches().iter().rfind(|(_, watch)| watch.resource.kind == "Job").unwrap().0;
+    assert_ne!(another, shown.watch("Job"));
+
+    shown.has("Tale", &tale("u", 2));
+    let stage = |version, conditions| {
+        let job = of_job("hamlet-stage", version, "u");
+        let job = with(job, "status", json!({ "conditions": conditions }));
+        with(with(job, "apiVersion", json!("batch/v1")), "kind", json!("Job"))
+    };
+    shown.has("Job", &stage(3, json!([])));
+    let over = stage(4, json!([{ "type": "Complete", "status": "True" }]));
+    shown.0.upsert(another, shown.decoded("Job", &over));
+    assert!(!shown.snapshot().children[0].job_is_over(), "it is there, as its own watch shows it");
+    shown.0.remove(another, &shown.decoded("Job", &over));
+    let [child] = &shown.snapshot().children[..] else { panic!("one Job") };
+    assert!(child.job_is_over() && child.terminating, "{child:?}");
+}
+
 #[test]
 fn a_list_without_an_object_wakes_its_job() {
     let shown = Shown::nothing();
