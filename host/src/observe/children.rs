@@ -56,12 +56,14 @@ impl Children {
             match held {
                 Held::Pod(pod) => {
                     let live = self.pods.iter_mut().find(|other| other.name == pod.name);
-                    bury(live, pod, |pod| &pod.uid).map_or((), |pod| self.pods.push(pod));
+                    let missing = bury(live, pod, |live| live.uid == pod.uid && !live.phase.is_terminal());
+                    self.pods.extend(missing);
                 }
                 Held::Child(child) => {
                     let has_name = |other: &&mut Arc<Child>| (&other.kind, &other.name) == (&child.kind, &child.name);
                     let live = self.others.iter_mut().find(has_name);
-                    bury(live, child, |child| &child.uid).map_or((), |child| self.others.push(child));
+                    let missing = bury(live, child, |live| live.uid == child.uid && !live.job_is_over());
+                    self.others.extend(missing);
                 }
                 Held::Job(_) => {}
             }
@@ -69,12 +71,12 @@ impl Children {
     }
 }
 
-/// Returns the tombstone if no live object has its name. If a live object reuses the name, ignores the tombstone. If it is
-/// the same object, its watch is behind another's: the tombstone takes its place.
-fn bury<T>(live: Option<&mut Arc<T>>, tombstone: &Arc<T>, uid: impl Fn(&T) -> &String) -> Option<Arc<T>> {
-    let Some(live) = live else { return Some(tombstone.clone()) };
-    if uid(live) == uid(tombstone) {
-        *live = tombstone.clone();
+/// Returns the tombstone if no object has its name. If a live object reuses the name, ignores the tombstone. If it is the
+/// same object without its end, its watch is behind another's: the tombstone takes its place.
+fn bury<T>(known: Option<&mut Arc<T>>, tombstone: &Arc<T>, is_behind: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+    let Some(known) = known else { return Some(tombstone.clone()) };
+    if is_behind(known) {
+        *known = tombstone.clone();
     }
     None
 }
