@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// An init container that has run for less is not reported of a job: most end soon.
+/// The job does not report an init container that has run for less: most end soon.
 const PREPARATION: SignedDuration = SignedDuration::from_secs(30);
 
 /// Reasons of a waiting container that starts as it should (kubelet: `pkg/kubelet/kubelet_pods.go`).

@@ -199,7 +199,7 @@ impl Election {
 
     async fn ask(&mut self) -> Result<bool, kube::Error> {
         // While this host waits nobody else asks for the time, and a clock that is set back would be believed.
-        let _reported = self.clock.now();
+        let _now = self.clock.now();
         let Some(there) = self.leases.get_opt(&self.lease.name).await? else {
             let spec = self.spec(None);
             let metadata = ObjectMeta { name: Some(self.lease.name.clone()), ..ObjectMeta::default() };

@@ -27,14 +27,12 @@ impl Stage {
     /// Waits until the job is held for this reason; returns the message.
     async fn holds_poodle(&self, name: &str, reason: &str) -> String {
         self.until(&format!("{name} to be held: {reason}"), |stage| {
-            let held = condition(&stage.sim.get(JOBS.0, POODLE, "default", name)?, "PluginFaulted")?;
-            (held.1 == reason).then_some(())
+            let job = stage.sim.get(JOBS.0, POODLE, "default", name)?;
+            let mut conditions = job["status"]["conditions"].as_array()?.iter();
+            let held = conditions.find(|it| it["type"] == "PluginFaulted" && it["reason"] == reason)?;
+            held["message"].as_str().map(str::to_owned)
         })
-        .await;
-        let job = self.sim.get(JOBS.0, POODLE, "default", name).unwrap();
-        let conditions = job["status"]["conditions"].as_array().unwrap();
-        let held = conditions.iter().find(|it| it["type"] == "PluginFaulted").unwrap();
-        held["message"].as_str().unwrap().to_owned()
+        .await
     }
 
     /// The digest that plans the job.

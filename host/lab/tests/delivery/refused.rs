@@ -60,7 +60,7 @@ async fn what_is_taken_from_a_plugins_grants_is_taken_at_once_from_what_it_serve
     stage.is("paddle", "Accepted", "GrantMissing").await;
     stage.sim.create(job("hamlet"));
     stage
-        .until("the job to be reported", |stage| {
+        .until("the job to report it", |stage| {
             let job = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet")?;
             let mut conditions = job["status"]["conditions"].as_array()?.iter();
             conditions.any(|it| it["reason"] == "UnacceptableAnswer").then_some(())
