@@ -64,7 +64,7 @@ impl ControlPlane {
         let manager = controller_manager(&binaries, &it.kubeconfig("controller-manager")?, &credentials, &it.options)?;
         it.launch("kube-controller-manager", manager)?;
         if it.options.scheduler {
-            it.launch("kube-scheduler", scheduler(&binaries, &it.kubeconfig("scheduler")?)?)?;
+            it.launch("kube-scheduler", scheduler(&binaries, &it.kubeconfig("scheduler")?, &it.options)?)?;
         }
         if it.options.fake_nodes > 0 {
             let program = Command::new(binaries.path(Tool::Kwok)?);

@@ -13,6 +13,7 @@ pub struct Options {
     pub(crate) api_server_flags: Vec<String>,
     pub(crate) audits_answers: bool,
     pub(crate) service_accounts: bool,
+    pub(crate) gangs: bool,
 }
 
 impl Options {
@@ -66,6 +67,18 @@ impl Options {
     pub fn service_accounts(mut self) -> Self {
         self.service_accounts = true;
         self
+    }
+
+    /// With Kubernetes' own gang scheduling, an alpha feature of 1.36 (KEP-4671).
+    #[must_use]
+    pub fn gangs(mut self) -> Self {
+        self.gangs = true;
+        self
+    }
+
+    /// The feature gates of all programs.
+    pub(crate) fn feature_gates(&self) -> Option<&'static str> {
+        self.gangs.then_some("--feature-gates=GenericWorkload=true,GangScheduling=true")
     }
 
     /// With one more flag for kube-apiserver, such as `--goaway-chance=0.01`.

@@ -3,7 +3,7 @@
 use crate::{
     Snapshot,
     decision::Part,
-    names, ownership,
+    names, outdated, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
     standing, weight, workload,
 };
@@ -82,6 +82,9 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
     let mut template = template(snapshot, plan, role, index, name);
     let mut pod = json!({ "apiVersion": "v1", "kind": "Pod" });
     pod["metadata"] = ownership::metadata(snapshot, name, &template["metadata"]);
+    if let Some(hash) = outdated::annotation(snapshot, role) {
+        pod["metadata"]["annotations"][outdated::TEMPLATE_HASH_ANNOTATION] = json!(hash);
+    }
     pod["spec"] = template["spec"].take();
     pod
 }

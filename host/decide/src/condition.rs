@@ -46,6 +46,8 @@ words! {
         Contested,
         /// The API server returned warnings about the job's children.
         Warned,
+        /// Pods were created from a template that has changed since.
+        PodsOutdated,
     }
 }
 
@@ -60,6 +62,8 @@ words! {
         PodsRunning,
         /// Pods are not ready yet.
         PodsReady,
+        /// Pods have not succeeded yet.
+        PodsSucceeded,
         /// Another's object has the name.
         NameTaken,
         /// An earlier object of the name is being deleted.
@@ -114,6 +118,8 @@ words! {
         Rejected,
         /// Nobody knows what the job waits for, since its plugin gives no answer.
         NoVerdict,
+        /// The job was edited after its pods were created.
+        TemplateChanged,
         /// Fields of the job are invalid.
         ValidationError,
         /// The plugin or the host does not support something.

@@ -10,7 +10,7 @@ use crate::{
     failures::{self, Due},
     first_failure, jobs,
     ledger::{Finished, Ledger},
-    over,
+    outdated, over,
     plan::{Answer, Bindings, Fault, Outcome, Plan, Rejection, Success, Verdict},
     ports, queue,
     queue::Step,
@@ -130,7 +130,8 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
     };
     let prepared = if verdict.outcome == Outcome::Open { blocker::wake(snapshot) } else { Wake::OnChange };
     let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
-    Decision { actions, report, waiting, wake: wakes.into_iter().min().unwrap_or(wake) }
+    let outdated = outdated::message(standing).filter(|_| verdict.outcome == Outcome::Open);
+    Decision { actions, report, waiting, outdated, wake: wakes.into_iter().min().unwrap_or(wake) }
 }
 
 /// Returns when the plugin wants to be asked again. A time that has come is put off: the same answer would follow.
@@ -223,6 +224,7 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
             None => {}
         }
     }
+    outdated::record(snapshot, plan, &mut ledger);
     ledger.host_ports = ports::next(snapshot, plan, verdict.outcome);
     if matches!(verdict.outcome, Outcome::Failed | Outcome::Failing) && ledger.first_failure.is_none() {
         ledger.first_failure = first_failure::of(snapshot);
@@ -269,7 +271,7 @@ fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
 fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message: String, wake: Wake) -> Decision {
     let report = Report::Condition(HostCondition { kind, reason, message });
     let actions = suspend_unplanned(snapshot).into_iter().chain(queue::release(snapshot)).collect();
-    Decision { actions, report, waiting: vec![], wake }
+    Decision { actions, report, waiting: vec![], outdated: None, wake }
 }
 
 fn later(snapshot: &Snapshot, after: SignedDuration) -> jiff::Timestamp {

@@ -20,6 +20,9 @@ pub struct Decision {
     pub report: Report,
     /// Why the pass does nothing, or nothing more.
     pub waiting: Vec<Waiting>,
+    /// Which pods were created from an older template, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outdated: Option<String>,
     /// When to look again.
     pub wake: Wake,
 }
@@ -28,7 +31,7 @@ impl Decision {
     /// Returns a decision that leaves the status unchanged.
     #[must_use]
     pub fn without_report(actions: Vec<Action>, wake: Wake) -> Self {
-        Self { actions, report: Report::Unchanged, waiting: vec![], wake }
+        Self { actions, report: Report::Unchanged, waiting: vec![], outdated: None, wake }
     }
 }
 

@@ -41,6 +41,9 @@ pub struct Ledger {
     /// Failed pods that were replaced, or are going to be, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, Failures>,
+    /// Hashes of the templates that the job began with, by role.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub templates: BTreeMap<String, String>,
     /// Host ports reserved for this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ports: Option<HostPorts>,

@@ -25,9 +25,15 @@ pub fn expand_with(
             Piece::JobName => out.push_str(job_name),
             Piece::PodName => out.push_str(pod_name.unwrap_or_default()),
             Piece::PeerIp(role, index) => out.push_str(&peer(role, *index)),
+            Piece::PeerHost(role, index) => out.push_str(&before_port(&peer(role, *index))),
         }
     }
     out
+}
+
+/// Returns an address as it is written before a port (RFC 3986, section 3.2.2).
+fn before_port(address: &str) -> String {
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
 }
 
 /// Returns the name of a replica's pod, or of the Job that backs the role.
@@ -97,7 +103,7 @@ fn index_in<'t>(pieces: impl IntoIterator<Item = &'t Piece>, job_name: &str, nam
         rest = match piece {
             Piece::Fixed(part) => rest.strip_prefix(part.as_str())?,
             Piece::JobName => rest.strip_prefix(job_name)?,
-            Piece::PodName | Piece::PeerIp(..) => rest,
+            Piece::PodName | Piece::PeerIp(..) | Piece::PeerHost(..) => rest,
             Piece::Index(offset) => {
                 let (digits, behind) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
                 let here = number(digits, *offset)?;
@@ -133,6 +139,18 @@ mod tests {
         {
             assert_eq!(index_in(&text.0, "wide", stranger), None, "{stranger}");
         }
+    }
+
+    // RFC 3986, section 3.2.2
+    #[test]
+    fn an_ipv6_address_before_a_port_stands_in_brackets() {
+        let at = |piece: Piece, address: &str| {
+            expand_with(&Text(vec![piece, Piece::Fixed(":80".into())]), "", None, 0, |_, _| address.to_owned())
+        };
+        let (ip, host) = (Piece::PeerIp("launcher".into(), 0), Piece::PeerHost("launcher".into(), 0));
+        assert_eq!(at(host.clone(), "fd00::7"), "[fd00::7]:80");
+        assert_eq!(at(host, "10.0.0.7"), "10.0.0.7:80");
+        assert_eq!(at(ip, "fd00::7"), "fd00::7:80");
     }
 
     #[test]

@@ -153,6 +153,8 @@ pub enum Piece {
     PodName,
     /// The first address of the pod of this role and index.
     PeerIp(String, u32),
+    /// The same as it is written before a port: an IPv6 address in brackets.
+    PeerHost(String, u32),
 }
 
 /// What the plugin wants for a job.
@@ -218,6 +220,9 @@ pub struct Role {
     pub failures_per_replica: Option<u32>,
     /// Gates to open before the pods are created.
     pub after: Vec<Gate>,
+    /// Hash of the template that it is made from; "" in a plan that an earlier host recorded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template_hash: String,
 }
 
 impl Role {
@@ -375,6 +380,8 @@ pub enum Reached {
     Running,
     /// Its condition Ready is True.
     Ready,
+    /// It has succeeded, or its replica has for good.
+    Succeeded,
 }
 
 /// An object beside the pods.

@@ -42,6 +42,7 @@ fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
         failures: vec![],
         deletion: Deletion::Uncounted,
         at_once: None,
+        template_hash: String::new(),
         failures_per_replica: None,
         after,
     }
@@ -63,7 +64,13 @@ fn object(kind: &str, name: &str, body: Body) -> Object {
 }
 
 fn gates() -> impl Strategy<Value = Vec<Gate>> {
-    let reached = prop_oneof![Just(Reached::Exists), Just(Reached::Ip), Just(Reached::Running), Just(Reached::Ready)];
+    let reached = prop_oneof![
+        Just(Reached::Exists),
+        Just(Reached::Ip),
+        Just(Reached::Running),
+        Just(Reached::Ready),
+        Just(Reached::Succeeded)
+    ];
     let pods = reached.prop_map(|reached| Gate::Pods { role: "a".into(), reached });
     let field = Gate::Field { key: "group".into(), at: "/status/phase".into(), one_of: vec!["Running".into()] };
     proptest::collection::vec(prop_oneof![pods, Just(field)], 0..3)

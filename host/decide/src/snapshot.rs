@@ -145,6 +145,9 @@ pub struct Pod {
     /// Since when its node has not been ready, if the cluster says so of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_lost: Option<Timestamp>,
+    /// Hash of the template that it was created from, if that is not the job's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_hash: Option<String>,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
     /// Type and status of each of its conditions, if it has failed.
@@ -235,12 +238,14 @@ impl Child {
     /// Returns whether this is a batch/v1 Job that is Complete or Failed.
     #[must_use]
     pub fn job_is_over(&self) -> bool {
+        self.job_has("Complete") || self.job_has("Failed")
+    }
+
+    /// Returns whether this is a batch/v1 Job with this condition.
+    pub(crate) fn job_has(&self, condition: &str) -> bool {
         let conditions = self.fields.get("/status").and_then(|status| status["conditions"].as_array());
-        self.kind == "Job"
-            && conditions.into_iter().flatten().any(|condition| {
-                let over = condition["type"] == "Complete" || condition["type"] == "Failed";
-                over && condition["status"] == "True"
-            })
+        let mut conditions = conditions.into_iter().flatten();
+        self.kind == "Job" && conditions.any(|it| it["type"] == condition && it["status"] == "True")
     }
 }
 

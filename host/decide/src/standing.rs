@@ -194,8 +194,11 @@ impl<'a> Standing<'a> {
     }
 
     fn count(&self, role: &str, reached: Reached) -> u32 {
-        if let Some(uid) = job_behind(self.snapshot, self.plan, role) {
-            return u32::from(pods_of_job(self.snapshot, uid).any(|pod| has_reached(pod, reached)));
+        if let Some(job) = job_behind(self.snapshot, self.plan, role) {
+            // The pod of a Job that is Complete may be gone.
+            let has_succeeded = reached == Reached::Succeeded && job.job_has("Complete");
+            let mut pods = pods_of_job(self.snapshot, &job.uid);
+            return u32::from(has_succeeded || pods.any(|pod| has_reached(pod, reached)));
         }
         let of_role = self.replicas.iter().filter(|replica| replica.role.name == role);
         let reached = of_role.filter(|replica| match replica.pod {
@@ -211,8 +214,8 @@ impl<'a> Standing<'a> {
 #[must_use]
 pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) -> Option<&'a str> {
     let pod = match job_behind(snapshot, plan, role) {
-        Some(uid) => {
-            pods_of_job(snapshot, uid).filter(|pod| !pod.ips.is_empty()).max_by_key(|pod| (pod.ready, pod.created))
+        Some(job) => {
+            pods_of_job(snapshot, &job.uid).filter(|pod| !pod.ips.is_empty()).max_by_key(|pod| (pod.ready, pod.created))
         }
         None => {
             let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
@@ -223,10 +226,9 @@ pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) 
     pod?.ips.first().map(String::as_str)
 }
 
-/// Returns the uid of the Job behind a role, if the Job exists.
-fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a str> {
-    let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
-    Some(&snapshot.job_behind(role)?.uid)
+/// Returns the Job behind a role, if it exists.
+fn job_behind<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str) -> Option<&'a Child> {
+    snapshot.job_behind(plan.roles.iter().find(|candidate| candidate.name == role)?).map(|job| &**job)
 }
 
 fn pods_of_job<'a>(snapshot: &'a Snapshot, uid: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
@@ -246,5 +248,48 @@ fn has_reached(pod: &Pod, reached: Reached) -> bool {
         Reached::Ip => !pod.ips.is_empty(),
         Reached::Running => pod.phase == PodPhase::Running || pod.phase.is_terminal(),
         Reached::Ready => pod.ready,
+        Reached::Succeeded => pod.phase == PodPhase::Succeeded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{child, job, pod, role, snapshot, text};
+    use serde_json::json;
+
+    fn gate() -> [Gate; 1] {
+        [Gate::Pods { role: "data".into(), reached: Reached::Succeeded }]
+    }
+
+    /// Returns whether the gate on the success of the role `data` is open.
+    fn is_open(snapshot: &Snapshot, data: Role) -> bool {
+        Standing::of(snapshot, &Arc::new(crate::testkit::plan(vec![data]))).open(&gate())
+    }
+
+    #[test]
+    fn a_gate_on_success_opens_with_the_last_replica_and_stays_open_when_its_pods_are_gone() {
+        let data = || role("data", 2, text(&["JOB", "-data-", "INDEX"]), json!({}));
+        let mut snapshot = snapshot(job("j", "u"));
+        let pods = ["j-data-0", "j-data-1"].map(|name| pod(name, "u", PodPhase::Succeeded));
+        snapshot.pods = pods.into_iter().map(Arc::new).collect();
+        assert!(is_open(&snapshot, data()));
+        snapshot.pods.pop();
+        assert!(!is_open(&snapshot, data()));
+        snapshot.ledger.succeeded.entry("data".into()).or_default().insert(1);
+        assert!(is_open(&snapshot, data()));
+    }
+
+    #[test]
+    fn a_job_behind_a_role_has_succeeded_once_it_is_complete() {
+        let data = || Role { backing: Backing::Job(json!({})), ..role("data", 1, text(&["JOB", "-data"]), json!({})) };
+        let behind = |condition: &str| {
+            let mut snapshot = snapshot(job("j", "u"));
+            let conditions = json!({ "conditions": [{ "type": condition, "status": "True" }] });
+            snapshot.children.push(child("Job", "j-data", &[("/status", conditions)]));
+            snapshot
+        };
+        assert!(!is_open(&behind("Failed"), data()));
+        assert!(is_open(&behind("Complete"), data()));
     }
 }

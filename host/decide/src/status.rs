@@ -74,7 +74,14 @@ pub fn publication(
     let contested = contest::is_contested(overwritten).then(contest::condition);
     let warned = ledger.warned.message(snapshot.job.generation);
     let idle = idle(snapshot, &ledger, condition);
-    let own = Own { waiting, idle, verdict: condition, contested: contested.as_ref(), warned: warned.as_deref() };
+    let own = Own {
+        waiting,
+        idle,
+        verdict: condition,
+        contested: contested.as_ref(),
+        warned: warned.as_deref(),
+        outdated: decision.outdated.as_deref(),
+    };
     set_conditions(&mut wanted, own.conditions(snapshot));
     ledger.step = step_beside(&ledger.headline, &wanted);
     wanted["troupe"] = serde_json::to_value(&ledger).unwrap_or_default();
@@ -203,6 +210,7 @@ struct Own<'a> {
     verdict: Option<&'a HostCondition>,
     contested: Option<&'a HostCondition>,
     warned: Option<&'a str>,
+    outdated: Option<&'a str>,
 }
 
 impl Own<'_> {
@@ -211,8 +219,10 @@ impl Own<'_> {
         let host = |it: &HostCondition| condition(snapshot, it.kind, "True", it.reason, &it.message);
         let waiting = self.waiting.map_or_else(|| waits_for_nothing(snapshot, self.idle), |it| waits(snapshot, it));
         let warned = self.warned.map(|it| condition(snapshot, Condition::Warned, "True", Reason::APIServerWarning, it));
+        let outdated = (Condition::PodsOutdated, Reason::TemplateChanged);
+        let outdated = self.outdated.map(|it| condition(snapshot, outdated.0, "True", outdated.1, it));
         let others = self.verdict.into_iter().chain(self.contested).map(host);
-        iter::once(waiting).chain(others).chain(warned).collect()
+        iter::once(waiting).chain(others).chain(warned).chain(outdated).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Digest, Snapshot,
     ledger::Ledger,
     plan::{Backing, Clean, Deletion, JobKind, Piece, Plan, Policy, Queueing, Role, Success, Text},
-    snapshot::{Job, Pod, PodPhase},
+    snapshot::{Child, Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -81,8 +81,23 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         node: String::new(),
         unscheduled: None,
         node_lost: None,
+        template_hash: None,
         containers: vec![],
     }
+}
+
+/// Returns a child with these fields: a Job of batch/v1, or of the core group.
+#[must_use]
+pub fn child(kind: &str, name: &str, fields: &[(&str, Value)]) -> Arc<Child> {
+    Arc::new(Child {
+        api_version: if kind == "Job" { "batch/v1".into() } else { "v1".into() },
+        kind: kind.into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        resource_version: "1".into(),
+        terminating: false,
+        fields: fields.iter().map(|(at, value)| ((*at).to_owned(), value.clone())).collect(),
+    })
 }
 
 /// Returns the snapshot of a job without children.
@@ -125,6 +140,7 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
         failures: vec![],
         deletion: Deletion::Uncounted,
         at_once: None,
+        template_hash: String::new(),
         failures_per_replica: None,
         after: vec![],
     }

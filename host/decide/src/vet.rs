@@ -301,7 +301,7 @@ fn fillable(json: &Value, fill: &[(String, Text)]) -> Result<(), Flaw> {
 /// Returns the roles whose addresses the texts contain.
 fn peers<'a>(texts: impl Iterator<Item = &'a Text>) -> impl Iterator<Item = &'a String> {
     texts.flat_map(|text| &text.0).filter_map(|piece| match piece {
-        Piece::PeerIp(role, _) => Some(role),
+        Piece::PeerIp(role, _) | Piece::PeerHost(role, _) => Some(role),
         Piece::Fixed(_) | Piece::Index(_) | Piece::JobName | Piece::PodName => None,
     })
 }
@@ -318,7 +318,9 @@ fn unaddressed<'a>(names: impl Iterator<Item = &'a Text>) -> Result<(), Flaw> {
 fn addressed<'a>(plan: &Plan, after: &[Gate], texts: impl Iterator<Item = &'a Text>) -> Result<(), Flaw> {
     let waits_for = |role: &String| {
         after.iter().any(|gate| match gate {
-            Gate::Pods { role: other, reached } => other == role && *reached != Reached::Exists,
+            Gate::Pods { role: other, reached } => {
+                other == role && !matches!(reached, Reached::Exists | Reached::Succeeded)
+            }
             Gate::Field { .. } => false,
         })
     };

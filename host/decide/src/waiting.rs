@@ -227,6 +227,7 @@ impl Waiting {
             Self::Pods { reached: Reached::Ip, .. } => Reason::PodAddresses,
             Self::Pods { reached: Reached::Running, .. } => Reason::PodsRunning,
             Self::Pods { reached: Reached::Ready, .. } => Reason::PodsReady,
+            Self::Pods { reached: Reached::Succeeded, .. } => Reason::PodsSucceeded,
             Self::NameTaken { .. } => Reason::NameTaken,
             Self::Terminating { .. } => Reason::Terminating,
             Self::Blocked { by, .. } => by.reason(),
@@ -293,6 +294,7 @@ impl fmt::Display for Waiting {
                     Reached::Ip => "pod addresses",
                     Reached::Running => "running pods",
                     Reached::Ready => "ready pods",
+                    Reached::Succeeded => "succeeded pods",
                 };
                 write!(f, "{what} ({have} of {want})")
             }

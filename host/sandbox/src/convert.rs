@@ -311,7 +311,7 @@ impl Live {
 
     pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
         let raw = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(raw, &job.spec(), limits)
+        answer::job_plan(raw, &job.view.name, &job.spec(), limits)
     }
 
     pub(super) fn bind(

@@ -164,5 +164,7 @@ pub(crate) fn builtins() -> Vec<Kind> {
         Kind::new("events.k8s.io/v1", "Event", "events", true, false),
         Kind::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false, true),
         Kind::new("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups", true, true),
+        Kind::new("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups", true, true),
+        Kind::new("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", true, true),
     ]
 }

@@ -7,6 +7,7 @@ use crate::observe::{
 };
 use decide::{
     Digest,
+    outdated::TEMPLATE_HASH_ANNOTATION,
     ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::FieldError,
     snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase, Unscheduled},
@@ -414,6 +415,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         node: spec.node_name,
         unscheduled: status.conditions.into_iter().find_map(|condition| unscheduled(condition, &spec.scheduling_gates)),
         node_lost,
+        template_hash: metadata.annotations.get(TEMPLATE_HASH_ANNOTATION).cloned(),
         containers: init.chain(main).collect(),
     }
 }

@@ -104,6 +104,7 @@ impl Framework for Cron {
             version: env!("CARGO_PKG_VERSION").into(),
             kinds: vec![kind()],
             children: kinds::KINDS.iter().map(kinds::Kind::child).collect(),
+            gangs: false,
             config_schema: spec::CONFIG_SCHEMA.into(),
             event_reasons: vec![],
             grants: json!({ "deletes": kinds::KINDS.map(|kind| kind.grant()) }).to_string(),

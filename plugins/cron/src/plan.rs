@@ -25,6 +25,7 @@ pub(crate) fn plan(job: &CronJob) -> Result<JobPlan, Refusal> {
         objects: vec![],
         secrets: vec![],
         series: vec![runs],
+        gang: None,
         host_ports: 0,
         policy: Policy {
             clean_on_success: Clean::Keep,

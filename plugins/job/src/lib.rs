@@ -71,6 +71,7 @@ impl Framework for Indexed {
             version: env!("CARGO_PKG_VERSION").into(),
             kinds: vec![kind()],
             children: vec![pods()],
+            gangs: false,
             config_schema: spec::CONFIG_SCHEMA.into(),
             event_reasons: [("Created", "SuccessfulCreate"), ("Refused", "FailedCreate")]
                 .map(|(host, own)| (host.into(), own.into()))

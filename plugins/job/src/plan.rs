@@ -25,6 +25,7 @@ pub(crate) fn plan(job: &IndexedJob) -> Result<JobPlan, Refusal> {
         objects: vec![],
         secrets: vec![],
         series: vec![],
+        gang: None,
         host_ports: 0,
         policy: Policy {
             // What has not ended is removed before the end.

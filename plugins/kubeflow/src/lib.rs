@@ -157,10 +157,8 @@ impl Framework for Kubeflow {
             name: "kubeflow".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             kinds: kind::KINDS.iter().map(kind_info).collect(),
-            children: [child("Pod", "pods"), child("Service", "services"), hpa::child()]
-                .into_iter()
-                .chain(gang::children())
-                .collect(),
+            children: vec![child("Pod", "pods"), child("Service", "services"), hpa::child()],
+            gangs: true,
             config_schema: CONFIG_SCHEMA.into(),
             event_reasons: [("Created", "SuccessfulCreatePod"), ("Refused", "FailedCreatePod")]
                 .map(|(host, own)| (host.into(), own.into()))

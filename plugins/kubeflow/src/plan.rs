@@ -1,4 +1,4 @@
-//! The plan of a job: a role for each group of replicas, their Services, the PodGroup and the HorizontalPodAutoscaler.
+//! The plan of a job: a role for each group of replicas, their Services, the gang and the HorizontalPodAutoscaler.
 
 use crate::family::{Family, Group};
 use crate::valid::{Valid, validate};
@@ -12,13 +12,13 @@ pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
     let valid = validate(&family, rules::errors(&family))?;
     let groups = family.groups();
     let mut objects: Vec<_> = groups.iter().map(|group| service::of(&valid, group)).collect();
-    objects.extend(gang::pod_group(&valid));
     objects.extend(hpa::of(&family));
     Ok(JobPlan {
         roles: groups.iter().map(|group| role(&valid, group)).collect::<Result<_, _>>()?,
         objects,
         secrets: vec![],
         series: vec![],
+        gang: gang::gang(&valid, &groups),
         host_ports: 0,
         policy: policy(&valid),
         warnings: warnings(&valid),
@@ -40,7 +40,6 @@ fn role(valid: &Valid<'_>, group: &Group<'_>) -> Result<Role, Refusal> {
         // As in the original, a resumed job begins anew, with all its replicas.
         success: Success::Momentary,
         failures: group.replicas.map_or_else(Vec::new, |replicas| fate::replaced(valid.family, replicas)),
-        after: gang::admitted(valid.family.job).into_iter().collect(),
         ..Role::new(group.role, group.count, name(group, index), template)
     })
 }

@@ -12,6 +12,8 @@ pub(crate) const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
 pub(crate) const JOB_NAME: &str = "training.kubeflow.org/job-name";
 pub(crate) const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
 pub(crate) const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
+/// The scheduler that knows tasks.
+const VOLCANO: &str = "volcano";
 const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
 /// Returns the pod template of a group, without the values that depend on the index.
@@ -37,7 +39,10 @@ pub(crate) fn template(
         {
             container.push("ports", json!({ "name": kind.port_name, "containerPort": kind.port }));
         }
-        gang::mark(family.job, group, pods, &mut template);
+        if gang::scheduler(family.job) == Some(VOLCANO) {
+            // A group of one replica is the same task as the others of its type.
+            template.annotation("volcano.sh/task-spec", group.of.lower);
+        }
     }
     env::edit(kind, variables, &mut template);
     if let Some(container) = rules::init_container(family, group) {

@@ -156,9 +156,8 @@ impl Framework for Mpi {
                     &["/status", "/spec/suspend", "/spec/template/spec/nodeSelector"],
                 ),
             ]
-            .into_iter()
-            .chain(gang::children())
-            .collect(),
+            .into(),
+            gangs: true,
             config_schema: config_schema(),
             event_reasons: [("NameTaken", "ErrResourceExists"), ("Refused", "MPIJobFailed")]
                 .map(|(host, own)| (host.into(), own.into()))
@@ -183,13 +182,12 @@ impl Framework for Mpi {
 }
 
 /// Returns the grants for what a plan has and the job's user does not ask for: a Secret with a key pair, the deletion
-/// of PodGroups and of jobs after their time to live, `sshd` as the command of a worker without one, and the search
+/// of jobs after their time to live, `sshd` as the command of a worker without one, and the search
 /// domain of workers. The scheduler is granted by its setting.
 fn grants() -> serde_json::Value {
-    let pod_groups = ["PodGroup.scheduling.volcano.sh", "PodGroup.scheduling.x-k8s.io"];
     json!({
         "kinds": ["Secret"],
-        "deletes": [pod_groups[0], pod_groups[1], "MPIJob.kubeflow.org"],
+        "deletes": ["MPIJob.kubeflow.org"],
         "commands": true,
         "dns": true,
     })

@@ -1,4 +1,4 @@
-//! The plan of an MPIJob: workers, the launcher's Job, the Service, the ConfigMap, the SSH keys and the PodGroup.
+//! The plan of an MPIJob: workers, the launcher's Job, the Service, the ConfigMap, the SSH keys and the gang.
 
 use crate::validate::{CleanPods, Replicas, Valid, validate};
 use crate::{MpiJob, gang, hostfile, launcher, pods};
@@ -10,7 +10,7 @@ use troupe_plugin::types::{
 use troupe_plugin::{PodTemplate, UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
 /// The workers' role.
-const WORKER: &str = "worker";
+pub(crate) const WORKER: &str = "worker";
 
 /// The roles of every job.
 pub(crate) const ROLES: [&str; 2] = [WORKER, launcher::ROLE];
@@ -26,9 +26,10 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
     }
     Ok(JobPlan {
         roles: vec![worker_role(job, valid.worker.as_ref())?, launcher_role(job, &valid)?],
-        objects: [service(job), config_map()].into_iter().chain(gang::pod_group(job, &valid)).collect(),
+        objects: vec![service(job), config_map()],
         secrets: vec![ssh_keys(job)],
         series: vec![],
+        gang: gang::gang(job, &valid),
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
         warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),
@@ -162,7 +163,7 @@ mod tests {
             Piece::Index(plus) => (index + plus).to_string(),
             Piece::JobName => "pi".into(),
             Piece::PodName => format!("pi-worker-{index}"),
-            Piece::PeerIp(_) => panic!("no name depends on an address"),
+            Piece::PeerIp(_) | Piece::PeerHost(_) => panic!("no name depends on an address"),
         };
         pieces.iter().map(fill).collect()
     }

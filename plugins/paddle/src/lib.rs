@@ -153,11 +153,6 @@ impl Framework for Paddle {
             keep: keep.iter().map(|pointer| (*pointer).into()).collect(),
             optional: false,
         };
-        let pod_group = ChildKind {
-            api_version: "scheduling.volcano.sh/v1beta1".into(),
-            optional: true,
-            ..child("PodGroup", "podgroups", None, &gang::KEEP)
-        };
         Descriptor {
             name: "paddle".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -177,8 +172,8 @@ impl Framework for Paddle {
                 child("Pod", "pods", Some("paddle-res-type"), &[]),
                 child("Service", "services", None, &[]),
                 child("ConfigMap", "configmaps", Some("paddle-res-name"), &["/data"]),
-                pod_group,
             ],
+            gangs: true,
             config_schema: json_text(&spec::config_schema()),
             event_reasons: [("Created", "Created"), ("Refused", "Create")]
                 .map(|(host, own)| (host.into(), own.into()))
@@ -208,7 +203,7 @@ impl Framework for Paddle {
 /// image of the init container. The scheduler is granted by its setting.
 fn grants() -> serde_json::Value {
     serde_json::json!({
-        "deletes": ["Service", "PodGroup.scheduling.volcano.sh"],
+        "deletes": ["Service"],
         "hostNetwork": true,
         "hostPorts": true,
         "images": [spec::INIT_IMAGE],

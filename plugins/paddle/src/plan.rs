@@ -24,11 +24,17 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         objects.extend(job.spec.other_roles().map(objects::former_service));
     }
     objects.push(rendezvous::object(addresses(job)));
-    if gang::is_on(job) {
-        objects.push(gang::pod_group(job));
-    }
     let host_ports = if job.spec.intranet() == Intranet::Host { objects::PORTS } else { 0 };
-    Ok(JobPlan { roles, objects, secrets: vec![], series: vec![], host_ports, policy: policy(job), warnings: vec![] })
+    Ok(JobPlan {
+        roles,
+        objects,
+        secrets: vec![],
+        series: vec![],
+        gang: gang::gang(job),
+        host_ports,
+        policy: policy(job),
+        warnings: vec![],
+    })
 }
 
 fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
@@ -36,11 +42,8 @@ fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
     template.label("paddle-res-type", of.name);
     template.annotation("paddle-resource", of.name);
     env::edit(job, of, &mut template);
+    gang::mark(job, &mut template);
     let mut planned = role(of.name, of.replicas());
-    if gang::is_on(job) {
-        gang::mark(job, of, &mut template);
-        planned.after.push(gang::admitted());
-    }
     planned.template = template.into_template();
     let entry = |(name, value)| EnvEntry { container: String::new(), name, value };
     planned.env = env::per_replica(job).into_iter().map(entry).collect();

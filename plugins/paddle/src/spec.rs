@@ -157,7 +157,8 @@ pub struct Config {
     /// Image of the init container that waits until the names of its role resolve (`--initImage`). An empty image omits
     /// the container.
     pub init_image: String,
-    /// With `volcano`, Volcano schedules each job that names no other scheduler (`--scheduling`).
+    /// The gang scheduler of each job that names no other: `volcano`, `kubernetes`, or the name of a scheduler with the
+    /// scheduler-plugins' PodGroup (`--scheduling`).
     pub scheduling: String,
     /// Accepted and ignored, as in the original since v0.3.3 (`--etcd-server`).
     pub etcd_server: String,
@@ -193,7 +194,7 @@ pub(crate) fn config_schema() -> Value {
         "additionalProperties": false,
         "properties": {
             "initImage": { "type": "string", "x-troupe-grants": "images" },
-            "scheduling": { "enum": ["", "volcano"], "x-troupe-grants": "schedulers" },
+            "scheduling": { "type": "string", "x-troupe-grants": "schedulers" },
             "etcdServer": { "type": "string" },
             "lean": { "type": "boolean" },
             "completeWithoutServers": { "type": "boolean" },

@@ -98,6 +98,7 @@ impl Framework for Rhino {
             version: env!("CARGO_PKG_VERSION").into(),
             kinds: vec![rhinojob()],
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
+            gangs: false,
             config_schema: spec::config_schema(),
             event_reasons: vec![],
             grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"], "commands": true }).to_string(),

@@ -21,6 +21,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         objects: vec![],
         secrets: vec![],
         series: vec![],
+        gang: None,
         host_ports: 0,
         policy: policy(job, &valid),
         warnings: half_a_volume(&valid).into_iter().collect(),

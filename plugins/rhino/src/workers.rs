@@ -46,7 +46,7 @@ pub(crate) fn pod_spec(valid: &Valid<'_>) -> Value {
 pub(crate) fn call() -> Vec<Piece> {
     vec![
         text("hydra_pmi_proxy --control-port "),
-        Piece::PeerIp((launcher::ROLE.to_owned(), 0)),
+        Piece::PeerHost((launcher::ROLE.to_owned(), 0)),
         text(":20000 --debug --rmk user --launcher manual --demux poll --pgid 0 --retries 10 --usize -2"),
         text(" --proxy-id $JOB_COMPLETION_INDEX"),
     ]
@@ -105,7 +105,7 @@ mod tests {
             .into_iter()
             .map(|piece| match piece {
                 Piece::Text(text) => text,
-                Piece::PeerIp((role, 0)) if role == "launcher" => "10.1.2.3".to_owned(),
+                Piece::PeerHost((role, 0)) if role == "launcher" => "10.1.2.3".to_owned(),
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -224,6 +224,8 @@ pub mod troupe {
                 /// The first address of the pod of that role and index; index 0 is the pod of a Job-backed role. Whatever holds this
                 /// text must wait, by a gate, for that role to have addresses.
                 PeerIp((_rt::String, u32)),
+                /// The same as a host is written before a port: an IPv6 address stands in brackets.
+                PeerHost((_rt::String, u32)),
             }
             impl ::core::fmt::Debug for Piece {
                 fn fmt(
@@ -239,6 +241,9 @@ pub mod troupe {
                         Piece::PodName => f.debug_tuple("Piece::PodName").finish(),
                         Piece::PeerIp(e) => {
                             f.debug_tuple("Piece::PeerIp").field(e).finish()
+                        }
+                        Piece::PeerHost(e) => {
+                            f.debug_tuple("Piece::PeerHost").field(e).finish()
                         }
                     }
                 }
@@ -379,6 +384,8 @@ pub mod troupe {
                 pub kinds: _rt::Vec<KindInfo>,
                 /// Pods need not be named when a role is backed by them: list `Pod` here with the selector its pods carry.
                 pub children: _rt::Vec<ChildKind>,
+                /// Whether its plans may have a gang. The host describes the kinds of PodGroup itself, and asks for their grants.
+                pub gangs: bool,
                 /// A JSON schema of the plugin's `config`.
                 pub config_schema: Json,
                 /// The framework's own reasons of events that the host emits, as pairs of the host's reason and the framework's:
@@ -409,6 +416,7 @@ pub mod troupe {
                         .field("version", &self.version)
                         .field("kinds", &self.kinds)
                         .field("children", &self.children)
+                        .field("gangs", &self.gangs)
                         .field("config-schema", &self.config_schema)
                         .field("event-reasons", &self.event_reasons)
                         .field("grants", &self.grants)
@@ -499,7 +507,8 @@ pub mod troupe {
                     }
                 }
             }
-            /// How far a pod must have come.
+            /// How far a pod must have come. A pod that has ended was running; `succeeded` stays so when the pod is gone, unless the
+            /// role's success is `momentary`.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum Reached {
@@ -507,6 +516,7 @@ pub mod troupe {
                 Ip,
                 Running,
                 Ready,
+                Succeeded,
             }
             impl ::core::fmt::Debug for Reached {
                 fn fmt(
@@ -518,6 +528,9 @@ pub mod troupe {
                         Reached::Ip => f.debug_tuple("Reached::Ip").finish(),
                         Reached::Running => f.debug_tuple("Reached::Running").finish(),
                         Reached::Ready => f.debug_tuple("Reached::Ready").finish(),
+                        Reached::Succeeded => {
+                            f.debug_tuple("Reached::Succeeded").finish()
+                        }
                     }
                 }
             }
@@ -532,11 +545,12 @@ pub mod troupe {
                         1 => Reached::Ip,
                         2 => Reached::Running,
                         3 => Reached::Ready,
+                        4 => Reached::Succeeded,
                         _ => panic!("invalid enum discriminant"),
                     }
                 }
             }
-            /// All replicas of `role` have come as far as `reached`.
+            /// All replicas of `role` have come as far as `reached`; of a Job-backed role its one pod.
             #[derive(Clone, PartialEq)]
             pub struct PodsGate {
                 pub role: _rt::String,
@@ -1066,6 +1080,46 @@ pub mod troupe {
                         .finish()
                 }
             }
+            /// Pods that a gang scheduler starts together or not at all. The host makes the PodGroup of the job's name and keeps it equal
+            /// to this, refers the pods to it, and removes it while the job is suspended and once it is finished.
+            #[derive(Clone, PartialEq)]
+            pub struct Gang {
+                /// Who schedules: `volcano`; `kubernetes`, the cluster's own scheduler and its PodGroup of
+                /// `scheduling.k8s.io/v1alpha2`, which never changes; any other name, that scheduler and the PodGroup of the
+                /// scheduler-plugins. It is the pods' `schedulerName` where a template has none, but for `kubernetes`. With `volcano` no
+                /// pod is made before the PodGroup is admitted.
+                pub scheduler: _rt::String,
+                /// The roles that have to start together, those that count first where `min-member` is smaller than all. Pods of the
+                /// others refer to the PodGroup too.
+                pub members: _rt::Vec<_rt::String>,
+                /// At least so many pods start together. None: all replicas of the members.
+                pub min_member: ::core::option::Option<u32>,
+                /// What they need: a JSON object of quantities. None: the sum of what the containers of the first `min-member` replicas
+                /// request, or are limited to where they request nothing of a resource.
+                pub min_resources: ::core::option::Option<Json>,
+                /// Volcano's queue.
+                pub queue: ::core::option::Option<_rt::String>,
+                /// Volcano's priority class of the whole.
+                pub priority_class: ::core::option::Option<_rt::String>,
+                /// How long the scheduler-plugins wait for the rest of a gang, in seconds.
+                pub schedule_timeout: ::core::option::Option<u32>,
+            }
+            impl ::core::fmt::Debug for Gang {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Gang")
+                        .field("scheduler", &self.scheduler)
+                        .field("members", &self.members)
+                        .field("min-member", &self.min_member)
+                        .field("min-resources", &self.min_resources)
+                        .field("queue", &self.queue)
+                        .field("priority-class", &self.priority_class)
+                        .field("schedule-timeout", &self.schedule_timeout)
+                        .finish()
+                }
+            }
             /// Which pods are removed.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
@@ -1574,6 +1628,7 @@ pub mod troupe {
                 pub objects: _rt::Vec<Object>,
                 pub secrets: _rt::Vec<SecretRecipe>,
                 pub series: _rt::Vec<Series>,
+                pub gang: ::core::option::Option<Gang>,
                 /// So many consecutive ports of the nodes, no job's but this one's while it has or wants replicas; the same number for
                 /// the job's whole life. Nothing is made before the host has set them aside; then `plan` is asked again, with
                 /// `job-view.host-ports`.
@@ -1592,6 +1647,7 @@ pub mod troupe {
                         .field("objects", &self.objects)
                         .field("secrets", &self.secrets)
                         .field("series", &self.series)
+                        .field("gang", &self.gang)
                         .field("host-ports", &self.host_ports)
                         .field("policy", &self.policy)
                         .field("warnings", &self.warnings)
@@ -1666,6 +1722,7 @@ pub mod exports {
                             version: version2,
                             kinds: kinds2,
                             children: children2,
+                            gangs: gangs2,
                             config_schema: config_schema2,
                             event_reasons: event_reasons2,
                             grants: grants2,
@@ -2032,15 +2089,21 @@ pub mod exports {
                         *ptr1
                             .add(6 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = result27;
+                        *ptr1
+                            .add(8 * ::core::mem::size_of::<*const u8>())
+                            .cast::<u8>() = (match gangs2 {
+                            true => 1,
+                            false => 0,
+                        }) as u8;
                         let vec28 = (config_schema2.into_bytes()).into_boxed_slice();
                         let ptr28 = vec28.as_ptr().cast::<u8>();
                         let len28 = vec28.len();
                         ::core::mem::forget(vec28);
                         *ptr1
-                            .add(9 * ::core::mem::size_of::<*const u8>())
+                            .add(10 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>() = len28;
                         *ptr1
-                            .add(8 * ::core::mem::size_of::<*const u8>())
+                            .add(9 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = ptr28.cast_mut();
                         let vec32 = event_reasons2;
                         let len32 = vec32.len();
@@ -2081,20 +2144,20 @@ pub mod exports {
                             }
                         }
                         *ptr1
-                            .add(11 * ::core::mem::size_of::<*const u8>())
+                            .add(12 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>() = len32;
                         *ptr1
-                            .add(10 * ::core::mem::size_of::<*const u8>())
+                            .add(11 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = result32;
                         let vec33 = (grants2.into_bytes()).into_boxed_slice();
                         let ptr33 = vec33.as_ptr().cast::<u8>();
                         let len33 = vec33.len();
                         ::core::mem::forget(vec33);
                         *ptr1
-                            .add(13 * ::core::mem::size_of::<*const u8>())
+                            .add(14 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>() = len33;
                         *ptr1
-                            .add(12 * ::core::mem::size_of::<*const u8>())
+                            .add(13 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = ptr33.cast_mut();
                         ptr1
                     }
@@ -2346,17 +2409,17 @@ pub mod exports {
                             ::core::mem::size_of::<*const u8>(),
                         );
                         let l53 = *arg0
-                            .add(8 * ::core::mem::size_of::<*const u8>())
+                            .add(9 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>();
                         let l54 = *arg0
-                            .add(9 * ::core::mem::size_of::<*const u8>())
+                            .add(10 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
                         _rt::cabi_dealloc(l53, l54, 1);
                         let l55 = *arg0
-                            .add(10 * ::core::mem::size_of::<*const u8>())
+                            .add(11 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>();
                         let l56 = *arg0
-                            .add(11 * ::core::mem::size_of::<*const u8>())
+                            .add(12 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
                         let base61 = l55;
                         let len61 = l56;
@@ -2384,10 +2447,10 @@ pub mod exports {
                             ::core::mem::size_of::<*const u8>(),
                         );
                         let l62 = *arg0
-                            .add(12 * ::core::mem::size_of::<*const u8>())
+                            .add(13 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>();
                         let l63 = *arg0
-                            .add(13 * ::core::mem::size_of::<*const u8>())
+                            .add(14 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
                         _rt::cabi_dealloc(l62, l63, 1);
                     }
@@ -2595,26 +2658,27 @@ pub mod exports {
                                     objects: objects42,
                                     secrets: secrets42,
                                     series: series42,
+                                    gang: gang42,
                                     host_ports: host_ports42,
                                     policy: policy42,
                                     warnings: warnings42,
                                 } = e;
-                                let vec119 = roles42;
-                                let len119 = vec119.len();
-                                let layout119 = _rt::alloc::Layout::from_size_align(
-                                        vec119.len()
+                                let vec131 = roles42;
+                                let len131 = vec131.len();
+                                let layout131 = _rt::alloc::Layout::from_size_align(
+                                        vec131.len()
                                             * (16 + 31 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result119, _cleanup119) = wit_bindgen::rt::Cleanup::new(
-                                    layout119,
+                                let (result131, _cleanup131) = wit_bindgen::rt::Cleanup::new(
+                                    layout131,
                                 );
-                                if let Some(cleanup) = _cleanup119 {
+                                if let Some(cleanup) = _cleanup131 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec119.into_iter().enumerate() {
-                                    let base = result119
+                                for (i, e) in vec131.into_iter().enumerate() {
+                                    let base = result131
                                         .add(i * (16 + 31 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Role {
@@ -2669,26 +2733,26 @@ pub mod exports {
                                                     .cast::<*mut u8>() = ptr45.cast_mut();
                                             }
                                         }
-                                        let vec51 = pod_name43;
-                                        let len51 = vec51.len();
-                                        let layout51 = _rt::alloc::Layout::from_size_align(
-                                                vec51.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec53 = pod_name43;
+                                        let len53 = vec53.len();
+                                        let layout53 = _rt::alloc::Layout::from_size_align(
+                                                vec53.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result51, _cleanup51) = wit_bindgen::rt::Cleanup::new(
-                                            layout51,
+                                        let (result53, _cleanup53) = wit_bindgen::rt::Cleanup::new(
+                                            layout53,
                                         );
-                                        if let Some(cleanup) = _cleanup51 {
+                                        if let Some(cleanup) = _cleanup53 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec51.into_iter().enumerate() {
-                                            let base = result51
+                                        for (i, e) in vec53.into_iter().enumerate() {
+                                            let base = result53
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V50;
+                                                use super::super::super::super::troupe::framework::types::Piece as V52;
                                                 match e {
-                                                    V50::Text(e) => {
+                                                    V52::Text(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
                                                         let vec47 = (e.into_bytes()).into_boxed_slice();
                                                         let ptr47 = vec47.as_ptr().cast::<u8>();
@@ -2701,19 +2765,19 @@ pub mod exports {
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>() = ptr47.cast_mut();
                                                     }
-                                                    V50::Index(e) => {
+                                                    V52::Index(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(e);
                                                     }
-                                                    V50::JobName => {
+                                                    V52::JobName => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                     }
-                                                    V50::PodName => {
+                                                    V52::PodName => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                     }
-                                                    V50::PeerIp(e) => {
+                                                    V52::PeerIp(e) => {
                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
                                                         let (t48_0, t48_1) = e;
                                                         let vec49 = (t48_0.into_bytes()).into_boxed_slice();
@@ -2730,68 +2794,59 @@ pub mod exports {
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(t48_1);
                                                     }
+                                                    V52::PeerHost(e) => {
+                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                        let (t50_0, t50_1) = e;
+                                                        let vec51 = (t50_0.into_bytes()).into_boxed_slice();
+                                                        let ptr51 = vec51.as_ptr().cast::<u8>();
+                                                        let len51 = vec51.len();
+                                                        ::core::mem::forget(vec51);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len51;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr51.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(t50_1);
+                                                    }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len51;
+                                            .cast::<usize>() = len53;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result51;
+                                            .cast::<*mut u8>() = result53;
                                         match hostname43 {
                                             Some(e) => {
                                                 *base
                                                     .add(8 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec56 = e;
-                                                let len56 = vec56.len();
-                                                let layout56 = _rt::alloc::Layout::from_size_align(
-                                                        vec56.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                let vec60 = e;
+                                                let len60 = vec60.len();
+                                                let layout60 = _rt::alloc::Layout::from_size_align(
+                                                        vec60.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result56, _cleanup56) = wit_bindgen::rt::Cleanup::new(
-                                                    layout56,
+                                                let (result60, _cleanup60) = wit_bindgen::rt::Cleanup::new(
+                                                    layout60,
                                                 );
-                                                if let Some(cleanup) = _cleanup56 {
+                                                if let Some(cleanup) = _cleanup60 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec56.into_iter().enumerate() {
-                                                    let base = result56
+                                                for (i, e) in vec60.into_iter().enumerate() {
+                                                    let base = result60
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V55;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V59;
                                                         match e {
-                                                            V55::Text(e) => {
+                                                            V59::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec52 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr52 = vec52.as_ptr().cast::<u8>();
-                                                                let len52 = vec52.len();
-                                                                ::core::mem::forget(vec52);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len52;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr52.cast_mut();
-                                                            }
-                                                            V55::Index(e) => {
-                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(e);
-                                                            }
-                                                            V55::JobName => {
-                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                            }
-                                                            V55::PodName => {
-                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                            }
-                                                            V55::PeerIp(e) => {
-                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t53_0, t53_1) = e;
-                                                                let vec54 = (t53_0.into_bytes()).into_boxed_slice();
+                                                                let vec54 = (e.into_bytes()).into_boxed_slice();
                                                                 let ptr54 = vec54.as_ptr().cast::<u8>();
                                                                 let len54 = vec54.len();
                                                                 ::core::mem::forget(vec54);
@@ -2801,19 +2856,62 @@ pub mod exports {
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>() = ptr54.cast_mut();
+                                                            }
+                                                            V59::Index(e) => {
+                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(e);
+                                                            }
+                                                            V59::JobName => {
+                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                            }
+                                                            V59::PodName => {
+                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                            }
+                                                            V59::PeerIp(e) => {
+                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                let (t55_0, t55_1) = e;
+                                                                let vec56 = (t55_0.into_bytes()).into_boxed_slice();
+                                                                let ptr56 = vec56.as_ptr().cast::<u8>();
+                                                                let len56 = vec56.len();
+                                                                ::core::mem::forget(vec56);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len56;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr56.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t53_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t55_1);
+                                                            }
+                                                            V59::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                let (t57_0, t57_1) = e;
+                                                                let vec58 = (t57_0.into_bytes()).into_boxed_slice();
+                                                                let ptr58 = vec58.as_ptr().cast::<u8>();
+                                                                let len58 = vec58.len();
+                                                                ::core::mem::forget(vec58);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len58;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr58.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t57_1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len56;
+                                                    .cast::<usize>() = len60;
                                                 *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result56;
+                                                    .cast::<*mut u8>() = result60;
                                             }
                                             None => {
                                                 *base
@@ -2826,121 +2924,69 @@ pub mod exports {
                                                 *base
                                                     .add(11 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec61 = e;
-                                                let len61 = vec61.len();
-                                                let layout61 = _rt::alloc::Layout::from_size_align(
-                                                        vec61.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                let vec67 = e;
+                                                let len67 = vec67.len();
+                                                let layout67 = _rt::alloc::Layout::from_size_align(
+                                                        vec67.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result61, _cleanup61) = wit_bindgen::rt::Cleanup::new(
-                                                    layout61,
+                                                let (result67, _cleanup67) = wit_bindgen::rt::Cleanup::new(
+                                                    layout67,
                                                 );
-                                                if let Some(cleanup) = _cleanup61 {
+                                                if let Some(cleanup) = _cleanup67 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec61.into_iter().enumerate() {
-                                                    let base = result61
+                                                for (i, e) in vec67.into_iter().enumerate() {
+                                                    let base = result67
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V60;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V66;
                                                         match e {
-                                                            V60::Text(e) => {
+                                                            V66::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec57 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr57 = vec57.as_ptr().cast::<u8>();
-                                                                let len57 = vec57.len();
-                                                                ::core::mem::forget(vec57);
+                                                                let vec61 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr61 = vec61.as_ptr().cast::<u8>();
+                                                                let len61 = vec61.len();
+                                                                ::core::mem::forget(vec61);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len57;
+                                                                    .cast::<usize>() = len61;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr57.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr61.cast_mut();
                                                             }
-                                                            V60::Index(e) => {
+                                                            V66::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(e);
                                                             }
-                                                            V60::JobName => {
+                                                            V66::JobName => {
                                                                 *base.add(0).cast::<u8>() = (2i32) as u8;
                                                             }
-                                                            V60::PodName => {
+                                                            V66::PodName => {
                                                                 *base.add(0).cast::<u8>() = (3i32) as u8;
                                                             }
-                                                            V60::PeerIp(e) => {
+                                                            V66::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t58_0, t58_1) = e;
-                                                                let vec59 = (t58_0.into_bytes()).into_boxed_slice();
-                                                                let ptr59 = vec59.as_ptr().cast::<u8>();
-                                                                let len59 = vec59.len();
-                                                                ::core::mem::forget(vec59);
+                                                                let (t62_0, t62_1) = e;
+                                                                let vec63 = (t62_0.into_bytes()).into_boxed_slice();
+                                                                let ptr63 = vec63.as_ptr().cast::<u8>();
+                                                                let len63 = vec63.len();
+                                                                ::core::mem::forget(vec63);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len59;
+                                                                    .cast::<usize>() = len63;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr59.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr63.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t58_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t62_1);
                                                             }
-                                                        }
-                                                    }
-                                                }
-                                                *base
-                                                    .add(13 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len61;
-                                                *base
-                                                    .add(12 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result61;
-                                            }
-                                            None => {
-                                                *base
-                                                    .add(11 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                            }
-                                        };
-                                        use super::super::super::super::troupe::framework::types::Template as V73;
-                                        match template43 {
-                                            V73::Edited(e) => {
-                                                *base
-                                                    .add(14 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                                let (t62_0, t62_1) = e;
-                                                let vec63 = (t62_0.into_bytes()).into_boxed_slice();
-                                                let ptr63 = vec63.as_ptr().cast::<u8>();
-                                                let len63 = vec63.len();
-                                                ::core::mem::forget(vec63);
-                                                *base
-                                                    .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len63;
-                                                *base
-                                                    .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr63.cast_mut();
-                                                let vec71 = t62_1;
-                                                let len71 = vec71.len();
-                                                let layout71 = _rt::alloc::Layout::from_size_align(
-                                                        vec71.len() * (5 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result71, _cleanup71) = wit_bindgen::rt::Cleanup::new(
-                                                    layout71,
-                                                );
-                                                if let Some(cleanup) = _cleanup71 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec71.into_iter().enumerate() {
-                                                    let base = result71
-                                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        use super::super::super::super::troupe::framework::types::Edit as V70;
-                                                        match e {
-                                                            V70::Set(e) => {
-                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                            V66::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
                                                                 let (t64_0, t64_1) = e;
                                                                 let vec65 = (t64_0.into_bytes()).into_boxed_slice();
                                                                 let ptr65 = vec65.as_ptr().cast::<u8>();
@@ -2952,189 +2998,140 @@ pub mod exports {
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>() = ptr65.cast_mut();
-                                                                let vec66 = (t64_1.into_bytes()).into_boxed_slice();
-                                                                let ptr66 = vec66.as_ptr().cast::<u8>();
-                                                                let len66 = vec66.len();
-                                                                ::core::mem::forget(vec66);
-                                                                *base
-                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len66;
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr66.cast_mut();
+                                                                    .cast::<i32>() = _rt::as_i32(t64_1);
                                                             }
-                                                            V70::Append(e) => {
-                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                let (t67_0, t67_1) = e;
-                                                                let vec68 = (t67_0.into_bytes()).into_boxed_slice();
-                                                                let ptr68 = vec68.as_ptr().cast::<u8>();
-                                                                let len68 = vec68.len();
-                                                                ::core::mem::forget(vec68);
+                                                        }
+                                                    }
+                                                }
+                                                *base
+                                                    .add(13 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len67;
+                                                *base
+                                                    .add(12 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result67;
+                                            }
+                                            None => {
+                                                *base
+                                                    .add(11 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        use super::super::super::super::troupe::framework::types::Template as V79;
+                                        match template43 {
+                                            V79::Edited(e) => {
+                                                *base
+                                                    .add(14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                                let (t68_0, t68_1) = e;
+                                                let vec69 = (t68_0.into_bytes()).into_boxed_slice();
+                                                let ptr69 = vec69.as_ptr().cast::<u8>();
+                                                let len69 = vec69.len();
+                                                ::core::mem::forget(vec69);
+                                                *base
+                                                    .add(16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len69;
+                                                *base
+                                                    .add(15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr69.cast_mut();
+                                                let vec77 = t68_1;
+                                                let len77 = vec77.len();
+                                                let layout77 = _rt::alloc::Layout::from_size_align(
+                                                        vec77.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result77, _cleanup77) = wit_bindgen::rt::Cleanup::new(
+                                                    layout77,
+                                                );
+                                                if let Some(cleanup) = _cleanup77 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec77.into_iter().enumerate() {
+                                                    let base = result77
+                                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        use super::super::super::super::troupe::framework::types::Edit as V76;
+                                                        match e {
+                                                            V76::Set(e) => {
+                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                                let (t70_0, t70_1) = e;
+                                                                let vec71 = (t70_0.into_bytes()).into_boxed_slice();
+                                                                let ptr71 = vec71.as_ptr().cast::<u8>();
+                                                                let len71 = vec71.len();
+                                                                ::core::mem::forget(vec71);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len68;
+                                                                    .cast::<usize>() = len71;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr68.cast_mut();
-                                                                let vec69 = (t67_1.into_bytes()).into_boxed_slice();
-                                                                let ptr69 = vec69.as_ptr().cast::<u8>();
-                                                                let len69 = vec69.len();
-                                                                ::core::mem::forget(vec69);
+                                                                    .cast::<*mut u8>() = ptr71.cast_mut();
+                                                                let vec72 = (t70_1.into_bytes()).into_boxed_slice();
+                                                                let ptr72 = vec72.as_ptr().cast::<u8>();
+                                                                let len72 = vec72.len();
+                                                                ::core::mem::forget(vec72);
                                                                 *base
                                                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len69;
+                                                                    .cast::<usize>() = len72;
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr69.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr72.cast_mut();
+                                                            }
+                                                            V76::Append(e) => {
+                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                let (t73_0, t73_1) = e;
+                                                                let vec74 = (t73_0.into_bytes()).into_boxed_slice();
+                                                                let ptr74 = vec74.as_ptr().cast::<u8>();
+                                                                let len74 = vec74.len();
+                                                                ::core::mem::forget(vec74);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len74;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr74.cast_mut();
+                                                                let vec75 = (t73_1.into_bytes()).into_boxed_slice();
+                                                                let ptr75 = vec75.as_ptr().cast::<u8>();
+                                                                let len75 = vec75.len();
+                                                                ::core::mem::forget(vec75);
+                                                                *base
+                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len75;
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr75.cast_mut();
                                                             }
                                                         }
                                                     }
                                                 }
                                                 *base
                                                     .add(18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len71;
+                                                    .cast::<usize>() = len77;
                                                 *base
                                                     .add(17 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result71;
+                                                    .cast::<*mut u8>() = result77;
                                             }
-                                            V73::Whole(e) => {
+                                            V79::Whole(e) => {
                                                 *base
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec72 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr72 = vec72.as_ptr().cast::<u8>();
-                                                let len72 = vec72.len();
-                                                ::core::mem::forget(vec72);
+                                                let vec78 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr78 = vec78.as_ptr().cast::<u8>();
+                                                let len78 = vec78.len();
+                                                ::core::mem::forget(vec78);
                                                 *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len72;
+                                                    .cast::<usize>() = len78;
                                                 *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr72.cast_mut();
+                                                    .cast::<*mut u8>() = ptr78.cast_mut();
                                             }
                                         }
-                                        let vec82 = env43;
-                                        let len82 = vec82.len();
-                                        let layout82 = _rt::alloc::Layout::from_size_align(
-                                                vec82.len() * (6 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result82, _cleanup82) = wit_bindgen::rt::Cleanup::new(
-                                            layout82,
-                                        );
-                                        if let Some(cleanup) = _cleanup82 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec82.into_iter().enumerate() {
-                                            let base = result82
-                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let super::super::super::super::troupe::framework::types::EnvEntry {
-                                                    container: container74,
-                                                    name: name74,
-                                                    value: value74,
-                                                } = e;
-                                                let vec75 = (container74.into_bytes()).into_boxed_slice();
-                                                let ptr75 = vec75.as_ptr().cast::<u8>();
-                                                let len75 = vec75.len();
-                                                ::core::mem::forget(vec75);
-                                                *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len75;
-                                                *base.add(0).cast::<*mut u8>() = ptr75.cast_mut();
-                                                let vec76 = (name74.into_bytes()).into_boxed_slice();
-                                                let ptr76 = vec76.as_ptr().cast::<u8>();
-                                                let len76 = vec76.len();
-                                                ::core::mem::forget(vec76);
-                                                *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len76;
-                                                *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr76.cast_mut();
-                                                let vec81 = value74;
-                                                let len81 = vec81.len();
-                                                let layout81 = _rt::alloc::Layout::from_size_align(
-                                                        vec81.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result81, _cleanup81) = wit_bindgen::rt::Cleanup::new(
-                                                    layout81,
-                                                );
-                                                if let Some(cleanup) = _cleanup81 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec81.into_iter().enumerate() {
-                                                    let base = result81
-                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V80;
-                                                        match e {
-                                                            V80::Text(e) => {
-                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec77 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr77 = vec77.as_ptr().cast::<u8>();
-                                                                let len77 = vec77.len();
-                                                                ::core::mem::forget(vec77);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len77;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr77.cast_mut();
-                                                            }
-                                                            V80::Index(e) => {
-                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(e);
-                                                            }
-                                                            V80::JobName => {
-                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                            }
-                                                            V80::PodName => {
-                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                            }
-                                                            V80::PeerIp(e) => {
-                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t78_0, t78_1) = e;
-                                                                let vec79 = (t78_0.into_bytes()).into_boxed_slice();
-                                                                let ptr79 = vec79.as_ptr().cast::<u8>();
-                                                                let len79 = vec79.len();
-                                                                ::core::mem::forget(vec79);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len79;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr79.cast_mut();
-                                                                *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t78_1);
-                                                            }
-                                                        }
-                                                    }
-                                                }
-                                                *base
-                                                    .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len81;
-                                                *base
-                                                    .add(4 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result81;
-                                            }
-                                        }
-                                        *base
-                                            .add(20 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len82;
-                                        *base
-                                            .add(19 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result82;
-                                        let vec90 = labels43;
+                                        let vec90 = env43;
                                         let len90 = vec90.len();
                                         let layout90 = _rt::alloc::Layout::from_size_align(
-                                                vec90.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                vec90.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
@@ -3146,18 +3143,32 @@ pub mod exports {
                                         }
                                         for (i, e) in vec90.into_iter().enumerate() {
                                             let base = result90
-                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t83_0, t83_1) = e;
-                                                let vec84 = (t83_0.into_bytes()).into_boxed_slice();
-                                                let ptr84 = vec84.as_ptr().cast::<u8>();
-                                                let len84 = vec84.len();
-                                                ::core::mem::forget(vec84);
+                                                let super::super::super::super::troupe::framework::types::EnvEntry {
+                                                    container: container80,
+                                                    name: name80,
+                                                    value: value80,
+                                                } = e;
+                                                let vec81 = (container80.into_bytes()).into_boxed_slice();
+                                                let ptr81 = vec81.as_ptr().cast::<u8>();
+                                                let len81 = vec81.len();
+                                                ::core::mem::forget(vec81);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len84;
-                                                *base.add(0).cast::<*mut u8>() = ptr84.cast_mut();
-                                                let vec89 = t83_1;
+                                                    .cast::<usize>() = len81;
+                                                *base.add(0).cast::<*mut u8>() = ptr81.cast_mut();
+                                                let vec82 = (name80.into_bytes()).into_boxed_slice();
+                                                let ptr82 = vec82.as_ptr().cast::<u8>();
+                                                let len82 = vec82.len();
+                                                ::core::mem::forget(vec82);
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len82;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr82.cast_mut();
+                                                let vec89 = value80;
                                                 let len89 = vec89.len();
                                                 let layout89 = _rt::alloc::Layout::from_size_align(
                                                         vec89.len() * (4 * ::core::mem::size_of::<*const u8>()),
@@ -3178,16 +3189,16 @@ pub mod exports {
                                                         match e {
                                                             V88::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec85 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr85 = vec85.as_ptr().cast::<u8>();
-                                                                let len85 = vec85.len();
-                                                                ::core::mem::forget(vec85);
+                                                                let vec83 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr83 = vec83.as_ptr().cast::<u8>();
+                                                                let len83 = vec83.len();
+                                                                ::core::mem::forget(vec83);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len85;
+                                                                    .cast::<usize>() = len83;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr85.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr83.cast_mut();
                                                             }
                                                             V88::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
@@ -3203,6 +3214,23 @@ pub mod exports {
                                                             }
                                                             V88::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                let (t84_0, t84_1) = e;
+                                                                let vec85 = (t84_0.into_bytes()).into_boxed_slice();
+                                                                let ptr85 = vec85.as_ptr().cast::<u8>();
+                                                                let len85 = vec85.len();
+                                                                ::core::mem::forget(vec85);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len85;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr85.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t84_1);
+                                                            }
+                                                            V88::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
                                                                 let (t86_0, t86_1) = e;
                                                                 let vec87 = (t86_0.into_bytes()).into_boxed_slice();
                                                                 let ptr87 = vec87.as_ptr().cast::<u8>();
@@ -3222,34 +3250,34 @@ pub mod exports {
                                                     }
                                                 }
                                                 *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .add(5 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>() = len89;
                                                 *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .add(4 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>() = result89;
                                             }
                                         }
                                         *base
-                                            .add(22 * ::core::mem::size_of::<*const u8>())
+                                            .add(20 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len90;
                                         *base
-                                            .add(21 * ::core::mem::size_of::<*const u8>())
+                                            .add(19 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>() = result90;
-                                        let vec98 = fill43;
-                                        let len98 = vec98.len();
-                                        let layout98 = _rt::alloc::Layout::from_size_align(
-                                                vec98.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec100 = labels43;
+                                        let len100 = vec100.len();
+                                        let layout100 = _rt::alloc::Layout::from_size_align(
+                                                vec100.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result98, _cleanup98) = wit_bindgen::rt::Cleanup::new(
-                                            layout98,
+                                        let (result100, _cleanup100) = wit_bindgen::rt::Cleanup::new(
+                                            layout100,
                                         );
-                                        if let Some(cleanup) = _cleanup98 {
+                                        if let Some(cleanup) = _cleanup100 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec98.into_iter().enumerate() {
-                                            let base = result98
+                                        for (i, e) in vec100.into_iter().enumerate() {
+                                            let base = result100
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let (t91_0, t91_1) = e;
@@ -3261,26 +3289,26 @@ pub mod exports {
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>() = len92;
                                                 *base.add(0).cast::<*mut u8>() = ptr92.cast_mut();
-                                                let vec97 = t91_1;
-                                                let len97 = vec97.len();
-                                                let layout97 = _rt::alloc::Layout::from_size_align(
-                                                        vec97.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                let vec99 = t91_1;
+                                                let len99 = vec99.len();
+                                                let layout99 = _rt::alloc::Layout::from_size_align(
+                                                        vec99.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result97, _cleanup97) = wit_bindgen::rt::Cleanup::new(
-                                                    layout97,
+                                                let (result99, _cleanup99) = wit_bindgen::rt::Cleanup::new(
+                                                    layout99,
                                                 );
-                                                if let Some(cleanup) = _cleanup97 {
+                                                if let Some(cleanup) = _cleanup99 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec97.into_iter().enumerate() {
-                                                    let base = result97
+                                                for (i, e) in vec99.into_iter().enumerate() {
+                                                    let base = result99
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V96;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V98;
                                                         match e {
-                                                            V96::Text(e) => {
+                                                            V98::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
                                                                 let vec93 = (e.into_bytes()).into_boxed_slice();
                                                                 let ptr93 = vec93.as_ptr().cast::<u8>();
@@ -3293,19 +3321,19 @@ pub mod exports {
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>() = ptr93.cast_mut();
                                                             }
-                                                            V96::Index(e) => {
+                                                            V98::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(e);
                                                             }
-                                                            V96::JobName => {
+                                                            V98::JobName => {
                                                                 *base.add(0).cast::<u8>() = (2i32) as u8;
                                                             }
-                                                            V96::PodName => {
+                                                            V98::PodName => {
                                                                 *base.add(0).cast::<u8>() = (3i32) as u8;
                                                             }
-                                                            V96::PeerIp(e) => {
+                                                            V98::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
                                                                 let (t94_0, t94_1) = e;
                                                                 let vec95 = (t94_0.into_bytes()).into_boxed_slice();
@@ -3322,142 +3350,280 @@ pub mod exports {
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t94_1);
                                                             }
+                                                            V98::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                let (t96_0, t96_1) = e;
+                                                                let vec97 = (t96_0.into_bytes()).into_boxed_slice();
+                                                                let ptr97 = vec97.as_ptr().cast::<u8>();
+                                                                let len97 = vec97.len();
+                                                                ::core::mem::forget(vec97);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len97;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr97.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t96_1);
+                                                            }
                                                         }
                                                     }
                                                 }
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len97;
+                                                    .cast::<usize>() = len99;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result97;
+                                                    .cast::<*mut u8>() = result99;
+                                            }
+                                        }
+                                        *base
+                                            .add(22 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len100;
+                                        *base
+                                            .add(21 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result100;
+                                        let vec110 = fill43;
+                                        let len110 = vec110.len();
+                                        let layout110 = _rt::alloc::Layout::from_size_align(
+                                                vec110.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result110, _cleanup110) = wit_bindgen::rt::Cleanup::new(
+                                            layout110,
+                                        );
+                                        if let Some(cleanup) = _cleanup110 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec110.into_iter().enumerate() {
+                                            let base = result110
+                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let (t101_0, t101_1) = e;
+                                                let vec102 = (t101_0.into_bytes()).into_boxed_slice();
+                                                let ptr102 = vec102.as_ptr().cast::<u8>();
+                                                let len102 = vec102.len();
+                                                ::core::mem::forget(vec102);
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len102;
+                                                *base.add(0).cast::<*mut u8>() = ptr102.cast_mut();
+                                                let vec109 = t101_1;
+                                                let len109 = vec109.len();
+                                                let layout109 = _rt::alloc::Layout::from_size_align(
+                                                        vec109.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result109, _cleanup109) = wit_bindgen::rt::Cleanup::new(
+                                                    layout109,
+                                                );
+                                                if let Some(cleanup) = _cleanup109 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec109.into_iter().enumerate() {
+                                                    let base = result109
+                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        use super::super::super::super::troupe::framework::types::Piece as V108;
+                                                        match e {
+                                                            V108::Text(e) => {
+                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                                let vec103 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr103 = vec103.as_ptr().cast::<u8>();
+                                                                let len103 = vec103.len();
+                                                                ::core::mem::forget(vec103);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len103;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr103.cast_mut();
+                                                            }
+                                                            V108::Index(e) => {
+                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(e);
+                                                            }
+                                                            V108::JobName => {
+                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                            }
+                                                            V108::PodName => {
+                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                            }
+                                                            V108::PeerIp(e) => {
+                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                let (t104_0, t104_1) = e;
+                                                                let vec105 = (t104_0.into_bytes()).into_boxed_slice();
+                                                                let ptr105 = vec105.as_ptr().cast::<u8>();
+                                                                let len105 = vec105.len();
+                                                                ::core::mem::forget(vec105);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len105;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr105.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t104_1);
+                                                            }
+                                                            V108::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                let (t106_0, t106_1) = e;
+                                                                let vec107 = (t106_0.into_bytes()).into_boxed_slice();
+                                                                let ptr107 = vec107.as_ptr().cast::<u8>();
+                                                                let len107 = vec107.len();
+                                                                ::core::mem::forget(vec107);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len107;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr107.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t106_1);
+                                                            }
+                                                        }
+                                                    }
+                                                }
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len109;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result109;
                                             }
                                         }
                                         *base
                                             .add(24 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len98;
+                                            .cast::<usize>() = len110;
                                         *base
                                             .add(23 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result98;
+                                            .cast::<*mut u8>() = result110;
                                         *base
                                             .add(25 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (success43.clone() as i32) as u8;
-                                        let vec109 = failures43;
-                                        let len109 = vec109.len();
-                                        let layout109 = _rt::alloc::Layout::from_size_align(
-                                                vec109.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                        let vec121 = failures43;
+                                        let len121 = vec121.len();
+                                        let layout121 = _rt::alloc::Layout::from_size_align(
+                                                vec121.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result109, _cleanup109) = wit_bindgen::rt::Cleanup::new(
-                                            layout109,
+                                        let (result121, _cleanup121) = wit_bindgen::rt::Cleanup::new(
+                                            layout121,
                                         );
-                                        if let Some(cleanup) = _cleanup109 {
+                                        if let Some(cleanup) = _cleanup121 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec109.into_iter().enumerate() {
-                                            let base = result109
+                                        for (i, e) in vec121.into_iter().enumerate() {
+                                            let base = result121
                                                 .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FailureRule {
-                                                    about: about99,
-                                                    then: then99,
+                                                    about: about111,
+                                                    then: then111,
                                                 } = e;
-                                                use super::super::super::super::troupe::framework::types::Failure as V108;
-                                                match about99 {
-                                                    V108::Any => {
+                                                use super::super::super::super::troupe::framework::types::Failure as V120;
+                                                match about111 {
+                                                    V120::Any => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
                                                     }
-                                                    V108::ExitCodes(e) => {
+                                                    V120::ExitCodes(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                        let (t100_0, t100_1) = e;
-                                                        let vec101 = (t100_0.into_bytes()).into_boxed_slice();
-                                                        let ptr101 = vec101.as_ptr().cast::<u8>();
-                                                        let len101 = vec101.len();
-                                                        ::core::mem::forget(vec101);
+                                                        let (t112_0, t112_1) = e;
+                                                        let vec113 = (t112_0.into_bytes()).into_boxed_slice();
+                                                        let ptr113 = vec113.as_ptr().cast::<u8>();
+                                                        let len113 = vec113.len();
+                                                        ::core::mem::forget(vec113);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len101;
+                                                            .cast::<usize>() = len113;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr101.cast_mut();
-                                                        let vec103 = t100_1;
-                                                        let len103 = vec103.len();
-                                                        let layout103 = _rt::alloc::Layout::from_size_align(
-                                                                vec103.len() * 8,
+                                                            .cast::<*mut u8>() = ptr113.cast_mut();
+                                                        let vec115 = t112_1;
+                                                        let len115 = vec115.len();
+                                                        let layout115 = _rt::alloc::Layout::from_size_align(
+                                                                vec115.len() * 8,
                                                                 4,
                                                             )
                                                             .unwrap();
-                                                        let (result103, _cleanup103) = wit_bindgen::rt::Cleanup::new(
-                                                            layout103,
+                                                        let (result115, _cleanup115) = wit_bindgen::rt::Cleanup::new(
+                                                            layout115,
                                                         );
-                                                        if let Some(cleanup) = _cleanup103 {
+                                                        if let Some(cleanup) = _cleanup115 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec103.into_iter().enumerate() {
-                                                            let base = result103.add(i * 8);
+                                                        for (i, e) in vec115.into_iter().enumerate() {
+                                                            let base = result115.add(i * 8);
                                                             {
-                                                                let (t102_0, t102_1) = e;
-                                                                *base.add(0).cast::<i32>() = _rt::as_i32(t102_0);
-                                                                *base.add(4).cast::<i32>() = _rt::as_i32(t102_1);
+                                                                let (t114_0, t114_1) = e;
+                                                                *base.add(0).cast::<i32>() = _rt::as_i32(t114_0);
+                                                                *base.add(4).cast::<i32>() = _rt::as_i32(t114_1);
                                                             }
                                                         }
                                                         *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len103;
+                                                            .cast::<usize>() = len115;
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result103;
+                                                            .cast::<*mut u8>() = result115;
                                                     }
-                                                    V108::NoExitCode(e) => {
+                                                    V120::NoExitCode(e) => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                        let vec104 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr104 = vec104.as_ptr().cast::<u8>();
-                                                        let len104 = vec104.len();
-                                                        ::core::mem::forget(vec104);
+                                                        let vec116 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr116 = vec116.as_ptr().cast::<u8>();
+                                                        let len116 = vec116.len();
+                                                        ::core::mem::forget(vec116);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len104;
+                                                            .cast::<usize>() = len116;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr104.cast_mut();
+                                                            .cast::<*mut u8>() = ptr116.cast_mut();
                                                     }
-                                                    V108::Condition(e) => {
+                                                    V120::Condition(e) => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                        let (t105_0, t105_1) = e;
-                                                        let vec106 = (t105_0.into_bytes()).into_boxed_slice();
-                                                        let ptr106 = vec106.as_ptr().cast::<u8>();
-                                                        let len106 = vec106.len();
-                                                        ::core::mem::forget(vec106);
+                                                        let (t117_0, t117_1) = e;
+                                                        let vec118 = (t117_0.into_bytes()).into_boxed_slice();
+                                                        let ptr118 = vec118.as_ptr().cast::<u8>();
+                                                        let len118 = vec118.len();
+                                                        ::core::mem::forget(vec118);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len106;
+                                                            .cast::<usize>() = len118;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr106.cast_mut();
-                                                        let vec107 = (t105_1.into_bytes()).into_boxed_slice();
-                                                        let ptr107 = vec107.as_ptr().cast::<u8>();
-                                                        let len107 = vec107.len();
-                                                        ::core::mem::forget(vec107);
+                                                            .cast::<*mut u8>() = ptr118.cast_mut();
+                                                        let vec119 = (t117_1.into_bytes()).into_boxed_slice();
+                                                        let ptr119 = vec119.as_ptr().cast::<u8>();
+                                                        let len119 = vec119.len();
+                                                        ::core::mem::forget(vec119);
                                                         *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len107;
+                                                            .cast::<usize>() = len119;
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr107.cast_mut();
+                                                            .cast::<*mut u8>() = ptr119.cast_mut();
                                                     }
                                                 }
                                                 *base
                                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (then99.clone() as i32) as u8;
+                                                    .cast::<u8>() = (then111.clone() as i32) as u8;
                                             }
                                         }
                                         *base
                                             .add(27 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len109;
+                                            .cast::<usize>() = len121;
                                         *base
                                             .add(26 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result109;
+                                            .cast::<*mut u8>() = result121;
                                         *base
                                             .add(28 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (deletion43.clone() as i32) as u8;
@@ -3491,265 +3657,282 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        let vec118 = after43;
-                                        let len118 = vec118.len();
-                                        let layout118 = _rt::alloc::Layout::from_size_align(
-                                                vec118.len() * (7 * ::core::mem::size_of::<*const u8>()),
+                                        let vec130 = after43;
+                                        let len130 = vec130.len();
+                                        let layout130 = _rt::alloc::Layout::from_size_align(
+                                                vec130.len() * (7 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result118, _cleanup118) = wit_bindgen::rt::Cleanup::new(
-                                            layout118,
+                                        let (result130, _cleanup130) = wit_bindgen::rt::Cleanup::new(
+                                            layout130,
                                         );
-                                        if let Some(cleanup) = _cleanup118 {
+                                        if let Some(cleanup) = _cleanup130 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec118.into_iter().enumerate() {
-                                            let base = result118
+                                        for (i, e) in vec130.into_iter().enumerate() {
+                                            let base = result130
                                                 .add(i * (7 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Gate as V117;
+                                                use super::super::super::super::troupe::framework::types::Gate as V129;
                                                 match e {
-                                                    V117::Pods(e) => {
+                                                    V129::Pods(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
                                                         let super::super::super::super::troupe::framework::types::PodsGate {
-                                                            role: role110,
-                                                            reached: reached110,
+                                                            role: role122,
+                                                            reached: reached122,
                                                         } = e;
-                                                        let vec111 = (role110.into_bytes()).into_boxed_slice();
-                                                        let ptr111 = vec111.as_ptr().cast::<u8>();
-                                                        let len111 = vec111.len();
-                                                        ::core::mem::forget(vec111);
+                                                        let vec123 = (role122.into_bytes()).into_boxed_slice();
+                                                        let ptr123 = vec123.as_ptr().cast::<u8>();
+                                                        let len123 = vec123.len();
+                                                        ::core::mem::forget(vec123);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len111;
+                                                            .cast::<usize>() = len123;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr111.cast_mut();
+                                                            .cast::<*mut u8>() = ptr123.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<u8>() = (reached110.clone() as i32) as u8;
+                                                            .cast::<u8>() = (reached122.clone() as i32) as u8;
                                                     }
-                                                    V117::Field(e) => {
+                                                    V129::Field(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         let super::super::super::super::troupe::framework::types::FieldGate {
-                                                            key: key112,
-                                                            at: at112,
-                                                            one_of: one_of112,
+                                                            key: key124,
+                                                            at: at124,
+                                                            one_of: one_of124,
                                                         } = e;
-                                                        let vec113 = (key112.into_bytes()).into_boxed_slice();
-                                                        let ptr113 = vec113.as_ptr().cast::<u8>();
-                                                        let len113 = vec113.len();
-                                                        ::core::mem::forget(vec113);
+                                                        let vec125 = (key124.into_bytes()).into_boxed_slice();
+                                                        let ptr125 = vec125.as_ptr().cast::<u8>();
+                                                        let len125 = vec125.len();
+                                                        ::core::mem::forget(vec125);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len113;
+                                                            .cast::<usize>() = len125;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr113.cast_mut();
-                                                        let vec114 = (at112.into_bytes()).into_boxed_slice();
-                                                        let ptr114 = vec114.as_ptr().cast::<u8>();
-                                                        let len114 = vec114.len();
-                                                        ::core::mem::forget(vec114);
+                                                            .cast::<*mut u8>() = ptr125.cast_mut();
+                                                        let vec126 = (at124.into_bytes()).into_boxed_slice();
+                                                        let ptr126 = vec126.as_ptr().cast::<u8>();
+                                                        let len126 = vec126.len();
+                                                        ::core::mem::forget(vec126);
                                                         *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len114;
+                                                            .cast::<usize>() = len126;
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr114.cast_mut();
-                                                        let vec116 = one_of112;
-                                                        let len116 = vec116.len();
-                                                        let layout116 = _rt::alloc::Layout::from_size_align(
-                                                                vec116.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            .cast::<*mut u8>() = ptr126.cast_mut();
+                                                        let vec128 = one_of124;
+                                                        let len128 = vec128.len();
+                                                        let layout128 = _rt::alloc::Layout::from_size_align(
+                                                                vec128.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                                                 ::core::mem::size_of::<*const u8>(),
                                                             )
                                                             .unwrap();
-                                                        let (result116, _cleanup116) = wit_bindgen::rt::Cleanup::new(
-                                                            layout116,
+                                                        let (result128, _cleanup128) = wit_bindgen::rt::Cleanup::new(
+                                                            layout128,
                                                         );
-                                                        if let Some(cleanup) = _cleanup116 {
+                                                        if let Some(cleanup) = _cleanup128 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec116.into_iter().enumerate() {
-                                                            let base = result116
+                                                        for (i, e) in vec128.into_iter().enumerate() {
+                                                            let base = result128
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let vec115 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr115 = vec115.as_ptr().cast::<u8>();
-                                                                let len115 = vec115.len();
-                                                                ::core::mem::forget(vec115);
+                                                                let vec127 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr127 = vec127.as_ptr().cast::<u8>();
+                                                                let len127 = vec127.len();
+                                                                ::core::mem::forget(vec127);
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len115;
-                                                                *base.add(0).cast::<*mut u8>() = ptr115.cast_mut();
+                                                                    .cast::<usize>() = len127;
+                                                                *base.add(0).cast::<*mut u8>() = ptr127.cast_mut();
                                                             }
                                                         }
                                                         *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len116;
+                                                            .cast::<usize>() = len128;
                                                         *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result116;
+                                                            .cast::<*mut u8>() = result128;
                                                     }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(16 + 30 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len118;
+                                            .cast::<usize>() = len130;
                                         *base
                                             .add(16 + 29 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result118;
+                                            .cast::<*mut u8>() = result130;
                                     }
                                 }
                                 *ptr41
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len119;
+                                    .cast::<usize>() = len131;
                                 *ptr41
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result119;
-                                let vec154 = objects42;
-                                let len154 = vec154.len();
-                                let layout154 = _rt::alloc::Layout::from_size_align(
-                                        vec154.len() * (23 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result131;
+                                let vec170 = objects42;
+                                let len170 = vec170.len();
+                                let layout170 = _rt::alloc::Layout::from_size_align(
+                                        vec170.len() * (23 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result154, _cleanup154) = wit_bindgen::rt::Cleanup::new(
-                                    layout154,
+                                let (result170, _cleanup170) = wit_bindgen::rt::Cleanup::new(
+                                    layout170,
                                 );
-                                if let Some(cleanup) = _cleanup154 {
+                                if let Some(cleanup) = _cleanup170 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec154.into_iter().enumerate() {
-                                    let base = result154
+                                for (i, e) in vec170.into_iter().enumerate() {
+                                    let base = result170
                                         .add(i * (23 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Object {
-                                            key: key120,
-                                            api_version: api_version120,
-                                            kind: kind120,
-                                            name: name120,
-                                            per_pod_of: per_pod_of120,
-                                            body: body120,
-                                            upkeep: upkeep120,
-                                            after: after120,
-                                            remove_when: remove_when120,
+                                            key: key132,
+                                            api_version: api_version132,
+                                            kind: kind132,
+                                            name: name132,
+                                            per_pod_of: per_pod_of132,
+                                            body: body132,
+                                            upkeep: upkeep132,
+                                            after: after132,
+                                            remove_when: remove_when132,
                                         } = e;
-                                        let vec121 = (key120.into_bytes()).into_boxed_slice();
-                                        let ptr121 = vec121.as_ptr().cast::<u8>();
-                                        let len121 = vec121.len();
-                                        ::core::mem::forget(vec121);
+                                        let vec133 = (key132.into_bytes()).into_boxed_slice();
+                                        let ptr133 = vec133.as_ptr().cast::<u8>();
+                                        let len133 = vec133.len();
+                                        ::core::mem::forget(vec133);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len121;
-                                        *base.add(0).cast::<*mut u8>() = ptr121.cast_mut();
-                                        let vec122 = (api_version120.into_bytes())
+                                            .cast::<usize>() = len133;
+                                        *base.add(0).cast::<*mut u8>() = ptr133.cast_mut();
+                                        let vec134 = (api_version132.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr122 = vec122.as_ptr().cast::<u8>();
-                                        let len122 = vec122.len();
-                                        ::core::mem::forget(vec122);
+                                        let ptr134 = vec134.as_ptr().cast::<u8>();
+                                        let len134 = vec134.len();
+                                        ::core::mem::forget(vec134);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len122;
+                                            .cast::<usize>() = len134;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr122.cast_mut();
-                                        let vec123 = (kind120.into_bytes()).into_boxed_slice();
-                                        let ptr123 = vec123.as_ptr().cast::<u8>();
-                                        let len123 = vec123.len();
-                                        ::core::mem::forget(vec123);
+                                            .cast::<*mut u8>() = ptr134.cast_mut();
+                                        let vec135 = (kind132.into_bytes()).into_boxed_slice();
+                                        let ptr135 = vec135.as_ptr().cast::<u8>();
+                                        let len135 = vec135.len();
+                                        ::core::mem::forget(vec135);
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len123;
+                                            .cast::<usize>() = len135;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr123.cast_mut();
-                                        let vec128 = name120;
-                                        let len128 = vec128.len();
-                                        let layout128 = _rt::alloc::Layout::from_size_align(
-                                                vec128.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr135.cast_mut();
+                                        let vec142 = name132;
+                                        let len142 = vec142.len();
+                                        let layout142 = _rt::alloc::Layout::from_size_align(
+                                                vec142.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result128, _cleanup128) = wit_bindgen::rt::Cleanup::new(
-                                            layout128,
+                                        let (result142, _cleanup142) = wit_bindgen::rt::Cleanup::new(
+                                            layout142,
                                         );
-                                        if let Some(cleanup) = _cleanup128 {
+                                        if let Some(cleanup) = _cleanup142 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec128.into_iter().enumerate() {
-                                            let base = result128
+                                        for (i, e) in vec142.into_iter().enumerate() {
+                                            let base = result142
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V127;
+                                                use super::super::super::super::troupe::framework::types::Piece as V141;
                                                 match e {
-                                                    V127::Text(e) => {
+                                                    V141::Text(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let vec124 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr124 = vec124.as_ptr().cast::<u8>();
-                                                        let len124 = vec124.len();
-                                                        ::core::mem::forget(vec124);
+                                                        let vec136 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr136 = vec136.as_ptr().cast::<u8>();
+                                                        let len136 = vec136.len();
+                                                        ::core::mem::forget(vec136);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len124;
+                                                            .cast::<usize>() = len136;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr124.cast_mut();
+                                                            .cast::<*mut u8>() = ptr136.cast_mut();
                                                     }
-                                                    V127::Index(e) => {
+                                                    V141::Index(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(e);
                                                     }
-                                                    V127::JobName => {
+                                                    V141::JobName => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                     }
-                                                    V127::PodName => {
+                                                    V141::PodName => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                     }
-                                                    V127::PeerIp(e) => {
+                                                    V141::PeerIp(e) => {
                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                        let (t125_0, t125_1) = e;
-                                                        let vec126 = (t125_0.into_bytes()).into_boxed_slice();
-                                                        let ptr126 = vec126.as_ptr().cast::<u8>();
-                                                        let len126 = vec126.len();
-                                                        ::core::mem::forget(vec126);
+                                                        let (t137_0, t137_1) = e;
+                                                        let vec138 = (t137_0.into_bytes()).into_boxed_slice();
+                                                        let ptr138 = vec138.as_ptr().cast::<u8>();
+                                                        let len138 = vec138.len();
+                                                        ::core::mem::forget(vec138);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len126;
+                                                            .cast::<usize>() = len138;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr126.cast_mut();
+                                                            .cast::<*mut u8>() = ptr138.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t125_1);
+                                                            .cast::<i32>() = _rt::as_i32(t137_1);
+                                                    }
+                                                    V141::PeerHost(e) => {
+                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                        let (t139_0, t139_1) = e;
+                                                        let vec140 = (t139_0.into_bytes()).into_boxed_slice();
+                                                        let ptr140 = vec140.as_ptr().cast::<u8>();
+                                                        let len140 = vec140.len();
+                                                        ::core::mem::forget(vec140);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len140;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr140.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(t139_1);
                                                     }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len128;
+                                            .cast::<usize>() = len142;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result128;
-                                        match per_pod_of120 {
+                                            .cast::<*mut u8>() = result142;
+                                        match per_pod_of132 {
                                             Some(e) => {
                                                 *base
                                                     .add(8 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec129 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr129 = vec129.as_ptr().cast::<u8>();
-                                                let len129 = vec129.len();
-                                                ::core::mem::forget(vec129);
+                                                let vec143 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr143 = vec143.as_ptr().cast::<u8>();
+                                                let len143 = vec143.len();
+                                                ::core::mem::forget(vec143);
                                                 *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len129;
+                                                    .cast::<usize>() = len143;
                                                 *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr129.cast_mut();
+                                                    .cast::<*mut u8>() = ptr143.cast_mut();
                                             }
                                             None => {
                                                 *base
@@ -3757,818 +3940,1012 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        use super::super::super::super::troupe::framework::types::Body as V140;
-                                        match body120 {
-                                            V140::Fixed(e) => {
+                                        use super::super::super::super::troupe::framework::types::Body as V156;
+                                        match body132 {
+                                            V156::Fixed(e) => {
                                                 *base
                                                     .add(11 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
-                                                let (t130_0, t130_1) = e;
-                                                let vec131 = (t130_0.into_bytes()).into_boxed_slice();
-                                                let ptr131 = vec131.as_ptr().cast::<u8>();
-                                                let len131 = vec131.len();
-                                                ::core::mem::forget(vec131);
+                                                let (t144_0, t144_1) = e;
+                                                let vec145 = (t144_0.into_bytes()).into_boxed_slice();
+                                                let ptr145 = vec145.as_ptr().cast::<u8>();
+                                                let len145 = vec145.len();
+                                                ::core::mem::forget(vec145);
                                                 *base
                                                     .add(13 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len131;
+                                                    .cast::<usize>() = len145;
                                                 *base
                                                     .add(12 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr131.cast_mut();
-                                                let vec139 = t130_1;
-                                                let len139 = vec139.len();
-                                                let layout139 = _rt::alloc::Layout::from_size_align(
-                                                        vec139.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    .cast::<*mut u8>() = ptr145.cast_mut();
+                                                let vec155 = t144_1;
+                                                let len155 = vec155.len();
+                                                let layout155 = _rt::alloc::Layout::from_size_align(
+                                                        vec155.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result139, _cleanup139) = wit_bindgen::rt::Cleanup::new(
-                                                    layout139,
+                                                let (result155, _cleanup155) = wit_bindgen::rt::Cleanup::new(
+                                                    layout155,
                                                 );
-                                                if let Some(cleanup) = _cleanup139 {
+                                                if let Some(cleanup) = _cleanup155 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec139.into_iter().enumerate() {
-                                                    let base = result139
+                                                for (i, e) in vec155.into_iter().enumerate() {
+                                                    let base = result155
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let (t132_0, t132_1) = e;
-                                                        let vec133 = (t132_0.into_bytes()).into_boxed_slice();
-                                                        let ptr133 = vec133.as_ptr().cast::<u8>();
-                                                        let len133 = vec133.len();
-                                                        ::core::mem::forget(vec133);
+                                                        let (t146_0, t146_1) = e;
+                                                        let vec147 = (t146_0.into_bytes()).into_boxed_slice();
+                                                        let ptr147 = vec147.as_ptr().cast::<u8>();
+                                                        let len147 = vec147.len();
+                                                        ::core::mem::forget(vec147);
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len133;
-                                                        *base.add(0).cast::<*mut u8>() = ptr133.cast_mut();
-                                                        let vec138 = t132_1;
-                                                        let len138 = vec138.len();
-                                                        let layout138 = _rt::alloc::Layout::from_size_align(
-                                                                vec138.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                            .cast::<usize>() = len147;
+                                                        *base.add(0).cast::<*mut u8>() = ptr147.cast_mut();
+                                                        let vec154 = t146_1;
+                                                        let len154 = vec154.len();
+                                                        let layout154 = _rt::alloc::Layout::from_size_align(
+                                                                vec154.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                                 ::core::mem::size_of::<*const u8>(),
                                                             )
                                                             .unwrap();
-                                                        let (result138, _cleanup138) = wit_bindgen::rt::Cleanup::new(
-                                                            layout138,
+                                                        let (result154, _cleanup154) = wit_bindgen::rt::Cleanup::new(
+                                                            layout154,
                                                         );
-                                                        if let Some(cleanup) = _cleanup138 {
+                                                        if let Some(cleanup) = _cleanup154 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec138.into_iter().enumerate() {
-                                                            let base = result138
+                                                        for (i, e) in vec154.into_iter().enumerate() {
+                                                            let base = result154
                                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                use super::super::super::super::troupe::framework::types::Piece as V137;
+                                                                use super::super::super::super::troupe::framework::types::Piece as V153;
                                                                 match e {
-                                                                    V137::Text(e) => {
+                                                                    V153::Text(e) => {
                                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                        let vec134 = (e.into_bytes()).into_boxed_slice();
-                                                                        let ptr134 = vec134.as_ptr().cast::<u8>();
-                                                                        let len134 = vec134.len();
-                                                                        ::core::mem::forget(vec134);
+                                                                        let vec148 = (e.into_bytes()).into_boxed_slice();
+                                                                        let ptr148 = vec148.as_ptr().cast::<u8>();
+                                                                        let len148 = vec148.len();
+                                                                        ::core::mem::forget(vec148);
                                                                         *base
                                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>() = len134;
+                                                                            .cast::<usize>() = len148;
                                                                         *base
                                                                             .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>() = ptr134.cast_mut();
+                                                                            .cast::<*mut u8>() = ptr148.cast_mut();
                                                                     }
-                                                                    V137::Index(e) => {
+                                                                    V153::Index(e) => {
                                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                         *base
                                                                             .add(::core::mem::size_of::<*const u8>())
                                                                             .cast::<i32>() = _rt::as_i32(e);
                                                                     }
-                                                                    V137::JobName => {
+                                                                    V153::JobName => {
                                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                                     }
-                                                                    V137::PodName => {
+                                                                    V153::PodName => {
                                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                                     }
-                                                                    V137::PeerIp(e) => {
+                                                                    V153::PeerIp(e) => {
                                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                        let (t135_0, t135_1) = e;
-                                                                        let vec136 = (t135_0.into_bytes()).into_boxed_slice();
-                                                                        let ptr136 = vec136.as_ptr().cast::<u8>();
-                                                                        let len136 = vec136.len();
-                                                                        ::core::mem::forget(vec136);
+                                                                        let (t149_0, t149_1) = e;
+                                                                        let vec150 = (t149_0.into_bytes()).into_boxed_slice();
+                                                                        let ptr150 = vec150.as_ptr().cast::<u8>();
+                                                                        let len150 = vec150.len();
+                                                                        ::core::mem::forget(vec150);
                                                                         *base
                                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>() = len136;
+                                                                            .cast::<usize>() = len150;
                                                                         *base
                                                                             .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>() = ptr136.cast_mut();
+                                                                            .cast::<*mut u8>() = ptr150.cast_mut();
                                                                         *base
                                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i32>() = _rt::as_i32(t135_1);
+                                                                            .cast::<i32>() = _rt::as_i32(t149_1);
+                                                                    }
+                                                                    V153::PeerHost(e) => {
+                                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                        let (t151_0, t151_1) = e;
+                                                                        let vec152 = (t151_0.into_bytes()).into_boxed_slice();
+                                                                        let ptr152 = vec152.as_ptr().cast::<u8>();
+                                                                        let len152 = vec152.len();
+                                                                        ::core::mem::forget(vec152);
+                                                                        *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>() = len152;
+                                                                        *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>() = ptr152.cast_mut();
+                                                                        *base
+                                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<i32>() = _rt::as_i32(t151_1);
                                                                     }
                                                                 }
                                                             }
                                                         }
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len138;
+                                                            .cast::<usize>() = len154;
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result138;
+                                                            .cast::<*mut u8>() = result154;
                                                     }
                                                 }
                                                 *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len139;
+                                                    .cast::<usize>() = len155;
                                                 *base
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result139;
+                                                    .cast::<*mut u8>() = result155;
                                             }
-                                            V140::Bound => {
+                                            V156::Bound => {
                                                 *base
                                                     .add(11 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
                                             }
                                         }
-                                        use super::super::super::super::troupe::framework::types::Upkeep as V143;
-                                        match upkeep120 {
-                                            V143::CreateOnly => {
+                                        use super::super::super::super::troupe::framework::types::Upkeep as V159;
+                                        match upkeep132 {
+                                            V159::CreateOnly => {
                                                 *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
-                                            V143::Follow(e) => {
+                                            V159::Follow(e) => {
                                                 *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec142 = e;
-                                                let len142 = vec142.len();
-                                                let layout142 = _rt::alloc::Layout::from_size_align(
-                                                        vec142.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                let vec158 = e;
+                                                let len158 = vec158.len();
+                                                let layout158 = _rt::alloc::Layout::from_size_align(
+                                                        vec158.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result142, _cleanup142) = wit_bindgen::rt::Cleanup::new(
-                                                    layout142,
+                                                let (result158, _cleanup158) = wit_bindgen::rt::Cleanup::new(
+                                                    layout158,
                                                 );
-                                                if let Some(cleanup) = _cleanup142 {
+                                                if let Some(cleanup) = _cleanup158 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec142.into_iter().enumerate() {
-                                                    let base = result142
+                                                for (i, e) in vec158.into_iter().enumerate() {
+                                                    let base = result158
                                                         .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let vec141 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr141 = vec141.as_ptr().cast::<u8>();
-                                                        let len141 = vec141.len();
-                                                        ::core::mem::forget(vec141);
+                                                        let vec157 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr157 = vec157.as_ptr().cast::<u8>();
+                                                        let len157 = vec157.len();
+                                                        ::core::mem::forget(vec157);
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len141;
-                                                        *base.add(0).cast::<*mut u8>() = ptr141.cast_mut();
+                                                            .cast::<usize>() = len157;
+                                                        *base.add(0).cast::<*mut u8>() = ptr157.cast_mut();
                                                     }
                                                 }
                                                 *base
                                                     .add(18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len142;
+                                                    .cast::<usize>() = len158;
                                                 *base
                                                     .add(17 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result142;
+                                                    .cast::<*mut u8>() = result158;
                                             }
                                         }
-                                        let vec152 = after120;
-                                        let len152 = vec152.len();
-                                        let layout152 = _rt::alloc::Layout::from_size_align(
-                                                vec152.len() * (7 * ::core::mem::size_of::<*const u8>()),
+                                        let vec168 = after132;
+                                        let len168 = vec168.len();
+                                        let layout168 = _rt::alloc::Layout::from_size_align(
+                                                vec168.len() * (7 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result152, _cleanup152) = wit_bindgen::rt::Cleanup::new(
-                                            layout152,
+                                        let (result168, _cleanup168) = wit_bindgen::rt::Cleanup::new(
+                                            layout168,
                                         );
-                                        if let Some(cleanup) = _cleanup152 {
+                                        if let Some(cleanup) = _cleanup168 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec152.into_iter().enumerate() {
-                                            let base = result152
+                                        for (i, e) in vec168.into_iter().enumerate() {
+                                            let base = result168
                                                 .add(i * (7 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Gate as V151;
+                                                use super::super::super::super::troupe::framework::types::Gate as V167;
                                                 match e {
-                                                    V151::Pods(e) => {
+                                                    V167::Pods(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
                                                         let super::super::super::super::troupe::framework::types::PodsGate {
-                                                            role: role144,
-                                                            reached: reached144,
+                                                            role: role160,
+                                                            reached: reached160,
                                                         } = e;
-                                                        let vec145 = (role144.into_bytes()).into_boxed_slice();
-                                                        let ptr145 = vec145.as_ptr().cast::<u8>();
-                                                        let len145 = vec145.len();
-                                                        ::core::mem::forget(vec145);
+                                                        let vec161 = (role160.into_bytes()).into_boxed_slice();
+                                                        let ptr161 = vec161.as_ptr().cast::<u8>();
+                                                        let len161 = vec161.len();
+                                                        ::core::mem::forget(vec161);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len145;
+                                                            .cast::<usize>() = len161;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr145.cast_mut();
+                                                            .cast::<*mut u8>() = ptr161.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<u8>() = (reached144.clone() as i32) as u8;
+                                                            .cast::<u8>() = (reached160.clone() as i32) as u8;
                                                     }
-                                                    V151::Field(e) => {
+                                                    V167::Field(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         let super::super::super::super::troupe::framework::types::FieldGate {
-                                                            key: key146,
-                                                            at: at146,
-                                                            one_of: one_of146,
+                                                            key: key162,
+                                                            at: at162,
+                                                            one_of: one_of162,
                                                         } = e;
-                                                        let vec147 = (key146.into_bytes()).into_boxed_slice();
-                                                        let ptr147 = vec147.as_ptr().cast::<u8>();
-                                                        let len147 = vec147.len();
-                                                        ::core::mem::forget(vec147);
+                                                        let vec163 = (key162.into_bytes()).into_boxed_slice();
+                                                        let ptr163 = vec163.as_ptr().cast::<u8>();
+                                                        let len163 = vec163.len();
+                                                        ::core::mem::forget(vec163);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len147;
+                                                            .cast::<usize>() = len163;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr147.cast_mut();
-                                                        let vec148 = (at146.into_bytes()).into_boxed_slice();
-                                                        let ptr148 = vec148.as_ptr().cast::<u8>();
-                                                        let len148 = vec148.len();
-                                                        ::core::mem::forget(vec148);
+                                                            .cast::<*mut u8>() = ptr163.cast_mut();
+                                                        let vec164 = (at162.into_bytes()).into_boxed_slice();
+                                                        let ptr164 = vec164.as_ptr().cast::<u8>();
+                                                        let len164 = vec164.len();
+                                                        ::core::mem::forget(vec164);
                                                         *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len148;
+                                                            .cast::<usize>() = len164;
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr148.cast_mut();
-                                                        let vec150 = one_of146;
-                                                        let len150 = vec150.len();
-                                                        let layout150 = _rt::alloc::Layout::from_size_align(
-                                                                vec150.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            .cast::<*mut u8>() = ptr164.cast_mut();
+                                                        let vec166 = one_of162;
+                                                        let len166 = vec166.len();
+                                                        let layout166 = _rt::alloc::Layout::from_size_align(
+                                                                vec166.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                                                 ::core::mem::size_of::<*const u8>(),
                                                             )
                                                             .unwrap();
-                                                        let (result150, _cleanup150) = wit_bindgen::rt::Cleanup::new(
-                                                            layout150,
+                                                        let (result166, _cleanup166) = wit_bindgen::rt::Cleanup::new(
+                                                            layout166,
                                                         );
-                                                        if let Some(cleanup) = _cleanup150 {
+                                                        if let Some(cleanup) = _cleanup166 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec150.into_iter().enumerate() {
-                                                            let base = result150
+                                                        for (i, e) in vec166.into_iter().enumerate() {
+                                                            let base = result166
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let vec149 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr149 = vec149.as_ptr().cast::<u8>();
-                                                                let len149 = vec149.len();
-                                                                ::core::mem::forget(vec149);
+                                                                let vec165 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr165 = vec165.as_ptr().cast::<u8>();
+                                                                let len165 = vec165.len();
+                                                                ::core::mem::forget(vec165);
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len149;
-                                                                *base.add(0).cast::<*mut u8>() = ptr149.cast_mut();
+                                                                    .cast::<usize>() = len165;
+                                                                *base.add(0).cast::<*mut u8>() = ptr165.cast_mut();
                                                             }
                                                         }
                                                         *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len150;
+                                                            .cast::<usize>() = len166;
                                                         *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result150;
+                                                            .cast::<*mut u8>() = result166;
                                                     }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(20 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len152;
+                                            .cast::<usize>() = len168;
                                         *base
                                             .add(19 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result152;
-                                        let vec153 = remove_when120;
-                                        let len153 = vec153.len();
-                                        let layout153 = _rt::alloc::Layout::from_size_align(
-                                                vec153.len() * 1,
+                                            .cast::<*mut u8>() = result168;
+                                        let vec169 = remove_when132;
+                                        let len169 = vec169.len();
+                                        let layout169 = _rt::alloc::Layout::from_size_align(
+                                                vec169.len() * 1,
                                                 1,
                                             )
                                             .unwrap();
-                                        let (result153, _cleanup153) = wit_bindgen::rt::Cleanup::new(
-                                            layout153,
+                                        let (result169, _cleanup169) = wit_bindgen::rt::Cleanup::new(
+                                            layout169,
                                         );
-                                        if let Some(cleanup) = _cleanup153 {
+                                        if let Some(cleanup) = _cleanup169 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec153.into_iter().enumerate() {
-                                            let base = result153.add(i * 1);
+                                        for (i, e) in vec169.into_iter().enumerate() {
+                                            let base = result169.add(i * 1);
                                             {
                                                 *base.add(0).cast::<u8>() = (e.clone() as i32) as u8;
                                             }
                                         }
                                         *base
                                             .add(22 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len153;
+                                            .cast::<usize>() = len169;
                                         *base
                                             .add(21 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result153;
+                                            .cast::<*mut u8>() = result169;
                                     }
                                 }
                                 *ptr41
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len154;
+                                    .cast::<usize>() = len170;
                                 *ptr41
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result154;
-                                let vec169 = secrets42;
-                                let len169 = vec169.len();
-                                let layout169 = _rt::alloc::Layout::from_size_align(
-                                        vec169.len() * (13 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result170;
+                                let vec187 = secrets42;
+                                let len187 = vec187.len();
+                                let layout187 = _rt::alloc::Layout::from_size_align(
+                                        vec187.len() * (13 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result169, _cleanup169) = wit_bindgen::rt::Cleanup::new(
-                                    layout169,
+                                let (result187, _cleanup187) = wit_bindgen::rt::Cleanup::new(
+                                    layout187,
                                 );
-                                if let Some(cleanup) = _cleanup169 {
+                                if let Some(cleanup) = _cleanup187 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec169.into_iter().enumerate() {
-                                    let base = result169
+                                for (i, e) in vec187.into_iter().enumerate() {
+                                    let base = result187
                                         .add(i * (13 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::SecretRecipe {
-                                            key: key155,
-                                            name: name155,
-                                            secret_type: secret_type155,
-                                            labels: labels155,
-                                            private_key: private_key155,
-                                            public_key: public_key155,
-                                            algorithm: algorithm155,
+                                            key: key171,
+                                            name: name171,
+                                            secret_type: secret_type171,
+                                            labels: labels171,
+                                            private_key: private_key171,
+                                            public_key: public_key171,
+                                            algorithm: algorithm171,
                                         } = e;
-                                        let vec156 = (key155.into_bytes()).into_boxed_slice();
-                                        let ptr156 = vec156.as_ptr().cast::<u8>();
-                                        let len156 = vec156.len();
-                                        ::core::mem::forget(vec156);
+                                        let vec172 = (key171.into_bytes()).into_boxed_slice();
+                                        let ptr172 = vec172.as_ptr().cast::<u8>();
+                                        let len172 = vec172.len();
+                                        ::core::mem::forget(vec172);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len156;
-                                        *base.add(0).cast::<*mut u8>() = ptr156.cast_mut();
-                                        let vec161 = name155;
-                                        let len161 = vec161.len();
-                                        let layout161 = _rt::alloc::Layout::from_size_align(
-                                                vec161.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<usize>() = len172;
+                                        *base.add(0).cast::<*mut u8>() = ptr172.cast_mut();
+                                        let vec179 = name171;
+                                        let len179 = vec179.len();
+                                        let layout179 = _rt::alloc::Layout::from_size_align(
+                                                vec179.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result161, _cleanup161) = wit_bindgen::rt::Cleanup::new(
-                                            layout161,
+                                        let (result179, _cleanup179) = wit_bindgen::rt::Cleanup::new(
+                                            layout179,
                                         );
-                                        if let Some(cleanup) = _cleanup161 {
+                                        if let Some(cleanup) = _cleanup179 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec161.into_iter().enumerate() {
-                                            let base = result161
+                                        for (i, e) in vec179.into_iter().enumerate() {
+                                            let base = result179
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V160;
+                                                use super::super::super::super::troupe::framework::types::Piece as V178;
                                                 match e {
-                                                    V160::Text(e) => {
+                                                    V178::Text(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let vec157 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr157 = vec157.as_ptr().cast::<u8>();
-                                                        let len157 = vec157.len();
-                                                        ::core::mem::forget(vec157);
+                                                        let vec173 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr173 = vec173.as_ptr().cast::<u8>();
+                                                        let len173 = vec173.len();
+                                                        ::core::mem::forget(vec173);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len157;
+                                                            .cast::<usize>() = len173;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr157.cast_mut();
+                                                            .cast::<*mut u8>() = ptr173.cast_mut();
                                                     }
-                                                    V160::Index(e) => {
+                                                    V178::Index(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(e);
                                                     }
-                                                    V160::JobName => {
+                                                    V178::JobName => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                     }
-                                                    V160::PodName => {
+                                                    V178::PodName => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                     }
-                                                    V160::PeerIp(e) => {
+                                                    V178::PeerIp(e) => {
                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                        let (t158_0, t158_1) = e;
-                                                        let vec159 = (t158_0.into_bytes()).into_boxed_slice();
-                                                        let ptr159 = vec159.as_ptr().cast::<u8>();
-                                                        let len159 = vec159.len();
-                                                        ::core::mem::forget(vec159);
+                                                        let (t174_0, t174_1) = e;
+                                                        let vec175 = (t174_0.into_bytes()).into_boxed_slice();
+                                                        let ptr175 = vec175.as_ptr().cast::<u8>();
+                                                        let len175 = vec175.len();
+                                                        ::core::mem::forget(vec175);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len159;
+                                                            .cast::<usize>() = len175;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr159.cast_mut();
+                                                            .cast::<*mut u8>() = ptr175.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t158_1);
+                                                            .cast::<i32>() = _rt::as_i32(t174_1);
+                                                    }
+                                                    V178::PeerHost(e) => {
+                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                        let (t176_0, t176_1) = e;
+                                                        let vec177 = (t176_0.into_bytes()).into_boxed_slice();
+                                                        let ptr177 = vec177.as_ptr().cast::<u8>();
+                                                        let len177 = vec177.len();
+                                                        ::core::mem::forget(vec177);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len177;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr177.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(t176_1);
                                                     }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len161;
+                                            .cast::<usize>() = len179;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result161;
-                                        let vec162 = (secret_type155.into_bytes())
+                                            .cast::<*mut u8>() = result179;
+                                        let vec180 = (secret_type171.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr162 = vec162.as_ptr().cast::<u8>();
-                                        let len162 = vec162.len();
-                                        ::core::mem::forget(vec162);
+                                        let ptr180 = vec180.as_ptr().cast::<u8>();
+                                        let len180 = vec180.len();
+                                        ::core::mem::forget(vec180);
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len162;
+                                            .cast::<usize>() = len180;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr162.cast_mut();
-                                        let vec166 = labels155;
-                                        let len166 = vec166.len();
-                                        let layout166 = _rt::alloc::Layout::from_size_align(
-                                                vec166.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr180.cast_mut();
+                                        let vec184 = labels171;
+                                        let len184 = vec184.len();
+                                        let layout184 = _rt::alloc::Layout::from_size_align(
+                                                vec184.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result166, _cleanup166) = wit_bindgen::rt::Cleanup::new(
-                                            layout166,
+                                        let (result184, _cleanup184) = wit_bindgen::rt::Cleanup::new(
+                                            layout184,
                                         );
-                                        if let Some(cleanup) = _cleanup166 {
+                                        if let Some(cleanup) = _cleanup184 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec166.into_iter().enumerate() {
-                                            let base = result166
+                                        for (i, e) in vec184.into_iter().enumerate() {
+                                            let base = result184
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t163_0, t163_1) = e;
-                                                let vec164 = (t163_0.into_bytes()).into_boxed_slice();
-                                                let ptr164 = vec164.as_ptr().cast::<u8>();
-                                                let len164 = vec164.len();
-                                                ::core::mem::forget(vec164);
+                                                let (t181_0, t181_1) = e;
+                                                let vec182 = (t181_0.into_bytes()).into_boxed_slice();
+                                                let ptr182 = vec182.as_ptr().cast::<u8>();
+                                                let len182 = vec182.len();
+                                                ::core::mem::forget(vec182);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len164;
-                                                *base.add(0).cast::<*mut u8>() = ptr164.cast_mut();
-                                                let vec165 = (t163_1.into_bytes()).into_boxed_slice();
-                                                let ptr165 = vec165.as_ptr().cast::<u8>();
-                                                let len165 = vec165.len();
-                                                ::core::mem::forget(vec165);
+                                                    .cast::<usize>() = len182;
+                                                *base.add(0).cast::<*mut u8>() = ptr182.cast_mut();
+                                                let vec183 = (t181_1.into_bytes()).into_boxed_slice();
+                                                let ptr183 = vec183.as_ptr().cast::<u8>();
+                                                let len183 = vec183.len();
+                                                ::core::mem::forget(vec183);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len165;
+                                                    .cast::<usize>() = len183;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr165.cast_mut();
+                                                    .cast::<*mut u8>() = ptr183.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len166;
+                                            .cast::<usize>() = len184;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result166;
-                                        let vec167 = (private_key155.into_bytes())
+                                            .cast::<*mut u8>() = result184;
+                                        let vec185 = (private_key171.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr167 = vec167.as_ptr().cast::<u8>();
-                                        let len167 = vec167.len();
-                                        ::core::mem::forget(vec167);
+                                        let ptr185 = vec185.as_ptr().cast::<u8>();
+                                        let len185 = vec185.len();
+                                        ::core::mem::forget(vec185);
                                         *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len167;
+                                            .cast::<usize>() = len185;
                                         *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr167.cast_mut();
-                                        let vec168 = (public_key155.into_bytes())
+                                            .cast::<*mut u8>() = ptr185.cast_mut();
+                                        let vec186 = (public_key171.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr168 = vec168.as_ptr().cast::<u8>();
-                                        let len168 = vec168.len();
-                                        ::core::mem::forget(vec168);
+                                        let ptr186 = vec186.as_ptr().cast::<u8>();
+                                        let len186 = vec186.len();
+                                        ::core::mem::forget(vec186);
                                         *base
                                             .add(11 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len168;
+                                            .cast::<usize>() = len186;
                                         *base
                                             .add(10 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr168.cast_mut();
+                                            .cast::<*mut u8>() = ptr186.cast_mut();
                                         *base
                                             .add(12 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (algorithm155.clone() as i32) as u8;
+                                            .cast::<u8>() = (algorithm171.clone() as i32) as u8;
                                     }
                                 }
                                 *ptr41
                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len169;
+                                    .cast::<usize>() = len187;
                                 *ptr41
                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result169;
-                                let vec179 = series42;
-                                let len179 = vec179.len();
-                                let layout179 = _rt::alloc::Layout::from_size_align(
-                                        vec179.len() * (10 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result187;
+                                let vec197 = series42;
+                                let len197 = vec197.len();
+                                let layout197 = _rt::alloc::Layout::from_size_align(
+                                        vec197.len() * (10 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result179, _cleanup179) = wit_bindgen::rt::Cleanup::new(
-                                    layout179,
+                                let (result197, _cleanup197) = wit_bindgen::rt::Cleanup::new(
+                                    layout197,
                                 );
-                                if let Some(cleanup) = _cleanup179 {
+                                if let Some(cleanup) = _cleanup197 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec179.into_iter().enumerate() {
-                                    let base = result179
+                                for (i, e) in vec197.into_iter().enumerate() {
+                                    let base = result197
                                         .add(i * (10 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Series {
-                                            key: key170,
-                                            api_version: api_version170,
-                                            kind: kind170,
-                                            template: template170,
-                                            labels: labels170,
+                                            key: key188,
+                                            api_version: api_version188,
+                                            kind: kind188,
+                                            template: template188,
+                                            labels: labels188,
                                         } = e;
-                                        let vec171 = (key170.into_bytes()).into_boxed_slice();
-                                        let ptr171 = vec171.as_ptr().cast::<u8>();
-                                        let len171 = vec171.len();
-                                        ::core::mem::forget(vec171);
+                                        let vec189 = (key188.into_bytes()).into_boxed_slice();
+                                        let ptr189 = vec189.as_ptr().cast::<u8>();
+                                        let len189 = vec189.len();
+                                        ::core::mem::forget(vec189);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len171;
-                                        *base.add(0).cast::<*mut u8>() = ptr171.cast_mut();
-                                        let vec172 = (api_version170.into_bytes())
+                                            .cast::<usize>() = len189;
+                                        *base.add(0).cast::<*mut u8>() = ptr189.cast_mut();
+                                        let vec190 = (api_version188.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr172 = vec172.as_ptr().cast::<u8>();
-                                        let len172 = vec172.len();
-                                        ::core::mem::forget(vec172);
+                                        let ptr190 = vec190.as_ptr().cast::<u8>();
+                                        let len190 = vec190.len();
+                                        ::core::mem::forget(vec190);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len172;
+                                            .cast::<usize>() = len190;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr172.cast_mut();
-                                        let vec173 = (kind170.into_bytes()).into_boxed_slice();
-                                        let ptr173 = vec173.as_ptr().cast::<u8>();
-                                        let len173 = vec173.len();
-                                        ::core::mem::forget(vec173);
+                                            .cast::<*mut u8>() = ptr190.cast_mut();
+                                        let vec191 = (kind188.into_bytes()).into_boxed_slice();
+                                        let ptr191 = vec191.as_ptr().cast::<u8>();
+                                        let len191 = vec191.len();
+                                        ::core::mem::forget(vec191);
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len173;
+                                            .cast::<usize>() = len191;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr173.cast_mut();
-                                        let vec174 = (template170.into_bytes()).into_boxed_slice();
-                                        let ptr174 = vec174.as_ptr().cast::<u8>();
-                                        let len174 = vec174.len();
-                                        ::core::mem::forget(vec174);
+                                            .cast::<*mut u8>() = ptr191.cast_mut();
+                                        let vec192 = (template188.into_bytes()).into_boxed_slice();
+                                        let ptr192 = vec192.as_ptr().cast::<u8>();
+                                        let len192 = vec192.len();
+                                        ::core::mem::forget(vec192);
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len174;
+                                            .cast::<usize>() = len192;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr174.cast_mut();
-                                        let vec178 = labels170;
-                                        let len178 = vec178.len();
-                                        let layout178 = _rt::alloc::Layout::from_size_align(
-                                                vec178.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr192.cast_mut();
+                                        let vec196 = labels188;
+                                        let len196 = vec196.len();
+                                        let layout196 = _rt::alloc::Layout::from_size_align(
+                                                vec196.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result178, _cleanup178) = wit_bindgen::rt::Cleanup::new(
-                                            layout178,
+                                        let (result196, _cleanup196) = wit_bindgen::rt::Cleanup::new(
+                                            layout196,
                                         );
-                                        if let Some(cleanup) = _cleanup178 {
+                                        if let Some(cleanup) = _cleanup196 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec178.into_iter().enumerate() {
-                                            let base = result178
+                                        for (i, e) in vec196.into_iter().enumerate() {
+                                            let base = result196
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t175_0, t175_1) = e;
-                                                let vec176 = (t175_0.into_bytes()).into_boxed_slice();
-                                                let ptr176 = vec176.as_ptr().cast::<u8>();
-                                                let len176 = vec176.len();
-                                                ::core::mem::forget(vec176);
+                                                let (t193_0, t193_1) = e;
+                                                let vec194 = (t193_0.into_bytes()).into_boxed_slice();
+                                                let ptr194 = vec194.as_ptr().cast::<u8>();
+                                                let len194 = vec194.len();
+                                                ::core::mem::forget(vec194);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len176;
-                                                *base.add(0).cast::<*mut u8>() = ptr176.cast_mut();
-                                                let vec177 = (t175_1.into_bytes()).into_boxed_slice();
-                                                let ptr177 = vec177.as_ptr().cast::<u8>();
-                                                let len177 = vec177.len();
-                                                ::core::mem::forget(vec177);
+                                                    .cast::<usize>() = len194;
+                                                *base.add(0).cast::<*mut u8>() = ptr194.cast_mut();
+                                                let vec195 = (t193_1.into_bytes()).into_boxed_slice();
+                                                let ptr195 = vec195.as_ptr().cast::<u8>();
+                                                let len195 = vec195.len();
+                                                ::core::mem::forget(vec195);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len177;
+                                                    .cast::<usize>() = len195;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr177.cast_mut();
+                                                    .cast::<*mut u8>() = ptr195.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len178;
+                                            .cast::<usize>() = len196;
                                         *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result178;
+                                            .cast::<*mut u8>() = result196;
                                     }
                                 }
                                 *ptr41
                                     .add(8 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len179;
+                                    .cast::<usize>() = len197;
                                 *ptr41
                                     .add(7 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result179;
-                                *ptr41
-                                    .add(9 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<i32>() = _rt::as_i32(host_ports42);
-                                let super::super::super::super::troupe::framework::types::Policy {
-                                    clean_on_success: clean_on_success180,
-                                    clean_on_failure: clean_on_failure180,
-                                    clean_on_suspend: clean_on_suspend180,
-                                    ttl: ttl180,
-                                } = policy42;
-                                *ptr41
-                                    .add(4 + 9 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_success180.clone() as i32) as u8;
-                                *ptr41
-                                    .add(5 + 9 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_failure180.clone() as i32) as u8;
-                                *ptr41
-                                    .add(6 + 9 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_suspend180.clone() as i32) as u8;
-                                match ttl180 {
+                                    .cast::<*mut u8>() = result197;
+                                match gang42 {
                                     Some(e) => {
                                         *ptr41
-                                            .add(8 + 9 * ::core::mem::size_of::<*const u8>())
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        use super::super::super::super::troupe::framework::types::Ttl as V181;
-                                        match e {
-                                            V181::AfterFinished(e) => {
-                                                *ptr41
-                                                    .add(12 + 9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                                *ptr41
-                                                    .add(16 + 9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<i32>() = _rt::as_i32(e);
+                                        let super::super::super::super::troupe::framework::types::Gang {
+                                            scheduler: scheduler198,
+                                            members: members198,
+                                            min_member: min_member198,
+                                            min_resources: min_resources198,
+                                            queue: queue198,
+                                            priority_class: priority_class198,
+                                            schedule_timeout: schedule_timeout198,
+                                        } = e;
+                                        let vec199 = (scheduler198.into_bytes()).into_boxed_slice();
+                                        let ptr199 = vec199.as_ptr().cast::<u8>();
+                                        let len199 = vec199.len();
+                                        ::core::mem::forget(vec199);
+                                        *ptr41
+                                            .add(11 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len199;
+                                        *ptr41
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr199.cast_mut();
+                                        let vec201 = members198;
+                                        let len201 = vec201.len();
+                                        let layout201 = _rt::alloc::Layout::from_size_align(
+                                                vec201.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result201, _cleanup201) = wit_bindgen::rt::Cleanup::new(
+                                            layout201,
+                                        );
+                                        if let Some(cleanup) = _cleanup201 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec201.into_iter().enumerate() {
+                                            let base = result201
+                                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let vec200 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr200 = vec200.as_ptr().cast::<u8>();
+                                                let len200 = vec200.len();
+                                                ::core::mem::forget(vec200);
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len200;
+                                                *base.add(0).cast::<*mut u8>() = ptr200.cast_mut();
                                             }
-                                            V181::AfterCreation(e) => {
+                                        }
+                                        *ptr41
+                                            .add(13 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len201;
+                                        *ptr41
+                                            .add(12 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result201;
+                                        match min_member198 {
+                                            Some(e) => {
                                                 *ptr41
-                                                    .add(12 + 9 * ::core::mem::size_of::<*const u8>())
+                                                    .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
                                                 *ptr41
-                                                    .add(16 + 9 * ::core::mem::size_of::<*const u8>())
+                                                    .add(4 + 14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>() = _rt::as_i32(e);
+                                            }
+                                            None => {
+                                                *ptr41
+                                                    .add(14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        match min_resources198 {
+                                            Some(e) => {
+                                                *ptr41
+                                                    .add(8 + 14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec202 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr202 = vec202.as_ptr().cast::<u8>();
+                                                let len202 = vec202.len();
+                                                ::core::mem::forget(vec202);
+                                                *ptr41
+                                                    .add(8 + 16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len202;
+                                                *ptr41
+                                                    .add(8 + 15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr202.cast_mut();
+                                            }
+                                            None => {
+                                                *ptr41
+                                                    .add(8 + 14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        match queue198 {
+                                            Some(e) => {
+                                                *ptr41
+                                                    .add(8 + 17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec203 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr203 = vec203.as_ptr().cast::<u8>();
+                                                let len203 = vec203.len();
+                                                ::core::mem::forget(vec203);
+                                                *ptr41
+                                                    .add(8 + 19 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len203;
+                                                *ptr41
+                                                    .add(8 + 18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr203.cast_mut();
+                                            }
+                                            None => {
+                                                *ptr41
+                                                    .add(8 + 17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        match priority_class198 {
+                                            Some(e) => {
+                                                *ptr41
+                                                    .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec204 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr204 = vec204.as_ptr().cast::<u8>();
+                                                let len204 = vec204.len();
+                                                ::core::mem::forget(vec204);
+                                                *ptr41
+                                                    .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len204;
+                                                *ptr41
+                                                    .add(8 + 21 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr204.cast_mut();
+                                            }
+                                            None => {
+                                                *ptr41
+                                                    .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        match schedule_timeout198 {
+                                            Some(e) => {
+                                                *ptr41
+                                                    .add(8 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                *ptr41
+                                                    .add(12 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>() = _rt::as_i32(e);
+                                            }
+                                            None => {
+                                                *ptr41
+                                                    .add(8 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                    }
+                                    None => {
+                                        *ptr41
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (0i32) as u8;
+                                    }
+                                };
+                                *ptr41
+                                    .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<i32>() = _rt::as_i32(host_ports42);
+                                let super::super::super::super::troupe::framework::types::Policy {
+                                    clean_on_success: clean_on_success205,
+                                    clean_on_failure: clean_on_failure205,
+                                    clean_on_suspend: clean_on_suspend205,
+                                    ttl: ttl205,
+                                } = policy42;
+                                *ptr41
+                                    .add(20 + 23 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_success205.clone() as i32) as u8;
+                                *ptr41
+                                    .add(21 + 23 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_failure205.clone() as i32) as u8;
+                                *ptr41
+                                    .add(22 + 23 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_suspend205.clone() as i32) as u8;
+                                match ttl205 {
+                                    Some(e) => {
+                                        *ptr41
+                                            .add(24 + 23 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (1i32) as u8;
+                                        use super::super::super::super::troupe::framework::types::Ttl as V206;
+                                        match e {
+                                            V206::AfterFinished(e) => {
+                                                *ptr41
+                                                    .add(28 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                                *ptr41
+                                                    .add(32 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>() = _rt::as_i32(e);
+                                            }
+                                            V206::AfterCreation(e) => {
+                                                *ptr41
+                                                    .add(28 + 23 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                *ptr41
+                                                    .add(32 + 23 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<i32>() = _rt::as_i32(e);
                                             }
                                         }
                                     }
                                     None => {
                                         *ptr41
-                                            .add(8 + 9 * ::core::mem::size_of::<*const u8>())
+                                            .add(24 + 23 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
                                     }
                                 };
-                                let vec185 = warnings42;
-                                let len185 = vec185.len();
-                                let layout185 = _rt::alloc::Layout::from_size_align(
-                                        vec185.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                let vec210 = warnings42;
+                                let len210 = vec210.len();
+                                let layout210 = _rt::alloc::Layout::from_size_align(
+                                        vec210.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result185, _cleanup185) = wit_bindgen::rt::Cleanup::new(
-                                    layout185,
+                                let (result210, _cleanup210) = wit_bindgen::rt::Cleanup::new(
+                                    layout210,
                                 );
-                                if let Some(cleanup) = _cleanup185 {
+                                if let Some(cleanup) = _cleanup210 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec185.into_iter().enumerate() {
-                                    let base = result185
+                                for (i, e) in vec210.into_iter().enumerate() {
+                                    let base = result210
                                         .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Event {
-                                            warning: warning182,
-                                            reason: reason182,
-                                            message: message182,
+                                            warning: warning207,
+                                            reason: reason207,
+                                            message: message207,
                                         } = e;
-                                        *base.add(0).cast::<u8>() = (match warning182 {
+                                        *base.add(0).cast::<u8>() = (match warning207 {
                                             true => 1,
                                             false => 0,
                                         }) as u8;
-                                        let vec183 = (reason182.into_bytes()).into_boxed_slice();
-                                        let ptr183 = vec183.as_ptr().cast::<u8>();
-                                        let len183 = vec183.len();
-                                        ::core::mem::forget(vec183);
+                                        let vec208 = (reason207.into_bytes()).into_boxed_slice();
+                                        let ptr208 = vec208.as_ptr().cast::<u8>();
+                                        let len208 = vec208.len();
+                                        ::core::mem::forget(vec208);
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len183;
+                                            .cast::<usize>() = len208;
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr183.cast_mut();
-                                        let vec184 = (message182.into_bytes()).into_boxed_slice();
-                                        let ptr184 = vec184.as_ptr().cast::<u8>();
-                                        let len184 = vec184.len();
-                                        ::core::mem::forget(vec184);
+                                            .cast::<*mut u8>() = ptr208.cast_mut();
+                                        let vec209 = (message207.into_bytes()).into_boxed_slice();
+                                        let ptr209 = vec209.as_ptr().cast::<u8>();
+                                        let len209 = vec209.len();
+                                        ::core::mem::forget(vec209);
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len184;
+                                            .cast::<usize>() = len209;
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr184.cast_mut();
+                                            .cast::<*mut u8>() = ptr209.cast_mut();
                                     }
                                 }
                                 *ptr41
-                                    .add(16 + 11 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len185;
+                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len210;
                                 *ptr41
-                                    .add(16 + 10 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result185;
+                                    .add(32 + 24 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result210;
                             }
                             Err(e) => {
                                 *ptr41.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::troupe::framework::types::Refusal as V192;
+                                use super::super::super::super::troupe::framework::types::Refusal as V217;
                                 match e {
-                                    V192::Invalid(e) => {
+                                    V217::Invalid(e) => {
                                         *ptr41
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
-                                        let vec189 = e;
-                                        let len189 = vec189.len();
-                                        let layout189 = _rt::alloc::Layout::from_size_align(
-                                                vec189.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec214 = e;
+                                        let len214 = vec214.len();
+                                        let layout214 = _rt::alloc::Layout::from_size_align(
+                                                vec214.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
-                                            layout189,
+                                        let (result214, _cleanup214) = wit_bindgen::rt::Cleanup::new(
+                                            layout214,
                                         );
-                                        if let Some(cleanup) = _cleanup189 {
+                                        if let Some(cleanup) = _cleanup214 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec189.into_iter().enumerate() {
-                                            let base = result189
+                                        for (i, e) in vec214.into_iter().enumerate() {
+                                            let base = result214
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FieldError {
-                                                    path: path186,
-                                                    message: message186,
+                                                    path: path211,
+                                                    message: message211,
                                                 } = e;
-                                                let vec187 = (path186.into_bytes()).into_boxed_slice();
-                                                let ptr187 = vec187.as_ptr().cast::<u8>();
-                                                let len187 = vec187.len();
-                                                ::core::mem::forget(vec187);
+                                                let vec212 = (path211.into_bytes()).into_boxed_slice();
+                                                let ptr212 = vec212.as_ptr().cast::<u8>();
+                                                let len212 = vec212.len();
+                                                ::core::mem::forget(vec212);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len187;
-                                                *base.add(0).cast::<*mut u8>() = ptr187.cast_mut();
-                                                let vec188 = (message186.into_bytes()).into_boxed_slice();
-                                                let ptr188 = vec188.as_ptr().cast::<u8>();
-                                                let len188 = vec188.len();
-                                                ::core::mem::forget(vec188);
+                                                    .cast::<usize>() = len212;
+                                                *base.add(0).cast::<*mut u8>() = ptr212.cast_mut();
+                                                let vec213 = (message211.into_bytes()).into_boxed_slice();
+                                                let ptr213 = vec213.as_ptr().cast::<u8>();
+                                                let len213 = vec213.len();
+                                                ::core::mem::forget(vec213);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len188;
+                                                    .cast::<usize>() = len213;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr188.cast_mut();
+                                                    .cast::<*mut u8>() = ptr213.cast_mut();
                                             }
                                         }
                                         *ptr41
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len189;
+                                            .cast::<usize>() = len214;
                                         *ptr41
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result189;
+                                            .cast::<*mut u8>() = result214;
                                     }
-                                    V192::Unsupported(e) => {
+                                    V217::Unsupported(e) => {
                                         *ptr41
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        let vec190 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr190 = vec190.as_ptr().cast::<u8>();
-                                        let len190 = vec190.len();
-                                        ::core::mem::forget(vec190);
+                                        let vec215 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr215 = vec215.as_ptr().cast::<u8>();
+                                        let len215 = vec215.len();
+                                        ::core::mem::forget(vec215);
                                         *ptr41
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len190;
+                                            .cast::<usize>() = len215;
                                         *ptr41
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr190.cast_mut();
+                                            .cast::<*mut u8>() = ptr215.cast_mut();
                                     }
-                                    V192::Internal(e) => {
+                                    V217::Internal(e) => {
                                         *ptr41
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (2i32) as u8;
-                                        let vec191 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr191 = vec191.as_ptr().cast::<u8>();
-                                        let len191 = vec191.len();
-                                        ::core::mem::forget(vec191);
+                                        let vec216 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr216 = vec216.as_ptr().cast::<u8>();
+                                        let len216 = vec216.len();
+                                        ::core::mem::forget(vec216);
                                         *ptr41
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len191;
+                                            .cast::<usize>() = len216;
                                         *ptr41
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr191.cast_mut();
+                                            .cast::<*mut u8>() = ptr216.cast_mut();
                                     }
                                 }
                             }
@@ -4589,10 +4966,10 @@ pub mod exports {
                                 let l2 = *arg0
                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base122 = l1;
-                                let len122 = l2;
-                                for i in 0..len122 {
-                                    let base = base122
+                                let base134 = l1;
+                                let len134 = l2;
+                                for i in 0..len134 {
+                                    let base = base134
                                         .add(i * (16 + 31 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let l3 = *base.add(0).cast::<*mut u8>();
@@ -4623,10 +5000,10 @@ pub mod exports {
                                         let l9 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base15 = l8;
-                                        let len15 = l9;
-                                        for i in 0..len15 {
-                                            let base = base15
+                                        let base17 = l8;
+                                        let len17 = l9;
+                                        for i in 0..len17 {
+                                            let base = base17
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let l10 = i32::from(*base.add(0).cast::<u8>());
@@ -4643,7 +5020,7 @@ pub mod exports {
                                                     1 => {}
                                                     2 => {}
                                                     3 => {}
-                                                    _ => {
+                                                    4 => {
                                                         let l13 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
@@ -4652,49 +5029,46 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l13, l14, 1);
                                                     }
+                                                    _ => {
+                                                        let l15 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l16 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l15, l16, 1);
+                                                    }
                                                 }
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base15,
-                                            len15 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base17,
+                                            len17 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l16 = i32::from(
+                                        let l18 = i32::from(
                                             *base
                                                 .add(8 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l16 {
+                                        match l18 {
                                             0 => {}
                                             _ => {
-                                                let l17 = *base
+                                                let l19 = *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l18 = *base
+                                                let l20 = *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base24 = l17;
-                                                let len24 = l18;
-                                                for i in 0..len24 {
-                                                    let base = base24
+                                                let base28 = l19;
+                                                let len28 = l20;
+                                                for i in 0..len28 {
+                                                    let base = base28
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l19 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l19 {
+                                                        let l21 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l21 {
                                                             0 => {
-                                                                let l20 = *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>();
-                                                                let l21 = *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>();
-                                                                _rt::cabi_dealloc(l20, l21, 1);
-                                                            }
-                                                            1 => {}
-                                                            2 => {}
-                                                            3 => {}
-                                                            _ => {
                                                                 let l22 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -4703,446 +5077,447 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l22, l23, 1);
                                                             }
+                                                            1 => {}
+                                                            2 => {}
+                                                            3 => {}
+                                                            4 => {
+                                                                let l24 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l25 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l24, l25, 1);
+                                                            }
+                                                            _ => {
+                                                                let l26 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l27 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l26, l27, 1);
+                                                            }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base24,
-                                                    len24 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base28,
+                                                    len28 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
-                                        let l25 = i32::from(
+                                        let l29 = i32::from(
                                             *base
                                                 .add(11 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l25 {
+                                        match l29 {
                                             0 => {}
                                             _ => {
-                                                let l26 = *base
+                                                let l30 = *base
                                                     .add(12 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l27 = *base
+                                                let l31 = *base
                                                     .add(13 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base33 = l26;
-                                                let len33 = l27;
-                                                for i in 0..len33 {
-                                                    let base = base33
+                                                let base39 = l30;
+                                                let len39 = l31;
+                                                for i in 0..len39 {
+                                                    let base = base39
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l28 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l28 {
+                                                        let l32 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l32 {
                                                             0 => {
-                                                                let l29 = *base
+                                                                let l33 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l30 = *base
+                                                                let l34 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l29, l30, 1);
+                                                                _rt::cabi_dealloc(l33, l34, 1);
                                                             }
                                                             1 => {}
                                                             2 => {}
                                                             3 => {}
-                                                            _ => {
-                                                                let l31 = *base
+                                                            4 => {
+                                                                let l35 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l32 = *base
+                                                                let l36 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l31, l32, 1);
+                                                                _rt::cabi_dealloc(l35, l36, 1);
+                                                            }
+                                                            _ => {
+                                                                let l37 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l38 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l37, l38, 1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base33,
-                                                    len33 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base39,
+                                                    len39 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
-                                        let l34 = i32::from(
+                                        let l40 = i32::from(
                                             *base
                                                 .add(14 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l34 {
+                                        match l40 {
                                             0 => {
-                                                let l35 = *base
+                                                let l41 = *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l36 = *base
+                                                let l42 = *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l35, l36, 1);
-                                                let l37 = *base
+                                                _rt::cabi_dealloc(l41, l42, 1);
+                                                let l43 = *base
                                                     .add(17 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l38 = *base
+                                                let l44 = *base
                                                     .add(18 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base48 = l37;
-                                                let len48 = l38;
-                                                for i in 0..len48 {
-                                                    let base = base48
+                                                let base54 = l43;
+                                                let len54 = l44;
+                                                for i in 0..len54 {
+                                                    let base = base54
                                                         .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l39 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l39 {
+                                                        let l45 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l45 {
                                                             0 => {
-                                                                let l40 = *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>();
-                                                                let l41 = *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>();
-                                                                _rt::cabi_dealloc(l40, l41, 1);
-                                                                let l42 = *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>();
-                                                                let l43 = *base
-                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>();
-                                                                _rt::cabi_dealloc(l42, l43, 1);
-                                                            }
-                                                            _ => {
-                                                                let l44 = *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>();
-                                                                let l45 = *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>();
-                                                                _rt::cabi_dealloc(l44, l45, 1);
                                                                 let l46 = *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
                                                                 let l47 = *base
-                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l46, l47, 1);
+                                                                let l48 = *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l49 = *base
+                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l48, l49, 1);
+                                                            }
+                                                            _ => {
+                                                                let l50 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l51 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l50, l51, 1);
+                                                                let l52 = *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l53 = *base
+                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l52, l53, 1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base48,
-                                                    len48 * (5 * ::core::mem::size_of::<*const u8>()),
+                                                    base54,
+                                                    len54 * (5 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                             _ => {
-                                                let l49 = *base
+                                                let l55 = *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l50 = *base
+                                                let l56 = *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l49, l50, 1);
+                                                _rt::cabi_dealloc(l55, l56, 1);
                                             }
                                         }
-                                        let l51 = *base
+                                        let l57 = *base
                                             .add(19 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l52 = *base
+                                        let l58 = *base
                                             .add(20 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base65 = l51;
-                                        let len65 = l52;
-                                        for i in 0..len65 {
-                                            let base = base65
+                                        let base73 = l57;
+                                        let len73 = l58;
+                                        for i in 0..len73 {
+                                            let base = base73
                                                 .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l53 = *base.add(0).cast::<*mut u8>();
-                                                let l54 = *base
+                                                let l59 = *base.add(0).cast::<*mut u8>();
+                                                let l60 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l53, l54, 1);
-                                                let l55 = *base
+                                                _rt::cabi_dealloc(l59, l60, 1);
+                                                let l61 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l56 = *base
+                                                let l62 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l55, l56, 1);
-                                                let l57 = *base
+                                                _rt::cabi_dealloc(l61, l62, 1);
+                                                let l63 = *base
                                                     .add(4 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l58 = *base
+                                                let l64 = *base
                                                     .add(5 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base64 = l57;
-                                                let len64 = l58;
-                                                for i in 0..len64 {
-                                                    let base = base64
+                                                let base72 = l63;
+                                                let len72 = l64;
+                                                for i in 0..len72 {
+                                                    let base = base72
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l59 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l59 {
+                                                        let l65 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l65 {
                                                             0 => {
-                                                                let l60 = *base
+                                                                let l66 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l61 = *base
+                                                                let l67 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l60, l61, 1);
+                                                                _rt::cabi_dealloc(l66, l67, 1);
                                                             }
                                                             1 => {}
                                                             2 => {}
                                                             3 => {}
-                                                            _ => {
-                                                                let l62 = *base
+                                                            4 => {
+                                                                let l68 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l63 = *base
+                                                                let l69 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l62, l63, 1);
+                                                                _rt::cabi_dealloc(l68, l69, 1);
+                                                            }
+                                                            _ => {
+                                                                let l70 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l71 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l70, l71, 1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base64,
-                                                    len64 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base72,
+                                                    len72 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base65,
-                                            len65 * (6 * ::core::mem::size_of::<*const u8>()),
+                                            base73,
+                                            len73 * (6 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l66 = *base
+                                        let l74 = *base
                                             .add(21 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l67 = *base
+                                        let l75 = *base
                                             .add(22 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base78 = l66;
-                                        let len78 = l67;
-                                        for i in 0..len78 {
-                                            let base = base78
+                                        let base88 = l74;
+                                        let len88 = l75;
+                                        for i in 0..len88 {
+                                            let base = base88
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l68 = *base.add(0).cast::<*mut u8>();
-                                                let l69 = *base
+                                                let l76 = *base.add(0).cast::<*mut u8>();
+                                                let l77 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l68, l69, 1);
-                                                let l70 = *base
+                                                _rt::cabi_dealloc(l76, l77, 1);
+                                                let l78 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l71 = *base
+                                                let l79 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base77 = l70;
-                                                let len77 = l71;
-                                                for i in 0..len77 {
-                                                    let base = base77
+                                                let base87 = l78;
+                                                let len87 = l79;
+                                                for i in 0..len87 {
+                                                    let base = base87
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l72 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l72 {
+                                                        let l80 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l80 {
                                                             0 => {
-                                                                let l73 = *base
+                                                                let l81 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l74 = *base
+                                                                let l82 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l73, l74, 1);
+                                                                _rt::cabi_dealloc(l81, l82, 1);
                                                             }
                                                             1 => {}
                                                             2 => {}
                                                             3 => {}
-                                                            _ => {
-                                                                let l75 = *base
+                                                            4 => {
+                                                                let l83 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l76 = *base
+                                                                let l84 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l75, l76, 1);
+                                                                _rt::cabi_dealloc(l83, l84, 1);
+                                                            }
+                                                            _ => {
+                                                                let l85 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l86 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l85, l86, 1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base77,
-                                                    len77 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base87,
+                                                    len87 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base78,
-                                            len78 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base88,
+                                            len88 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l79 = *base
+                                        let l89 = *base
                                             .add(23 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l80 = *base
+                                        let l90 = *base
                                             .add(24 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base91 = l79;
-                                        let len91 = l80;
-                                        for i in 0..len91 {
-                                            let base = base91
+                                        let base103 = l89;
+                                        let len103 = l90;
+                                        for i in 0..len103 {
+                                            let base = base103
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l81 = *base.add(0).cast::<*mut u8>();
-                                                let l82 = *base
+                                                let l91 = *base.add(0).cast::<*mut u8>();
+                                                let l92 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l81, l82, 1);
-                                                let l83 = *base
+                                                _rt::cabi_dealloc(l91, l92, 1);
+                                                let l93 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l84 = *base
+                                                let l94 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base90 = l83;
-                                                let len90 = l84;
-                                                for i in 0..len90 {
-                                                    let base = base90
+                                                let base102 = l93;
+                                                let len102 = l94;
+                                                for i in 0..len102 {
+                                                    let base = base102
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l85 = i32::from(*base.add(0).cast::<u8>());
-                                                        match l85 {
+                                                        let l95 = i32::from(*base.add(0).cast::<u8>());
+                                                        match l95 {
                                                             0 => {
-                                                                let l86 = *base
+                                                                let l96 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l87 = *base
+                                                                let l97 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l86, l87, 1);
+                                                                _rt::cabi_dealloc(l96, l97, 1);
                                                             }
                                                             1 => {}
                                                             2 => {}
                                                             3 => {}
-                                                            _ => {
-                                                                let l88 = *base
+                                                            4 => {
+                                                                let l98 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
-                                                                let l89 = *base
+                                                                let l99 = *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l88, l89, 1);
+                                                                _rt::cabi_dealloc(l98, l99, 1);
+                                                            }
+                                                            _ => {
+                                                                let l100 = *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l101 = *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                _rt::cabi_dealloc(l100, l101, 1);
                                                             }
                                                         }
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base90,
-                                                    len90 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base102,
+                                                    len102 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base91,
-                                            len91 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base103,
+                                            len103 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l92 = *base
+                                        let l104 = *base
                                             .add(26 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l93 = *base
+                                        let l105 = *base
                                             .add(27 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base106 = l92;
-                                        let len106 = l93;
-                                        for i in 0..len106 {
-                                            let base = base106
+                                        let base118 = l104;
+                                        let len118 = l105;
+                                        for i in 0..len118 {
+                                            let base = base118
                                                 .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l94 = i32::from(*base.add(0).cast::<u8>());
-                                                match l94 {
+                                                let l106 = i32::from(*base.add(0).cast::<u8>());
+                                                match l106 {
                                                     0 => {}
                                                     1 => {
-                                                        let l95 = *base
+                                                        let l107 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l96 = *base
+                                                        let l108 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l95, l96, 1);
-                                                        let l97 = *base
+                                                        _rt::cabi_dealloc(l107, l108, 1);
+                                                        let l109 = *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l98 = *base
+                                                        let l110 = *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base99 = l97;
-                                                        let len99 = l98;
-                                                        _rt::cabi_dealloc(base99, len99 * 8, 4);
+                                                        let base111 = l109;
+                                                        let len111 = l110;
+                                                        _rt::cabi_dealloc(base111, len111 * 8, 4);
                                                     }
                                                     2 => {
-                                                        let l100 = *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l101 = *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        _rt::cabi_dealloc(l100, l101, 1);
-                                                    }
-                                                    _ => {
-                                                        let l102 = *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l103 = *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        _rt::cabi_dealloc(l102, l103, 1);
-                                                        let l104 = *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l105 = *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        _rt::cabi_dealloc(l104, l105, 1);
-                                                    }
-                                                }
-                                            }
-                                        }
-                                        _rt::cabi_dealloc(
-                                            base106,
-                                            len106 * (6 * ::core::mem::size_of::<*const u8>()),
-                                            ::core::mem::size_of::<*const u8>(),
-                                        );
-                                        let l107 = *base
-                                            .add(16 + 29 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l108 = *base
-                                            .add(16 + 30 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        let base121 = l107;
-                                        let len121 = l108;
-                                        for i in 0..len121 {
-                                            let base = base121
-                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let l109 = i32::from(*base.add(0).cast::<u8>());
-                                                match l109 {
-                                                    0 => {
-                                                        let l110 = *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l111 = *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        _rt::cabi_dealloc(l110, l111, 1);
-                                                    }
-                                                    _ => {
                                                         let l112 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
@@ -5150,35 +5525,91 @@ pub mod exports {
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l112, l113, 1);
+                                                    }
+                                                    _ => {
                                                         let l114 = *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
                                                         let l115 = *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l114, l115, 1);
                                                         let l116 = *base
-                                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
                                                         let l117 = *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l116, l117, 1);
+                                                    }
+                                                }
+                                            }
+                                        }
+                                        _rt::cabi_dealloc(
+                                            base118,
+                                            len118 * (6 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        );
+                                        let l119 = *base
+                                            .add(16 + 29 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l120 = *base
+                                            .add(16 + 30 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let base133 = l119;
+                                        let len133 = l120;
+                                        for i in 0..len133 {
+                                            let base = base133
+                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let l121 = i32::from(*base.add(0).cast::<u8>());
+                                                match l121 {
+                                                    0 => {
+                                                        let l122 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l123 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l122, l123, 1);
+                                                    }
+                                                    _ => {
+                                                        let l124 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l125 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l124, l125, 1);
+                                                        let l126 = *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l127 = *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l126, l127, 1);
+                                                        let l128 = *base
+                                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l129 = *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base120 = l116;
-                                                        let len120 = l117;
-                                                        for i in 0..len120 {
-                                                            let base = base120
+                                                        let base132 = l128;
+                                                        let len132 = l129;
+                                                        for i in 0..len132 {
+                                                            let base = base132
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let l118 = *base.add(0).cast::<*mut u8>();
-                                                                let l119 = *base
+                                                                let l130 = *base.add(0).cast::<*mut u8>();
+                                                                let l131 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l118, l119, 1);
+                                                                _rt::cabi_dealloc(l130, l131, 1);
                                                             }
                                                         }
                                                         _rt::cabi_dealloc(
-                                                            base120,
-                                                            len120 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            base132,
+                                                            len132 * (2 * ::core::mem::size_of::<*const u8>()),
                                                             ::core::mem::size_of::<*const u8>(),
                                                         );
                                                     }
@@ -5186,286 +5617,304 @@ pub mod exports {
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base121,
-                                            len121 * (7 * ::core::mem::size_of::<*const u8>()),
+                                            base133,
+                                            len133 * (7 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base122,
-                                    len122 * (16 + 31 * ::core::mem::size_of::<*const u8>()),
+                                    base134,
+                                    len134 * (16 + 31 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l123 = *arg0
+                                let l135 = *arg0
                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l124 = *arg0
+                                let l136 = *arg0
                                     .add(4 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base182 = l123;
-                                let len182 = l124;
-                                for i in 0..len182 {
-                                    let base = base182
+                                let base198 = l135;
+                                let len198 = l136;
+                                for i in 0..len198 {
+                                    let base = base198
                                         .add(i * (23 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l125 = *base.add(0).cast::<*mut u8>();
-                                        let l126 = *base
+                                        let l137 = *base.add(0).cast::<*mut u8>();
+                                        let l138 = *base
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l125, l126, 1);
-                                        let l127 = *base
+                                        _rt::cabi_dealloc(l137, l138, 1);
+                                        let l139 = *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l128 = *base
+                                        let l140 = *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l127, l128, 1);
-                                        let l129 = *base
+                                        _rt::cabi_dealloc(l139, l140, 1);
+                                        let l141 = *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l130 = *base
+                                        let l142 = *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l129, l130, 1);
-                                        let l131 = *base
+                                        _rt::cabi_dealloc(l141, l142, 1);
+                                        let l143 = *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l132 = *base
+                                        let l144 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base138 = l131;
-                                        let len138 = l132;
-                                        for i in 0..len138 {
-                                            let base = base138
+                                        let base152 = l143;
+                                        let len152 = l144;
+                                        for i in 0..len152 {
+                                            let base = base152
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l133 = i32::from(*base.add(0).cast::<u8>());
-                                                match l133 {
+                                                let l145 = i32::from(*base.add(0).cast::<u8>());
+                                                match l145 {
                                                     0 => {
-                                                        let l134 = *base
+                                                        let l146 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l135 = *base
+                                                        let l147 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l134, l135, 1);
+                                                        _rt::cabi_dealloc(l146, l147, 1);
                                                     }
                                                     1 => {}
                                                     2 => {}
                                                     3 => {}
-                                                    _ => {
-                                                        let l136 = *base
+                                                    4 => {
+                                                        let l148 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l137 = *base
+                                                        let l149 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l136, l137, 1);
+                                                        _rt::cabi_dealloc(l148, l149, 1);
+                                                    }
+                                                    _ => {
+                                                        let l150 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l151 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l150, l151, 1);
                                                     }
                                                 }
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base138,
-                                            len138 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base152,
+                                            len152 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l139 = i32::from(
+                                        let l153 = i32::from(
                                             *base
                                                 .add(8 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l139 {
+                                        match l153 {
                                             0 => {}
                                             _ => {
-                                                let l140 = *base
+                                                let l154 = *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l141 = *base
+                                                let l155 = *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l140, l141, 1);
+                                                _rt::cabi_dealloc(l154, l155, 1);
                                             }
                                         }
-                                        let l142 = i32::from(
+                                        let l156 = i32::from(
                                             *base
                                                 .add(11 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l142 {
+                                        match l156 {
                                             0 => {
-                                                let l143 = *base
+                                                let l157 = *base
                                                     .add(12 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l144 = *base
+                                                let l158 = *base
                                                     .add(13 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l143, l144, 1);
-                                                let l145 = *base
+                                                _rt::cabi_dealloc(l157, l158, 1);
+                                                let l159 = *base
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l146 = *base
+                                                let l160 = *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base157 = l145;
-                                                let len157 = l146;
-                                                for i in 0..len157 {
-                                                    let base = base157
+                                                let base173 = l159;
+                                                let len173 = l160;
+                                                for i in 0..len173 {
+                                                    let base = base173
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        let l147 = *base.add(0).cast::<*mut u8>();
-                                                        let l148 = *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        _rt::cabi_dealloc(l147, l148, 1);
-                                                        let l149 = *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l150 = *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let base156 = l149;
-                                                        let len156 = l150;
-                                                        for i in 0..len156 {
-                                                            let base = base156
-                                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                            {
-                                                                let l151 = i32::from(*base.add(0).cast::<u8>());
-                                                                match l151 {
-                                                                    0 => {
-                                                                        let l152 = *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>();
-                                                                        let l153 = *base
-                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        _rt::cabi_dealloc(l152, l153, 1);
-                                                                    }
-                                                                    1 => {}
-                                                                    2 => {}
-                                                                    3 => {}
-                                                                    _ => {
-                                                                        let l154 = *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>();
-                                                                        let l155 = *base
-                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        _rt::cabi_dealloc(l154, l155, 1);
-                                                                    }
-                                                                }
-                                                            }
-                                                        }
-                                                        _rt::cabi_dealloc(
-                                                            base156,
-                                                            len156 * (4 * ::core::mem::size_of::<*const u8>()),
-                                                            ::core::mem::size_of::<*const u8>(),
-                                                        );
-                                                    }
-                                                }
-                                                _rt::cabi_dealloc(
-                                                    base157,
-                                                    len157 * (4 * ::core::mem::size_of::<*const u8>()),
-                                                    ::core::mem::size_of::<*const u8>(),
-                                                );
-                                            }
-                                            _ => {}
-                                        }
-                                        let l158 = i32::from(
-                                            *base
-                                                .add(16 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<u8>(),
-                                        );
-                                        match l158 {
-                                            0 => {}
-                                            _ => {
-                                                let l159 = *base
-                                                    .add(17 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>();
-                                                let l160 = *base
-                                                    .add(18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>();
-                                                let base163 = l159;
-                                                let len163 = l160;
-                                                for i in 0..len163 {
-                                                    let base = base163
-                                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                     {
                                                         let l161 = *base.add(0).cast::<*mut u8>();
                                                         let l162 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l161, l162, 1);
+                                                        let l163 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l164 = *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let base172 = l163;
+                                                        let len172 = l164;
+                                                        for i in 0..len172 {
+                                                            let base = base172
+                                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                            {
+                                                                let l165 = i32::from(*base.add(0).cast::<u8>());
+                                                                match l165 {
+                                                                    0 => {
+                                                                        let l166 = *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>();
+                                                                        let l167 = *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>();
+                                                                        _rt::cabi_dealloc(l166, l167, 1);
+                                                                    }
+                                                                    1 => {}
+                                                                    2 => {}
+                                                                    3 => {}
+                                                                    4 => {
+                                                                        let l168 = *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>();
+                                                                        let l169 = *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>();
+                                                                        _rt::cabi_dealloc(l168, l169, 1);
+                                                                    }
+                                                                    _ => {
+                                                                        let l170 = *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>();
+                                                                        let l171 = *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>();
+                                                                        _rt::cabi_dealloc(l170, l171, 1);
+                                                                    }
+                                                                }
+                                                            }
+                                                        }
+                                                        _rt::cabi_dealloc(
+                                                            base172,
+                                                            len172 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                            ::core::mem::size_of::<*const u8>(),
+                                                        );
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base163,
-                                                    len163 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                    base173,
+                                                    len173 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    ::core::mem::size_of::<*const u8>(),
+                                                );
+                                            }
+                                            _ => {}
+                                        }
+                                        let l174 = i32::from(
+                                            *base
+                                                .add(16 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        match l174 {
+                                            0 => {}
+                                            _ => {
+                                                let l175 = *base
+                                                    .add(17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l176 = *base
+                                                    .add(18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let base179 = l175;
+                                                let len179 = l176;
+                                                for i in 0..len179 {
+                                                    let base = base179
+                                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        let l177 = *base.add(0).cast::<*mut u8>();
+                                                        let l178 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l177, l178, 1);
+                                                    }
+                                                }
+                                                _rt::cabi_dealloc(
+                                                    base179,
+                                                    len179 * (2 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
-                                        let l164 = *base
+                                        let l180 = *base
                                             .add(19 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l165 = *base
+                                        let l181 = *base
                                             .add(20 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base178 = l164;
-                                        let len178 = l165;
-                                        for i in 0..len178 {
-                                            let base = base178
+                                        let base194 = l180;
+                                        let len194 = l181;
+                                        for i in 0..len194 {
+                                            let base = base194
                                                 .add(i * (7 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l166 = i32::from(*base.add(0).cast::<u8>());
-                                                match l166 {
+                                                let l182 = i32::from(*base.add(0).cast::<u8>());
+                                                match l182 {
                                                     0 => {
-                                                        let l167 = *base
+                                                        let l183 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l168 = *base
+                                                        let l184 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l167, l168, 1);
+                                                        _rt::cabi_dealloc(l183, l184, 1);
                                                     }
                                                     _ => {
-                                                        let l169 = *base
+                                                        let l185 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l170 = *base
+                                                        let l186 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l169, l170, 1);
-                                                        let l171 = *base
+                                                        _rt::cabi_dealloc(l185, l186, 1);
+                                                        let l187 = *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l172 = *base
+                                                        let l188 = *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l171, l172, 1);
-                                                        let l173 = *base
+                                                        _rt::cabi_dealloc(l187, l188, 1);
+                                                        let l189 = *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l174 = *base
+                                                        let l190 = *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base177 = l173;
-                                                        let len177 = l174;
-                                                        for i in 0..len177 {
-                                                            let base = base177
+                                                        let base193 = l189;
+                                                        let len193 = l190;
+                                                        for i in 0..len193 {
+                                                            let base = base193
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let l175 = *base.add(0).cast::<*mut u8>();
-                                                                let l176 = *base
+                                                                let l191 = *base.add(0).cast::<*mut u8>();
+                                                                let l192 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l175, l176, 1);
+                                                                _rt::cabi_dealloc(l191, l192, 1);
                                                             }
                                                         }
                                                         _rt::cabi_dealloc(
-                                                            base177,
-                                                            len177 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            base193,
+                                                            len193 * (2 * ::core::mem::size_of::<*const u8>()),
                                                             ::core::mem::size_of::<*const u8>(),
                                                         );
                                                     }
@@ -5473,310 +5922,411 @@ pub mod exports {
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base178,
-                                            len178 * (7 * ::core::mem::size_of::<*const u8>()),
+                                            base194,
+                                            len194 * (7 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l179 = *base
+                                        let l195 = *base
                                             .add(21 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l180 = *base
+                                        let l196 = *base
                                             .add(22 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base181 = l179;
-                                        let len181 = l180;
-                                        _rt::cabi_dealloc(base181, len181 * 1, 1);
+                                        let base197 = l195;
+                                        let len197 = l196;
+                                        _rt::cabi_dealloc(base197, len197 * 1, 1);
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base182,
-                                    len182 * (23 * ::core::mem::size_of::<*const u8>()),
+                                    base198,
+                                    len198 * (23 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l183 = *arg0
+                                let l199 = *arg0
                                     .add(5 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l184 = *arg0
+                                let l200 = *arg0
                                     .add(6 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base208 = l183;
-                                let len208 = l184;
-                                for i in 0..len208 {
-                                    let base = base208
+                                let base226 = l199;
+                                let len226 = l200;
+                                for i in 0..len226 {
+                                    let base = base226
                                         .add(i * (13 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l185 = *base.add(0).cast::<*mut u8>();
-                                        let l186 = *base
+                                        let l201 = *base.add(0).cast::<*mut u8>();
+                                        let l202 = *base
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l185, l186, 1);
-                                        let l187 = *base
+                                        _rt::cabi_dealloc(l201, l202, 1);
+                                        let l203 = *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l188 = *base
+                                        let l204 = *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base194 = l187;
-                                        let len194 = l188;
-                                        for i in 0..len194 {
-                                            let base = base194
+                                        let base212 = l203;
+                                        let len212 = l204;
+                                        for i in 0..len212 {
+                                            let base = base212
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l189 = i32::from(*base.add(0).cast::<u8>());
-                                                match l189 {
+                                                let l205 = i32::from(*base.add(0).cast::<u8>());
+                                                match l205 {
                                                     0 => {
-                                                        let l190 = *base
+                                                        let l206 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l191 = *base
+                                                        let l207 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l190, l191, 1);
+                                                        _rt::cabi_dealloc(l206, l207, 1);
                                                     }
                                                     1 => {}
                                                     2 => {}
                                                     3 => {}
-                                                    _ => {
-                                                        let l192 = *base
+                                                    4 => {
+                                                        let l208 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l193 = *base
+                                                        let l209 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l192, l193, 1);
+                                                        _rt::cabi_dealloc(l208, l209, 1);
+                                                    }
+                                                    _ => {
+                                                        let l210 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l211 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        _rt::cabi_dealloc(l210, l211, 1);
                                                     }
                                                 }
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base194,
-                                            len194 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base212,
+                                            len212 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l195 = *base
+                                        let l213 = *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l196 = *base
-                                            .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l195, l196, 1);
-                                        let l197 = *base
-                                            .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l198 = *base
-                                            .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        let base203 = l197;
-                                        let len203 = l198;
-                                        for i in 0..len203 {
-                                            let base = base203
-                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let l199 = *base.add(0).cast::<*mut u8>();
-                                                let l200 = *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>();
-                                                _rt::cabi_dealloc(l199, l200, 1);
-                                                let l201 = *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>();
-                                                let l202 = *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>();
-                                                _rt::cabi_dealloc(l201, l202, 1);
-                                            }
-                                        }
-                                        _rt::cabi_dealloc(
-                                            base203,
-                                            len203 * (4 * ::core::mem::size_of::<*const u8>()),
-                                            ::core::mem::size_of::<*const u8>(),
-                                        );
-                                        let l204 = *base
-                                            .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l205 = *base
-                                            .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l204, l205, 1);
-                                        let l206 = *base
-                                            .add(10 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l207 = *base
-                                            .add(11 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l206, l207, 1);
-                                    }
-                                }
-                                _rt::cabi_dealloc(
-                                    base208,
-                                    len208 * (13 * ::core::mem::size_of::<*const u8>()),
-                                    ::core::mem::size_of::<*const u8>(),
-                                );
-                                let l209 = *arg0
-                                    .add(7 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l210 = *arg0
-                                    .add(8 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let base226 = l209;
-                                let len226 = l210;
-                                for i in 0..len226 {
-                                    let base = base226
-                                        .add(i * (10 * ::core::mem::size_of::<*const u8>()));
-                                    {
-                                        let l211 = *base.add(0).cast::<*mut u8>();
-                                        let l212 = *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l211, l212, 1);
-                                        let l213 = *base
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
                                         let l214 = *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
                                         _rt::cabi_dealloc(l213, l214, 1);
                                         let l215 = *base
-                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l216 = *base
-                                            .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l215, l216, 1);
-                                        let l217 = *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l218 = *base
+                                        let l216 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l217, l218, 1);
-                                        let l219 = *base
-                                            .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l220 = *base
-                                            .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        let base225 = l219;
-                                        let len225 = l220;
-                                        for i in 0..len225 {
-                                            let base = base225
+                                        let base221 = l215;
+                                        let len221 = l216;
+                                        for i in 0..len221 {
+                                            let base = base221
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l221 = *base.add(0).cast::<*mut u8>();
-                                                let l222 = *base
+                                                let l217 = *base.add(0).cast::<*mut u8>();
+                                                let l218 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l221, l222, 1);
-                                                let l223 = *base
+                                                _rt::cabi_dealloc(l217, l218, 1);
+                                                let l219 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l224 = *base
+                                                let l220 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l223, l224, 1);
+                                                _rt::cabi_dealloc(l219, l220, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base225,
-                                            len225 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base221,
+                                            len221 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
+                                        let l222 = *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l223 = *base
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l222, l223, 1);
+                                        let l224 = *base
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l225 = *base
+                                            .add(11 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l224, l225, 1);
                                     }
                                 }
                                 _rt::cabi_dealloc(
                                     base226,
-                                    len226 * (10 * ::core::mem::size_of::<*const u8>()),
+                                    len226 * (13 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
                                 let l227 = *arg0
-                                    .add(16 + 10 * ::core::mem::size_of::<*const u8>())
+                                    .add(7 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
                                 let l228 = *arg0
-                                    .add(16 + 11 * ::core::mem::size_of::<*const u8>())
+                                    .add(8 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base233 = l227;
-                                let len233 = l228;
-                                for i in 0..len233 {
-                                    let base = base233
-                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                let base244 = l227;
+                                let len244 = l228;
+                                for i in 0..len244 {
+                                    let base = base244
+                                        .add(i * (10 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l229 = *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
+                                        let l229 = *base.add(0).cast::<*mut u8>();
                                         let l230 = *base
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
                                         _rt::cabi_dealloc(l229, l230, 1);
                                         let l231 = *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
                                         let l232 = *base
-                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
                                         _rt::cabi_dealloc(l231, l232, 1);
+                                        let l233 = *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l234 = *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l233, l234, 1);
+                                        let l235 = *base
+                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l236 = *base
+                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l235, l236, 1);
+                                        let l237 = *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l238 = *base
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let base243 = l237;
+                                        let len243 = l238;
+                                        for i in 0..len243 {
+                                            let base = base243
+                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let l239 = *base.add(0).cast::<*mut u8>();
+                                                let l240 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l239, l240, 1);
+                                                let l241 = *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l242 = *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l241, l242, 1);
+                                            }
+                                        }
+                                        _rt::cabi_dealloc(
+                                            base243,
+                                            len243 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        );
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base233,
-                                    len233 * (5 * ::core::mem::size_of::<*const u8>()),
+                                    base244,
+                                    len244 * (10 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l245 = i32::from(
+                                    *arg0
+                                        .add(9 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                match l245 {
+                                    0 => {}
+                                    _ => {
+                                        let l246 = *arg0
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l247 = *arg0
+                                            .add(11 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l246, l247, 1);
+                                        let l248 = *arg0
+                                            .add(12 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l249 = *arg0
+                                            .add(13 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let base252 = l248;
+                                        let len252 = l249;
+                                        for i in 0..len252 {
+                                            let base = base252
+                                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let l250 = *base.add(0).cast::<*mut u8>();
+                                                let l251 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l250, l251, 1);
+                                            }
+                                        }
+                                        _rt::cabi_dealloc(
+                                            base252,
+                                            len252 * (2 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        );
+                                        let l253 = i32::from(
+                                            *arg0
+                                                .add(8 + 14 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        match l253 {
+                                            0 => {}
+                                            _ => {
+                                                let l254 = *arg0
+                                                    .add(8 + 15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l255 = *arg0
+                                                    .add(8 + 16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l254, l255, 1);
+                                            }
+                                        }
+                                        let l256 = i32::from(
+                                            *arg0
+                                                .add(8 + 17 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        match l256 {
+                                            0 => {}
+                                            _ => {
+                                                let l257 = *arg0
+                                                    .add(8 + 18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l258 = *arg0
+                                                    .add(8 + 19 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l257, l258, 1);
+                                            }
+                                        }
+                                        let l259 = i32::from(
+                                            *arg0
+                                                .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        match l259 {
+                                            0 => {}
+                                            _ => {
+                                                let l260 = *arg0
+                                                    .add(8 + 21 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l261 = *arg0
+                                                    .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l260, l261, 1);
+                                            }
+                                        }
+                                    }
+                                }
+                                let l262 = *arg0
+                                    .add(32 + 24 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l263 = *arg0
+                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base268 = l262;
+                                let len268 = l263;
+                                for i in 0..len268 {
+                                    let base = base268
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l264 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l265 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l264, l265, 1);
+                                        let l266 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l267 = *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l266, l267, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base268,
+                                    len268 * (5 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
                             }
                             _ => {
-                                let l234 = i32::from(
+                                let l269 = i32::from(
                                     *arg0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
                                 );
-                                match l234 {
+                                match l269 {
                                     0 => {
-                                        let l235 = *arg0
+                                        let l270 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l236 = *arg0
+                                        let l271 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base241 = l235;
-                                        let len241 = l236;
-                                        for i in 0..len241 {
-                                            let base = base241
+                                        let base276 = l270;
+                                        let len276 = l271;
+                                        for i in 0..len276 {
+                                            let base = base276
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l237 = *base.add(0).cast::<*mut u8>();
-                                                let l238 = *base
+                                                let l272 = *base.add(0).cast::<*mut u8>();
+                                                let l273 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l237, l238, 1);
-                                                let l239 = *base
+                                                _rt::cabi_dealloc(l272, l273, 1);
+                                                let l274 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l240 = *base
+                                                let l275 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l239, l240, 1);
+                                                _rt::cabi_dealloc(l274, l275, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base241,
-                                            len241 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base276,
+                                            len276 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
                                     }
                                     1 => {
-                                        let l242 = *arg0
+                                        let l277 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l243 = *arg0
+                                        let l278 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l242, l243, 1);
+                                        _rt::cabi_dealloc(l277, l278, 1);
                                     }
                                     _ => {
-                                        let l244 = *arg0
+                                        let l279 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l245 = *arg0
+                                        let l280 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l244, l245, 1);
+                                        _rt::cabi_dealloc(l279, l280, 1);
                                     }
                                 }
                             }
@@ -7505,11 +8055,11 @@ pub mod exports {
                 struct _RetArea(
                     [::core::mem::MaybeUninit<
                         u8,
-                    >; 16 + 12 * ::core::mem::size_of::<*const u8>()],
+                    >; 32 + 26 * ::core::mem::size_of::<*const u8>()],
                 );
                 static mut _RET_AREA: _RetArea = _RetArea(
-                    [::core::mem::MaybeUninit::uninit(); 16
-                        + 12 * ::core::mem::size_of::<*const u8>()],
+                    [::core::mem::MaybeUninit::uninit(); 32
+                        + 26 * ::core::mem::size_of::<*const u8>()],
                 );
             }
         }
@@ -7675,95 +8225,98 @@ macro_rules! __export_plugin_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:troupe:framework@0.1.0:plugin:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 3839] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 3986] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x82\x1d\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x95\x1e\x01A\x02\x01\
 A\x0e\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
-\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x96\x01\x01s\x04\
+\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
 \0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
 \x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
 \x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
-\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x05\x04text\x01s\0\x05index\x01z\0\x08\
-job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\
-\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\x0amanaged-by\x11\x04\0\
-\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\0\x08queueing\x03\0\x14\
-\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06plurals\x08switches\x13\x0b\
-own-manager\x16\x12retired-finalizers\x17\x05roles\x17\x0cevent-sources\x08queue\
-ing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\x0bapi-versions\x04kinds\x06\
-plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\x04\0\x0achild-kind\x03\0\x1b\
-\x01p\x19\x01p\x1c\x01r\x07\x04names\x07versions\x05kinds\x1d\x08children\x1e\x0d\
-config-schema\x01\x0devent-reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\
-\x01ky\x01r\x0b\x04kinds\x09namespaces\x04names\x03uids\x0agenerationw\x07create\
-dw\x06labels\x06\x0bannotations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\
-\0\x08job-view\x03\0\"\x01r\x03\x09containers\x04names\x05value\x10\x04\0\x09env\
--entry\x03\0$\x01q\x02\x04pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\
-\x04\x06exists\x02ip\x07running\x05ready\x04\0\x07reached\x03\0(\x01r\x02\x04rol\
-es\x07reached)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\
-\x04\0\x0afield-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gat\
-e\x03\0.\x01m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02\
-zz\x01p2\x01o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01\
-s\0\x09condition\x01\x04\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replac\
-e-uncounted\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then\
-8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\
-\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\
-\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05who\
-le\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01\
-o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08\
-pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\
-\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-\
-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bc\
-reate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08\
-finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01\
-q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\
-\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06\
-upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\
-\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-\
-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0ds\
-ecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06\
-labels\x06\x04\0\x06series\x03\0\\\x01m\x03\x04keep\x06active\x03all\x04\0\x05cl\
-ean\x03\0^\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03t\
-tl\x03\0`\x01k\xe1\0\x01r\x04\x10clean-on-success\xdf\0\x10clean-on-failure\xdf\0\
-\x10clean-on-suspend\xdf\0\x03ttl\xe2\0\x04\0\x06policy\x03\0c\x01m\x05\x07pendi\
-ng\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0e\x01r\x04\
-\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0g\x01q\x04\x07u\
-nknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xe8\0\0\x04\0\
-\x0fcontainer-state\x03\0i\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restart\
-sy\x05state\xea\0\x04\0\x0dcontainer-row\x03\0k\x01m\x04\x04none\x03due\x09under\
--way\x08given-up\x04\0\x0breplacement\x03\0m\x01p\xec\0\x01r\x0f\x04roles\x05ind\
-ex!\x04names\x03uids\x05phase\xe6\0\x06reasons\x07messages\x05ready\x7f\x0btermi\
-nating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xef\0\x0aconditions\x06\
-\x0breplacement\xee\0\x04\0\x07pod-row\x03\0p\x01p=\x01r\x07\x03key\x16\x0bapi-v\
-ersions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf2\0\x04\0\x0ach\
-ild-view\x03\0s\x01o\x02yy\x01p\xf5\0\x01r\x05\x04roles\x09succeeded\xf6\0\x04lo\
-st\x7f\x08failuresy\x08given-up\xf6\0\x04\0\x0arole-facts\x03\0w\x01p\xf1\0\x01p\
-\xf4\0\x01p\xf8\0\x01r\x05\x03noww\x04pods\xf9\0\x08children\xfa\0\x05roles\xfb\0\
-\x0fprevious-status\x01\x04\0\x0bobservation\x03\0|\x01r\x02\x09suspended\x7f\x07\
-waiting\x16\x04\0\x07outlook\x03\0~\x01r\x03\x06seriess\x04names\x0bannotations\x06\
-\x04\0\x03run\x03\0\x80\x01\x01o\x02s\x01\x01p\x82\x01\x01p\x81\x01\x01r\x03\x06\
-bodies\x83\x01\x04runs\x84\x01\x06remove\x17\x04\0\x08bindings\x03\0\x85\x01\x01\
-m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\
-\0\x87\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x89\
-\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01p\x8a\x01\x01r\x07\x05roles\x8b\
-\x01\x07objects\x8c\x01\x07secrets\x8d\x01\x06series\x8e\x01\x0ahost-portsy\x06p\
-olicy\xe4\0\x08warnings\x8f\x01\x04\0\x08job-plan\x03\0\x90\x01\x01k\xdf\0\x01kw\
-\x01r\x06\x06status\x01\x08headlines\x07outcome\x88\x01\x05clean\x92\x01\x07wake\
--at\x93\x01\x06events\x8f\x01\x04\0\x07verdict\x03\0\x94\x01\x03\0\x1ctroupe:fra\
-mework/types@0.1.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08job-view\
-\x02\x03\0\x01\x0bobservation\x02\x03\0\x01\x08job-plan\x02\x03\0\x01\x07refusal\
-\x02\x03\0\x01\x08bindings\x02\x03\0\x01\x07outlook\x02\x03\0\x01\x07verdict\x01\
-B\x1c\x02\x03\x02\x01\x02\x04\0\x0adescriptor\x03\0\0\x02\x03\x02\x01\x03\x04\0\x08\
-job-view\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x0bobservation\x03\0\x04\x02\x03\x02\
-\x01\x05\x04\0\x08job-plan\x03\0\x06\x02\x03\x02\x01\x06\x04\0\x07refusal\x03\0\x08\
-\x02\x03\x02\x01\x07\x04\0\x08bindings\x03\0\x0a\x02\x03\x02\x01\x08\x04\0\x07ou\
-tlook\x03\0\x0c\x02\x03\x02\x01\x09\x04\0\x07verdict\x03\0\x0e\x01@\0\0\x01\x04\0\
-\x08describe\x01\x10\x01j\x01\x07\x01\x09\x01@\x01\x03job\x03\0\x11\x04\0\x04pla\
-n\x01\x12\x01ps\x01j\x01\x0b\x01\x09\x01@\x03\x03job\x03\x04seen\x05\x06wanted\x13\
-\0\x14\x04\0\x04bind\x01\x15\x01j\x01\x0f\x01\x09\x01@\x01\x07outlook\x0d\0\x16\x04\
-\0\x05judge\x01\x17\x04\0\x20troupe:framework/framework@0.1.0\x05\x0a\x04\0\x1dt\
-roupe:framework/plugin@0.1.0\x04\0\x0b\x0c\x01\0\x06plugin\x03\0\0\0G\x09produce\
-rs\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.\
-61.1";
+\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x06\x04text\x01s\0\x05index\x01z\0\x08\
+job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x04\0\x05\
+piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\
+\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\
+\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06\
+plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\x05roles\x17\
+\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\
+\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\
+\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07versions\x05\
+kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\
+\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\x09namespac\
+es\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0bannotations\x06\x04\
+spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01r\x03\x09cont\
+ainers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04pods\0\0\x03j\
+ob\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07running\x05read\
+y\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached)\x04\0\x09po\
+ds-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\0\
+,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01m\x03\x05final\
+\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01o\x02s3\x01q\
+\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\
+\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replace-uncounted\x07give-up\x04\
+keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then8\x04\0\x0cfailure-rule\x03\
+\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\x03\0;\x01\
+o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\0\x04edit\x03\0>\x01p?\
+\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05whole\x01\x01\0\x04\0\x08t\
+emplate\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\
+\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08pod-name\x10\x08hos\
+tname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\x06labels\xc7\0\x04\
+fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-once!\x14failures-pe\
+r-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bcreate-only\0\0\x06fo\
+llow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08finished\x07clean\
+ed\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01q\x02\x05fixed\x01\
+\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\x03keys\x0bapi-ve\
+rsions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06upkeep\xcf\0\x05a\
+fter\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\x0aecdsa-p521\x04\
+\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\
+\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0dsecret-recipe\x03\0Z\
+\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06\
+series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member!\x0d\
+min-resources\xde\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout!\x04\0\
+\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0a\x01q\x02\
+\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0c\x01k\xe4\0\
+\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-failure\xe2\0\x10clean-on-suspen\
+d\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\x07pending\x07running\x09su\
+cceeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0h\x01r\x04\x09exit-codez\x06\
+reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait\
+ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
+te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
+\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
+\0\x0breplacement\x03\0p\x01p\xef\0\x01r\x0f\x04roles\x05index!\x04names\x03uids\
+\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ips\x17\
+\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x0breplacement\xf1\0\
+\x04\0\x07pod-row\x03\0s\x01p=\x01r\x07\x03key\x16\x0bapi-versions\x04kinds\x04n\
+ames\x03uids\x0bterminating\x7f\x06fields\xf5\0\x04\0\x0achild-view\x03\0v\x01o\x02\
+yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\x08failuresy\x08g\
+iven-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf4\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\
+\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\
+\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07ou\
+tlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\
+\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\
+\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0a\
+succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\
+\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\
+\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\
+\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0a\
+host-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01\
+k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\
+\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1c\
+troupe:framework/types@0.1.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08\
+job-view\x02\x03\0\x01\x0bobservation\x02\x03\0\x01\x08job-plan\x02\x03\0\x01\x07\
+refusal\x02\x03\0\x01\x08bindings\x02\x03\0\x01\x07outlook\x02\x03\0\x01\x07verd\
+ict\x01B\x1c\x02\x03\x02\x01\x02\x04\0\x0adescriptor\x03\0\0\x02\x03\x02\x01\x03\
+\x04\0\x08job-view\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x0bobservation\x03\0\x04\x02\
+\x03\x02\x01\x05\x04\0\x08job-plan\x03\0\x06\x02\x03\x02\x01\x06\x04\0\x07refusa\
+l\x03\0\x08\x02\x03\x02\x01\x07\x04\0\x08bindings\x03\0\x0a\x02\x03\x02\x01\x08\x04\
+\0\x07outlook\x03\0\x0c\x02\x03\x02\x01\x09\x04\0\x07verdict\x03\0\x0e\x01@\0\0\x01\
+\x04\0\x08describe\x01\x10\x01j\x01\x07\x01\x09\x01@\x01\x03job\x03\0\x11\x04\0\x04\
+plan\x01\x12\x01ps\x01j\x01\x0b\x01\x09\x01@\x03\x03job\x03\x04seen\x05\x06wante\
+d\x13\0\x14\x04\0\x04bind\x01\x15\x01j\x01\x0f\x01\x09\x01@\x01\x07outlook\x0d\0\
+\x16\x04\0\x05judge\x01\x17\x04\0\x20troupe:framework/framework@0.1.0\x05\x0a\x04\
+\0\x1dtroupe:framework/plugin@0.1.0\x04\0\x0b\x0c\x01\0\x06plugin\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
+t\x060.61.1";
         };
     };
 }
@@ -7776,83 +8329,86 @@ pub use __export_plugin_impl as __export_troupe_plugin;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3488] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x83\x1a\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3635] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x96\x1b\x01A\x02\x01\
 A\x04\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
-\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x96\x01\x01s\x04\
+\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
 \0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
 \x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
 \x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
-\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x05\x04text\x01s\0\x05index\x01z\0\x08\
-job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\
-\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\x0amanaged-by\x11\x04\0\
-\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\0\x08queueing\x03\0\x14\
-\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06plurals\x08switches\x13\x0b\
-own-manager\x16\x12retired-finalizers\x17\x05roles\x17\x0cevent-sources\x08queue\
-ing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\x0bapi-versions\x04kinds\x06\
-plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\x04\0\x0achild-kind\x03\0\x1b\
-\x01p\x19\x01p\x1c\x01r\x07\x04names\x07versions\x05kinds\x1d\x08children\x1e\x0d\
-config-schema\x01\x0devent-reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\
-\x01ky\x01r\x0b\x04kinds\x09namespaces\x04names\x03uids\x0agenerationw\x07create\
-dw\x06labels\x06\x0bannotations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\
-\0\x08job-view\x03\0\"\x01r\x03\x09containers\x04names\x05value\x10\x04\0\x09env\
--entry\x03\0$\x01q\x02\x04pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\
-\x04\x06exists\x02ip\x07running\x05ready\x04\0\x07reached\x03\0(\x01r\x02\x04rol\
-es\x07reached)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\
-\x04\0\x0afield-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gat\
-e\x03\0.\x01m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02\
-zz\x01p2\x01o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01\
-s\0\x09condition\x01\x04\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replac\
-e-uncounted\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then\
-8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\
-\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\
-\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05who\
-le\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01\
-o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08\
-pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\
-\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-\
-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bc\
-reate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08\
-finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01\
-q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\
-\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06\
-upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\
-\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-\
-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0ds\
-ecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06\
-labels\x06\x04\0\x06series\x03\0\\\x01m\x03\x04keep\x06active\x03all\x04\0\x05cl\
-ean\x03\0^\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03t\
-tl\x03\0`\x01k\xe1\0\x01r\x04\x10clean-on-success\xdf\0\x10clean-on-failure\xdf\0\
-\x10clean-on-suspend\xdf\0\x03ttl\xe2\0\x04\0\x06policy\x03\0c\x01m\x05\x07pendi\
-ng\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0e\x01r\x04\
-\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0g\x01q\x04\x07u\
-nknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xe8\0\0\x04\0\
-\x0fcontainer-state\x03\0i\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restart\
-sy\x05state\xea\0\x04\0\x0dcontainer-row\x03\0k\x01m\x04\x04none\x03due\x09under\
--way\x08given-up\x04\0\x0breplacement\x03\0m\x01p\xec\0\x01r\x0f\x04roles\x05ind\
-ex!\x04names\x03uids\x05phase\xe6\0\x06reasons\x07messages\x05ready\x7f\x0btermi\
-nating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xef\0\x0aconditions\x06\
-\x0breplacement\xee\0\x04\0\x07pod-row\x03\0p\x01p=\x01r\x07\x03key\x16\x0bapi-v\
-ersions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf2\0\x04\0\x0ach\
-ild-view\x03\0s\x01o\x02yy\x01p\xf5\0\x01r\x05\x04roles\x09succeeded\xf6\0\x04lo\
-st\x7f\x08failuresy\x08given-up\xf6\0\x04\0\x0arole-facts\x03\0w\x01p\xf1\0\x01p\
-\xf4\0\x01p\xf8\0\x01r\x05\x03noww\x04pods\xf9\0\x08children\xfa\0\x05roles\xfb\0\
-\x0fprevious-status\x01\x04\0\x0bobservation\x03\0|\x01r\x02\x09suspended\x7f\x07\
-waiting\x16\x04\0\x07outlook\x03\0~\x01r\x03\x06seriess\x04names\x0bannotations\x06\
-\x04\0\x03run\x03\0\x80\x01\x01o\x02s\x01\x01p\x82\x01\x01p\x81\x01\x01r\x03\x06\
-bodies\x83\x01\x04runs\x84\x01\x06remove\x17\x04\0\x08bindings\x03\0\x85\x01\x01\
-m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\
-\0\x87\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x89\
-\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01p\x8a\x01\x01r\x07\x05roles\x8b\
-\x01\x07objects\x8c\x01\x07secrets\x8d\x01\x06series\x8e\x01\x0ahost-portsy\x06p\
-olicy\xe4\0\x08warnings\x8f\x01\x04\0\x08job-plan\x03\0\x90\x01\x01k\xdf\0\x01kw\
-\x01r\x06\x06status\x01\x08headlines\x07outcome\x88\x01\x05clean\x92\x01\x07wake\
--at\x93\x01\x06events\x8f\x01\x04\0\x07verdict\x03\0\x94\x01\x03\0\x1ctroupe:fra\
-mework/types@0.1.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-its-exports\
--removed@0.1.0\x04\0\x0b,\x01\0&plugin-with-all-of-its-exports-removed\x03\0\0\0\
-G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindge\
-n-rust\x060.61.1";
+\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x06\x04text\x01s\0\x05index\x01z\0\x08\
+job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x04\0\x05\
+piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\
+\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\
+\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06\
+plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\x05roles\x17\
+\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\
+\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\
+\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07versions\x05\
+kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\
+\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\x09namespac\
+es\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0bannotations\x06\x04\
+spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01r\x03\x09cont\
+ainers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04pods\0\0\x03j\
+ob\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07running\x05read\
+y\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached)\x04\0\x09po\
+ds-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\0\
+,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01m\x03\x05final\
+\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01o\x02s3\x01q\
+\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\
+\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replace-uncounted\x07give-up\x04\
+keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then8\x04\0\x0cfailure-rule\x03\
+\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\x03\0;\x01\
+o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\0\x04edit\x03\0>\x01p?\
+\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05whole\x01\x01\0\x04\0\x08t\
+emplate\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\
+\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08pod-name\x10\x08hos\
+tname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\x06labels\xc7\0\x04\
+fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-once!\x14failures-pe\
+r-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bcreate-only\0\0\x06fo\
+llow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08finished\x07clean\
+ed\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01q\x02\x05fixed\x01\
+\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\x03keys\x0bapi-ve\
+rsions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06upkeep\xcf\0\x05a\
+fter\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\x0aecdsa-p521\x04\
+\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\
+\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0dsecret-recipe\x03\0Z\
+\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06\
+series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member!\x0d\
+min-resources\xde\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout!\x04\0\
+\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0a\x01q\x02\
+\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0c\x01k\xe4\0\
+\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-failure\xe2\0\x10clean-on-suspen\
+d\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\x07pending\x07running\x09su\
+cceeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0h\x01r\x04\x09exit-codez\x06\
+reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait\
+ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
+te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
+\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
+\0\x0breplacement\x03\0p\x01p\xef\0\x01r\x0f\x04roles\x05index!\x04names\x03uids\
+\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ips\x17\
+\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x0breplacement\xf1\0\
+\x04\0\x07pod-row\x03\0s\x01p=\x01r\x07\x03key\x16\x0bapi-versions\x04kinds\x04n\
+ames\x03uids\x0bterminating\x7f\x06fields\xf5\0\x04\0\x0achild-view\x03\0v\x01o\x02\
+yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\x08failuresy\x08g\
+iven-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf4\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\
+\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\
+\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07ou\
+tlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\
+\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\
+\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0a\
+succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\
+\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\
+\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\
+\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0a\
+host-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01\
+k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\
+\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1c\
+troupe:framework/types@0.1.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-i\
+ts-exports-removed@0.1.0\x04\0\x0b,\x01\0&plugin-with-all-of-its-exports-removed\
+\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10\
+wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -26,7 +26,7 @@ mod arena;
 pub mod conditions;
 #[cfg(all(feature = "schema", not(target_family = "wasm")))]
 pub mod crd;
-pub mod gang;
+mod gang;
 mod gate;
 mod job;
 mod observed;
@@ -34,7 +34,6 @@ mod observed;
 pub mod original;
 mod place;
 mod pod;
-pub mod quantity;
 pub mod testkit;
 mod text;
 mod time;

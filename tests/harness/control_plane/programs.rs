@@ -69,6 +69,8 @@ pub(super) fn api_server(
         .arg(dir.join("audit.log"))
         // In megabytes: a run's log is one file.
         .arg("--audit-log-maxsize=1000000")
+        .args(options.gangs.then_some("--runtime-config=scheduling.k8s.io/v1alpha2=true"))
+        .args(options.feature_gates())
         .args(&options.api_server_flags);
     Ok(command)
 }
@@ -90,17 +92,17 @@ pub(super) fn controller_manager(
         .arg("--root-ca-file")
         .arg(&credentials.certificate)
         .arg(format!("--controllers={publishes}"))
-        .args(["--leader-elect=false", "--secure-port=0", "--kube-api-qps=200", "--kube-api-burst=400"]);
+        .args(["--leader-elect=false", "--secure-port=0", "--kube-api-qps=200", "--kube-api-burst=400"])
+        .args(options.feature_gates());
     Ok(command)
 }
 
-pub(super) fn scheduler(binaries: &Binaries, kubeconfig: &Path) -> Result<Command> {
+pub(super) fn scheduler(binaries: &Binaries, kubeconfig: &Path, options: &Options) -> Result<Command> {
     let mut command = Command::new(binaries.path(Tool::Scheduler)?);
-    command.arg("--kubeconfig").arg(kubeconfig).args([
-        "--leader-elect=false",
-        "--secure-port=0",
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
-    ]);
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"])
+        .args(options.feature_gates());
     Ok(command)
 }

@@ -77,6 +77,7 @@ impl Framework for Hostile {
                 queueing: Queueing::Host,
             }],
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
+            gangs: false,
             config_schema: "{}".into(),
             event_reasons: vec![],
             grants: if cfg!(feature = "describe-greedy") {
@@ -130,6 +131,7 @@ impl Framework for Hostile {
             objects: vec![object],
             secrets: vec![],
             series: vec![],
+            gang: None,
             host_ports: 0,
             policy,
             warnings: vec![],

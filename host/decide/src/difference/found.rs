@@ -114,7 +114,7 @@ pub(super) fn words(text: &Text) -> String {
         Piece::Index(offset) => format!("{{index{offset:+}}}"),
         Piece::JobName => "{job}".to_owned(),
         Piece::PodName => "{pod}".to_owned(),
-        Piece::PeerIp(role, index) => format!("{{address of {role} {index}}}"),
+        Piece::PeerIp(role, index) | Piece::PeerHost(role, index) => format!("{{address of {role} {index}}}"),
     };
     text.0.iter().map(piece).collect()
 }

@@ -6,8 +6,8 @@ use crate::{
         Backing, Body, Clean, Deletion, EnvEntry, Fault, Gate, Moment, Object, Policy, Reached, Rejection, Role,
         Success, Ttl, Upkeep,
     },
-    snapshot::{Child, Pod, PodPhase},
-    testkit::{self, text},
+    snapshot::{Pod, PodPhase},
+    testkit::{self, child, text},
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -30,6 +30,7 @@ fn worker() -> Role {
         failures: vec![],
         deletion: Deletion::Uncounted,
         at_once: None,
+        template_hash: String::new(),
         failures_per_replica: None,
         after: vec![],
     }
@@ -74,18 +75,6 @@ pub(crate) fn plan() -> Plan {
 
 fn pod(name: &str, phase: PodPhase) -> Arc<Pod> {
     Arc::new(testkit::pod(name, "uid-1", phase))
-}
-
-fn child(kind: &str, name: &str, fields: &[(&str, Value)]) -> Arc<Child> {
-    Arc::new(Child {
-        api_version: if kind == "Job" { "batch/v1".into() } else { "v1".into() },
-        kind: kind.into(),
-        name: name.into(),
-        uid: format!("uid-of-{name}"),
-        resource_version: "1".into(),
-        terminating: false,
-        fields: fields.iter().map(|(at, value)| ((*at).to_owned(), value.clone())).collect(),
-    })
 }
 
 /// A job without any pods.

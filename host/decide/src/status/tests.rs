@@ -34,7 +34,7 @@ impl World {
         let ledger = Ledger { headline: "Starting".into(), ..self.snapshot.ledger.clone() };
         let report =
             Report::Verdict { status, headline: ledger.headline.clone(), ledger: Box::new(ledger), events: vec![] };
-        let decision = Decision { actions: vec![], report, waiting, wake: Wake::OnChange };
+        let decision = Decision { actions: vec![], report, waiting, outdated: None, wake: Wake::OnChange };
         let made = publication(&self.snapshot, &decision, &Applied::default(), self.before.as_ref(), &BTreeMap::new());
         if let Publication::Now { wanted, overwritten, .. } = &made {
             let mut job = (*self.snapshot.job).clone();

@@ -90,7 +90,9 @@ pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
 
 /// Returns whether no plan may have an object of this kind.
 pub(super) fn is_never(group: &str, kind: &str) -> bool {
-    GROUPS.contains(&group) || group.contains('*') || (group.is_empty() && CORE.contains(&kind))
+    // A PodGroup of `scheduling.k8s.io` only says which pods of its namespace start together.
+    let is_pod_group = (group, kind) == ("scheduling.k8s.io", "PodGroup");
+    GROUPS.contains(&group) && !is_pod_group || group.contains('*') || (group.is_empty() && CORE.contains(&kind))
 }
 
 /// Returns whether the kind is no framework's: those have a group of their own, with a dot in it.

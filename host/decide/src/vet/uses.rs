@@ -54,6 +54,7 @@ const PLAIN_IN_POD: &[&str] = &[
     "resources",
     "restartPolicy",
     "schedulingGates",
+    "schedulingGroup",
     "setHostnameAsFQDN",
     "shareProcessNamespace",
     "subdomain",

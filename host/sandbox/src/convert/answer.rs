@@ -4,7 +4,9 @@
 use super::{Stop, wit};
 use crate::{limits::Limits, log::clean};
 use decide::{
+    gang::{self, Gang},
     grants::Grants,
+    outdated,
     plan::{self, Objection},
     template::{Edit, edited},
     weight,
@@ -97,18 +99,24 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
             optional: child.optional,
         })
     });
+    let mut children = children.collect::<Checked<Vec<_>>>()?;
+    let grants = json_object("grants", &raw.grants, limits.body)?;
+    let mut asks = Grants::asked(&grants).map_err(|error| error.to_string())?;
+    if raw.gangs {
+        gang::describe(&mut children, &mut asks);
+    }
     Ok(plan::Descriptor {
         kinds: kinds.collect::<Checked<_>>()?,
-        children: children.collect::<Checked<_>>()?,
+        children,
+        asks,
         config_schema: json_object("config-schema", &raw.config_schema, limits.body)?,
         name: raw.name,
         version: raw.version,
         event_reasons: raw.event_reasons.into_iter().collect(),
-        asks: Grants::asked(&json_object("grants", &raw.grants, limits.body)?).map_err(|error| error.to_string())?,
     })
 }
 
-pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
+pub(super) fn job_plan(raw: wit::JobPlan, job_name: &str, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
     let referred = raw.roles.iter().filter_map(|role| match &role.template {
         wit::Template::Edited((at, _)) => spec.pointer(at),
         wit::Template::Whole(_) => None,
@@ -118,9 +126,14 @@ pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Chec
         let message = format!("its roles refer to {referred} bytes of templates, more than {MOST_REFERRED}");
         return Err(Stop::TooLarge(message));
     }
+    let mut roles: Vec<_> = raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?;
+    let mut objects: Vec<_> = raw.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?;
+    if let Some(raw) = raw.gang {
+        objects.push(gang(raw, limits)?.gather(job_name, &mut roles).map_err(|error| error.to_string())?);
+    }
     Ok(plan::Plan {
-        roles: raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?,
-        objects: raw.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?,
+        roles,
+        objects,
         secrets: raw.secrets.into_iter().map(secret).collect(),
         series: raw.series.into_iter().map(series).collect::<Checked<_>>()?,
         host_ports: raw.host_ports,
@@ -134,6 +147,19 @@ pub(super) fn job_plan(raw: wit::JobPlan, spec: &Value, limits: &Limits) -> Chec
             }),
         },
         warnings: events(raw.warnings),
+    })
+}
+
+fn gang(raw: wit::Gang, limits: &Limits) -> Checked<Gang> {
+    let least = raw.min_resources.map(|given| json_object("min-resources of the gang", &given, limits.body));
+    Ok(Gang {
+        min_resources: least.transpose()?,
+        scheduler: raw.scheduler,
+        members: raw.members,
+        min_member: raw.min_member,
+        queue: raw.queue,
+        priority_class: raw.priority_class,
+        schedule_timeout: raw.schedule_timeout,
     })
 }
 
@@ -159,7 +185,9 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         value: text(entry.value),
     };
     let (template, template_at) = template(&what("template"), raw.template, spec, limits)?;
+    let source = template_at.as_ref().and_then(|at| spec.pointer(at));
     Ok(plan::Role {
+        template_hash: outdated::template_hash(source.unwrap_or(&template)),
         backing,
         template,
         template_at,
@@ -276,6 +304,7 @@ fn text(raw: wit::Text) -> plan::Text {
         wit::Piece::JobName => plan::Piece::JobName,
         wit::Piece::PodName => plan::Piece::PodName,
         wit::Piece::PeerIp((role, index)) => plan::Piece::PeerIp(role, index),
+        wit::Piece::PeerHost((role, index)) => plan::Piece::PeerHost(role, index),
     };
     plan::Text(raw.into_iter().map(piece).collect())
 }
@@ -293,6 +322,7 @@ fn gates(what: &str, raw: Vec<wit::Gate>) -> Checked<Vec<plan::Gate>> {
                 wit::Reached::Ip => plan::Reached::Ip,
                 wit::Reached::Running => plan::Reached::Running,
                 wit::Reached::Ready => plan::Reached::Ready,
+                wit::Reached::Succeeded => plan::Reached::Succeeded,
             },
         }),
         wit::Gate::Field(gate) => {
@@ -384,6 +414,7 @@ mod tests {
             version: "1.0.0".into(),
             kinds: vec![],
             children: vec![child(kind)],
+            gangs: false,
             config_schema: "{}".into(),
             grants: "{}".into(),
             event_reasons: vec![],

@@ -82,6 +82,7 @@ fn outlined(plan: &Plan) -> Plan {
         deletion: role.deletion,
         at_once: role.at_once,
         failures_per_replica: None,
+        template_hash: String::new(),
         after: vec![],
     };
     let roles = plan.roles.iter().map(role).collect();
@@ -191,7 +192,7 @@ fn pieces(role: &Role, job_name: &str) -> Vec<Value> {
         Piece::Fixed(text) => json!(text),
         Piece::Index(offset) => json!(offset),
         Piece::JobName => json!(job_name),
-        Piece::PodName | Piece::PeerIp(..) => json!(""),
+        Piece::PodName | Piece::PeerIp(..) | Piece::PeerHost(..) => json!(""),
     };
     role.pod_name.0.iter().map(piece).collect()
 }

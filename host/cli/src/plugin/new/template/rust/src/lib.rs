@@ -46,6 +46,7 @@ impl Framework for AcmeJob {
                 keep: vec![],
                 optional: false,
             }],
+            gangs: false,
             config_schema: r#"{ "type": "object", "additionalProperties": false }"#.into(),
             event_reasons: vec![],
             grants: "{}".into(),
@@ -75,6 +76,7 @@ impl Framework for AcmeJob {
             objects: vec![],
             secrets: vec![],
             series: vec![],
+            gang: None,
             host_ports: 0,
             policy: Policy {
                 clean_on_success: Clean::Keep,

@@ -1,5 +1,5 @@
-//! Resource quantities: parsing, sums, and the canonical form of Kubernetes. Our own: a component has no use for the API
-//! types and big numbers that the crates of quantities depend on.
+//! Resource quantities: parsing, sums, and the canonical form of Kubernetes. Our own: exact and
+//! 100 lines, where the crates of quantities are built on decimals of limited precision.
 
 use serde_json::Value;
 use std::{
@@ -13,7 +13,7 @@ const NANO: i128 = 1_000_000_000;
 
 /// An amount of a resource. A sum is written in the form of its first summand that is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quantity {
+pub(super) struct Quantity {
     nanos: i128,
     form: Form,
 }
@@ -29,11 +29,10 @@ enum Form {
 
 impl Quantity {
     /// The quantity 0.
-    pub const ZERO: Self = Self { nanos: 0, form: Form::Decimal };
+    const ZERO: Self = Self { nanos: 0, form: Form::Decimal };
 
     /// Parses a quantity of a manifest, which is a string or a number. Returns None if the value is not a quantity.
-    #[must_use]
-    pub fn read(json: &Value) -> Option<Self> {
+    fn read(json: &Value) -> Option<Self> {
         match json {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
@@ -42,8 +41,7 @@ impl Quantity {
     }
 
     /// Parses a quantity as Kubernetes does. Returns None if the text is not a quantity or has more than 18 digits.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
         let (number, suffix) = text.split_at(end);
         let (scale, form) = scale(suffix)?;
@@ -134,22 +132,19 @@ impl fmt::Display for Quantity {
 }
 
 /// Amounts by the name of their resource.
-pub type Resources = BTreeMap<String, Quantity>;
+pub(super) type Resources = BTreeMap<String, Quantity>;
 
-/// Returns the sum of the resource requests of the containers of a pod template. `missing` selects the limits that
-/// count as requests. The sum does not include init containers or values that are not quantities.
-#[must_use]
-pub fn requests(template: &Value, missing: Missing) -> Resources {
+/// Returns the sum of the resource requests of the containers of a pod template; the limit of a resource counts where the
+/// container requests nothing of it, as the API server has it. Does not include init containers or values that are no
+/// quantities.
+pub(super) fn requests(template: &Value) -> Resources {
     let containers = template.pointer("/spec/containers").and_then(Value::as_array);
     let mut sum = Resources::new();
     for container in containers.into_iter().flatten() {
-        let section = |name: &str| container.pointer(&format!("/resources/{name}")).and_then(Value::as_object);
-        let requests = section("requests");
-        let limits = section("limits").into_iter().flatten().filter(|(name, _)| match missing {
-            Missing::Names => requests.is_none_or(|requests| !requests.contains_key(*name)),
-            Missing::All => requests.is_none_or(serde_json::Map::is_empty),
-        });
-        for (name, amount) in requests.into_iter().flatten().chain(limits) {
+        let section = |name: &str| container["resources"][name].as_object().into_iter().flatten();
+        let is_requested = |name: &String| container["resources"]["requests"].get(name).is_some();
+        let limits = section("limits").filter(|(name, _)| !is_requested(name));
+        for (name, amount) in section("requests").chain(limits) {
             if let Some(amount) = Quantity::read(amount) {
                 let before = sum.get(name).copied().unwrap_or(Quantity::ZERO);
                 sum.insert(name.clone(), before + amount);
@@ -159,17 +154,8 @@ pub fn requests(template: &Value, missing: Missing) -> Resources {
     sum
 }
 
-/// Which limits of a container count as requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// The limit of each resource that the container does not request.
-    Names,
-    /// All limits of a container that has no requests; otherwise none.
-    All,
-}
-
 /// Adds `amounts`, multiplied by `times`, to `sum`.
-pub fn add(sum: &mut Resources, amounts: &Resources, times: u32) {
+pub(super) fn add(sum: &mut Resources, amounts: &Resources, times: u32) {
     for (name, amount) in amounts {
         let before = sum.get(name).copied().unwrap_or(Quantity::ZERO);
         sum.insert(name.clone(), before + *amount * times);
@@ -221,9 +207,7 @@ mod tests {
         let container = json!({ "resources": { "requests": { "cpu": "1" }, "limits": { "cpu": 2, "gpu": 1 } } });
         let only_limits = json!({ "resources": { "limits": { "memory": "1Gi" } } });
         let template = json!({ "spec": { "containers": [container, only_limits, {}] } });
-        let names =
-            |missing| requests(&template, missing).into_iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
-        assert_eq!(names(Missing::Names), ["cpu=1", "gpu=1", "memory=1Gi"]);
-        assert_eq!(names(Missing::All), ["cpu=1", "memory=1Gi"]);
+        let names: Vec<_> = requests(&template).into_iter().map(|(name, sum)| format!("{name}={sum}")).collect();
+        assert_eq!(names, ["cpu=1", "gpu=1", "memory=1Gi"]);
     }
 }

@@ -1,0 +1,250 @@
+//! Gangs: pods that a scheduler starts together or not at all. Each scheduler has a PodGroup of its own, and its own way for
+//! a pod to refer to one; here is all that the host knows about them.
+//!
+//! Sources: Volcano's `scheduling.volcano.sh/v1beta1`; `scheduling.x-k8s.io/v1alpha1` of kubernetes-sigs/scheduler-plugins;
+//! KEP-4671 for `scheduling.k8s.io/v1alpha2`, which Kubernetes 1.36 has behind the feature gate `GenericWorkload`.
+
+mod quantity;
+
+use crate::{
+    grants::Grants,
+    plan::{Body, ChildKind, Gate, Moment, Object, Piece, Role, Text, Upkeep},
+};
+use quantity::Resources;
+use serde_json::{Map, Value, json};
+
+/// The key of a job's PodGroup in its plan.
+pub const KEY: &str = "pod-group";
+
+/// The kind that all schedulers have, each in a group of its own.
+const KIND: &str = "PodGroup";
+
+/// Where Volcano says how far it is with a PodGroup.
+const PHASE: &str = "/status/phase";
+
+/// The phases of a PodGroup that Volcano has admitted. `Completed` and `Unknown` (some of its pods run) come later.
+const ADMITTED: [&str; 4] = ["Inqueue", "Running", "Unknown", "Completed"];
+
+/// How the pods of a job are started together, as a plugin says it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gang {
+    /// Who schedules.
+    pub scheduler: String,
+    /// The roles that count, those first that count first.
+    pub members: Vec<String>,
+    /// How many pods start together at least; `None` for all replicas of the members.
+    pub min_member: Option<u32>,
+    /// What they need; `None` for the sum of their requests.
+    pub min_resources: Option<Value>,
+    /// Volcano's queue.
+    pub queue: Option<String>,
+    /// Volcano's priority class.
+    pub priority_class: Option<String>,
+    /// How long the scheduler-plugins wait for the rest, in seconds.
+    pub schedule_timeout: Option<u32>,
+}
+
+/// A gang has a member that the plan does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("gang: the plan has no role {role:?} to be a member of it")]
+pub struct NoMember {
+    /// The name of the role.
+    pub role: String,
+}
+
+/// Whose PodGroup it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Driver {
+    Volcano,
+    SchedulerPlugins,
+    /// The cluster's own scheduler.
+    Kubernetes,
+}
+
+impl Driver {
+    const ALL: [Self; 3] = [Self::Volcano, Self::SchedulerPlugins, Self::Kubernetes];
+
+    /// Returns the driver of the PodGroup that the scheduler of this name reads.
+    fn of(scheduler: &str) -> Self {
+        match scheduler {
+            "volcano" => Self::Volcano,
+            // Not `default-scheduler`: users of an original operator call so a scheduler with the scheduler-plugins that
+            // runs in the place of the cluster's own.
+            "kubernetes" => Self::Kubernetes,
+            _ => Self::SchedulerPlugins,
+        }
+    }
+
+    fn group(self) -> &'static str {
+        match self {
+            Self::Volcano => "scheduling.volcano.sh",
+            Self::SchedulerPlugins => "scheduling.x-k8s.io",
+            Self::Kubernetes => "scheduling.k8s.io",
+        }
+    }
+
+    fn api_version(self) -> String {
+        let version = match self {
+            Self::Volcano => "v1beta1",
+            Self::SchedulerPlugins => "v1alpha1",
+            Self::Kubernetes => "v1alpha2",
+        };
+        format!("{}/{version}", self.group())
+    }
+
+    /// The fields of a PodGroup that the host reads.
+    fn keep(self) -> &'static [&'static str] {
+        match self {
+            Self::Volcano => &[
+                PHASE,
+                "/status/conditions",
+                "/spec/minMember",
+                "/spec/minResources",
+                "/spec/queue",
+                "/spec/priorityClassName",
+            ],
+            Self::SchedulerPlugins => &["/spec/minMember", "/spec/minResources", "/spec/scheduleTimeoutSeconds"],
+            Self::Kubernetes => &["/status/conditions"],
+        }
+    }
+
+    /// Returns the gate of the pods. The other schedulers see the pods before they decide.
+    fn gate(self) -> Option<Gate> {
+        let one_of = ADMITTED.map(str::to_owned).into();
+        (self == Self::Volcano).then(|| Gate::Field { key: KEY.into(), at: PHASE.into(), one_of })
+    }
+
+    /// Refers a pod template of a role to the PodGroup of this name.
+    fn mark(self, template: &mut Value, role: &str, group: &str) {
+        match self {
+            Self::Volcano => {
+                let task = ["metadata", "annotations", "volcano.sh/task-spec"];
+                set(template, &["metadata", "annotations", "scheduling.k8s.io/group-name"], group);
+                if template["metadata"]["annotations"][task[2]].is_null() {
+                    set(template, &task, role);
+                }
+            }
+            Self::SchedulerPlugins => set(template, &["metadata", "labels", "scheduling.x-k8s.io/pod-group"], group),
+            Self::Kubernetes => set(template, &["spec", "schedulingGroup", "podGroupName"], group),
+        }
+    }
+}
+
+/// Adds the kinds of PodGroup to those of a plugin, and their deletion to what it asks for. Each is optional: a cluster has
+/// it only with its scheduler.
+pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
+    for driver in Driver::ALL {
+        children.push(ChildKind {
+            api_version: driver.api_version(),
+            kind: KIND.into(),
+            plural: "podgroups".into(),
+            selector: None,
+            keep: driver.keep().iter().map(|pointer| (*pointer).to_owned()).collect(),
+            optional: true,
+        });
+        asks.deletes.insert(format!("{KIND}.{}", driver.group()));
+    }
+}
+
+impl Gang {
+    /// Refers the pods of all roles to the gang's PodGroup, lets them wait for it where they have to, and returns the
+    /// PodGroup, which has the job's name.
+    ///
+    /// # Errors
+    /// A member that is no role of the plan.
+    pub fn gather(&self, job_name: &str, roles: &mut [Role]) -> Result<Object, NoMember> {
+        let driver = Driver::of(&self.scheduler);
+        let spec = self.spec(driver, roles)?;
+        for role in roles {
+            driver.mark(&mut role.template, &role.name, job_name);
+            if driver != Driver::Kubernetes && names_no_scheduler(&role.template) {
+                set(&mut role.template, &["spec", "schedulerName"], &self.scheduler);
+            }
+            role.after.extend(driver.gate());
+        }
+        let upkeep = match driver {
+            // The API server refuses every change of it.
+            Driver::Kubernetes => Upkeep::CreateOnly,
+            Driver::Volcano | Driver::SchedulerPlugins => {
+                Upkeep::Follow(spec.keys().map(|field| format!("/spec/{field}")).collect())
+            }
+        };
+        Ok(Object {
+            key: KEY.into(),
+            api_version: driver.api_version(),
+            kind: KIND.into(),
+            name: Text(vec![Piece::JobName]),
+            per_pod_of: None,
+            body: Body::Fixed(json!({ "spec": spec }), vec![]),
+            upkeep,
+            after: vec![],
+            remove_when: vec![Moment::Suspended, Moment::Finished],
+        })
+    }
+
+    fn spec(&self, driver: Driver, roles: &[Role]) -> Result<Map<String, Value>, NoMember> {
+        let members = self.members.iter().map(|name| {
+            let role = roles.iter().find(|role| role.name == *name);
+            role.ok_or_else(|| NoMember { role: name.clone() })
+        });
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let all = members.iter().fold(0_u32, |sum, role| sum.saturating_add(role.replicas));
+        let count = self.min_member.unwrap_or(all);
+        let mut spec = Map::new();
+        if driver == Driver::Kubernetes {
+            // A gang of none is refused.
+            spec.insert("schedulingPolicy".into(), json!({ "gang": { "minCount": count.max(1) } }));
+            return Ok(spec);
+        }
+        spec.insert("minMember".into(), json!(count));
+        let least = self.min_resources.clone().unwrap_or_else(|| requests_of(&members, count));
+        spec.insert("minResources".into(), least);
+        match driver {
+            Driver::Volcano => {
+                let texts = [("queue", &self.queue), ("priorityClassName", &self.priority_class)];
+                spec.extend(texts.into_iter().filter_map(|(field, text)| Some((field.into(), json!(text.as_ref()?)))));
+            }
+            Driver::SchedulerPlugins => {
+                spec.extend(self.schedule_timeout.map(|seconds| ("scheduleTimeoutSeconds".into(), json!(seconds))));
+            }
+            Driver::Kubernetes => {}
+        }
+        Ok(spec)
+    }
+}
+
+/// Returns the sum of the requests of the first `count` replicas.
+fn requests_of(members: &[&Role], count: u32) -> Value {
+    let (mut sum, mut left) = (Resources::new(), count);
+    for role in members {
+        let some = role.replicas.min(left);
+        left -= some;
+        if some > 0 {
+            quantity::add(&mut sum, &quantity::requests(&role.template), some);
+        }
+    }
+    sum.into_iter().map(|(name, amount)| (name, json!(amount.to_string()))).collect::<Map<_, _>>().into()
+}
+
+fn names_no_scheduler(template: &Value) -> bool {
+    template["spec"]["schedulerName"].as_str().unwrap_or_default().is_empty()
+}
+
+/// Sets a text in nested objects, which are created where there is none. Of a template with another type there, which is
+/// refused when the plan is checked, nothing is changed.
+fn set(json: &mut Value, path: &[&str], text: &str) {
+    match (path, json) {
+        ([], there) => *there = json!(text),
+        ([name, rest @ ..], Value::Object(fields)) => {
+            let place = fields.entry(*name).or_insert(Value::Null);
+            if place.is_null() {
+                *place = json!({});
+            }
+            set(place, rest, text);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;
