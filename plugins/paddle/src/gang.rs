@@ -21,7 +21,7 @@ pub(crate) fn gang(job: &Job) -> Option<Gang> {
     let priority = policy.and_then(|policy| policy.priority_class.clone()).filter(|name| !name.is_empty());
     Some(Gang {
         min_member: policy.and_then(|policy| policy.min_available).and_then(|least| u32::try_from(least).ok()),
-        min_resources: policy.and_then(|policy| policy.min_resources.as_ref()).map(|least| json_text(least)),
+        min_resources: policy.and_then(|policy| policy.min_resources.as_ref()).map(json_text),
         queue: queue(job).map(str::to_owned),
         priority_class: priority,
         ..Gang::new(&job.config.scheduling, job.spec.roles().map(|role| role.name))?
