@@ -63,7 +63,7 @@
 //! | key | default | |
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, which ends the addresses in `TF_CONFIG` |
-//! | `gang-scheduler-name` | `""` | `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `gang-scheduler-name` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `pytorch-init-container-image` | `alpine:3.10` | what PyTorch workers wait in for their master; `""` for none |
 //! | `pytorch-init-container-max-tries` | `100` | how often they look its name up, 2 seconds apart |
 //!

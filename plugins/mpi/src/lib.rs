@@ -74,7 +74,7 @@
 //! | key | default | |
 //! |---|---|---|
 //! | `cluster-domain` | `""` | domain of the cluster, appended to host names; if empty, host names end with `.svc` |
-//! | `gang-scheduling` | `""` | `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup |
+//! | `gang-scheduling` | `""` | `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `ttl-deletes-mpijob` | `false` | `ttlSecondsAfterFinished` deletes the MPIJob too |
 //!
 //! The original's flags:
@@ -224,8 +224,7 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
 
 fn config_schema() -> String {
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
-    let gang =
-        "`volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling.";
+    let gang = "`volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling.";
     let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
     json_text(&json!({
         "type": "object",

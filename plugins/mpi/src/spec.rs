@@ -19,7 +19,7 @@ pub(crate) const ROOT_SSH: &str = "/root/.ssh";
 pub struct Config {
     /// Domain of the cluster (`--cluster-domain`). If empty, host names end with `.svc`.
     pub cluster_domain: String,
-    /// `volcano`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If empty,
+    /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If empty,
     /// there is no gang scheduling.
     pub gang_scheduling: String,
     /// The time to live of the launcher's Job also applies to the MPIJob. The original deletes only the Job.

@@ -73,7 +73,7 @@
 //! | key | default | |
 //! |---|---|---|
 //! | `initImage` | `docker.io/library/alpine:3.10` | image of the init container that waits until the names of its role resolve; `""` omits the container |
-//! | `scheduling` | `""` | with `volcano`, Volcano schedules each job that names no other scheduler |
+//! | `scheduling` | `""` | the gang scheduler of each job that names no other: `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup |
 //! | `etcdServer` | `""` | accepted and ignored |
 //! | `lean` | `false` | jobs with intranet PodIP get neither Services nor the init container |
 //! | `completeWithoutServers` | `false` | a job with servers is Completed when its other pods have succeeded; the servers are then deleted |
