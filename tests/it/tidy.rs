@@ -173,6 +173,14 @@ fn every_condition_and_reason_is_explained_to_users() {
     assert!(unknown.is_empty(), "docs/conditions.md explains what the host never says: {unknown:?}");
 }
 
+#[test]
+fn every_rule_of_plans_is_explained_to_authors() {
+    let page = fs::read_to_string(root().join("docs/plugins/rules.md")).unwrap();
+    let explained: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| `V")?.split('`').next()).collect();
+    let rules: Vec<_> = decide::rejection::RULES.iter().filter_map(|rule| rule.strip_prefix('V')).collect();
+    assert_eq!(explained, rules);
+}
+
 /// The line names a file under a folder that only the author's machine has. Paths below a variable are others.
 fn names_a_place(line: &str) -> bool {
     let of_an_image = ["/root/.ssh", "/home/mpiuser"];

@@ -37,6 +37,14 @@ impl PlanError {
     }
 }
 
+impl PlanError {
+    /// Returns the number of the rule that the plan breaks, as in the plugin guide: `V07`.
+    #[must_use]
+    pub fn rule(&self) -> &'static str {
+        self.flaw.rule()
+    }
+}
+
 impl From<Flaw> for PlanError {
     fn from(flaw: Flaw) -> Self {
         Self { subject: None, flaw }
@@ -152,6 +160,66 @@ pub(crate) enum Flaw {
     NotGranted { field: &'static str, value: String, grant: Option<String> },
     #[error("{} is {}, which the job's user does not ask for; {}", shown(at), shown(value), way_out(grant.as_deref()))]
     NotAskedFor { at: String, value: String, grant: Option<String> },
+}
+
+/// Gives each flaw the number of the rule that it breaks. Numbers stand in messages and in `docs/plugins/rules.md`: one that
+/// was given is never given to another rule.
+macro_rules! rules {
+    ($($number:literal $flaw:ident,)*) => {
+        /// The numbers of all rules that a plan is held to.
+        pub const RULES: &[&str] = &[$($number),*];
+
+        impl Flaw {
+            fn rule(&self) -> &'static str {
+                match self { $(Self::$flaw { .. } => $number,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    "V01" Twice,
+    "V02" ForeignName,
+    "V03" InvalidName,
+    "V04" NameWithoutIndex,
+    "V05" AddressInName,
+    "V06" UndescribedRole,
+    "V07" UndescribedKind,
+    "V08" FieldNotKept,
+    "V09" NoRole,
+    "V10" AwaitsNothing,
+    "V11" AwaitsMany,
+    "V12" AddressOfNothing,
+    "V13" AddressNotAwaited,
+    "V14" NothingToFill,
+    "V15" NoContainers,
+    "V16" WrongType,
+    "V17" NoTemplate,
+    "V18" DeepEdit,
+    "V19" NoItem,
+    "V20" JobWithoutSpec,
+    "V21" JobReplicas,
+    "V22" FailuresBehindJob,
+    "V23" EmptyRange,
+    "V24" JobField,
+    "V25" NotAnObject,
+    "V26" ForbiddenKind,
+    "V27" BoundPerPod,
+    "V28" Status,
+    "V29" FollowedTwice,
+    "V30" NotToFollow,
+    "V31" MixedCleaning,
+    "V32" NotInSeries,
+    "V33" SeriesOfOneKind,
+    "V34" NoSeries,
+    "V35" ManyRuns,
+    "V36" NoKeyPair,
+    "V37" ReservedLabel,
+    "V38" ReservedAnnotation,
+    "V39" ForeignSelector,
+    "V40" Varies,
+    "V41" NotGranted,
+    "V42" NotAskedFor,
 }
 
 /// Returns what would allow a use.

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use crate::flaw::PlanError;
+pub use crate::flaw::{PlanError, RULES};
 
 /// Why a job is refused. The user has to change something; it never counts against the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

@@ -63,7 +63,9 @@ impl Loaded {
         let (plugin, function) = (self.descriptor.name.clone(), function.to_owned());
         match objection {
             Objection::Job(rejection) => rejection.into(),
-            Objection::Plugin(error) => Fault::Unacceptable { plugin, function, message: error.to_string() }.into(),
+            Objection::Plugin(error) => {
+                Fault::Unacceptable { plugin, function, message: format!("{error} (rule {})", error.rule()) }.into()
+            }
         }
     }
 }
