@@ -115,7 +115,7 @@ pub fn watch(bytes: &[u8]) {
     let pods = WatchSpec {
         resource: Resource::new("v1", "Pod", "pods"),
         selector: None,
-        purpose: Purpose::Pods,
+        purpose: Purpose::Pods(vec!["/metadata/annotations".into()]),
         optional: false,
     };
     let kept = ["/data", "/status/conditions", "/spec/~1x"].map(ToOwned::to_owned).to_vec();

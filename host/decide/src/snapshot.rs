@@ -145,6 +145,9 @@ pub struct Pod {
     /// Since when its node has not been ready, if the cluster says so of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_lost: Option<Timestamp>,
+    /// What the framework keeps of it, by JSON pointer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, Value>,
     /// Hash of the template that it was created from, if that is not the job's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_hash: Option<String>,

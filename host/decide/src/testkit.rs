@@ -81,6 +81,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         node: String::new(),
         unscheduled: None,
         node_lost: None,
+        fields: BTreeMap::new(),
         template_hash: None,
         containers: vec![],
     }

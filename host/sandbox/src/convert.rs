@@ -165,7 +165,7 @@ impl Seen {
             name: child.name.clone(),
             uid: child.uid.clone(),
             terminating: child.terminating,
-            fields: child.fields.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect(),
+            fields: fields(&child.fields),
         };
         let view = wit::Observation {
             now: milliseconds(snapshot.now),
@@ -191,7 +191,9 @@ impl Seen {
         let words =
             |pod: &wit::PodRow| pod.name.len() + pod.message.len() + pod.containers.iter().map(ended).sum::<usize>();
         let pods = self.view.pods.iter().map(words).sum::<usize>();
-        let fields = self.view.children.iter().flat_map(|child| &child.fields).map(|(_, json)| json.len());
+        let of_pods = self.view.pods.iter().flat_map(|pod| &pod.fields);
+        let fields =
+            self.view.children.iter().flat_map(|child| &child.fields).chain(of_pods).map(|(_, json)| json.len());
         let replicas = usize::try_from(OF_REPLICA * self.replicas.max(self.pods())).unwrap_or(usize::MAX);
         replicas.saturating_add(pods + fields.sum::<usize>() + self.view.previous_status.len())
     }
@@ -204,6 +206,10 @@ fn ended(container: &wit::ContainerRow) -> usize {
         wit::ContainerState::Waiting((reason, message)) => reason.len() + message.len(),
         wit::ContainerState::Running(_) | wit::ContainerState::Unknown => 0,
     }
+}
+
+fn fields(kept: &BTreeMap<String, Value>) -> Vec<(String, String)> {
+    kept.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect()
 }
 
 fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
@@ -239,6 +245,7 @@ fn pod(row: &Row<'_>, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
         created: milliseconds(pod.created),
         containers: pod.containers.iter().map(container).collect(),
         conditions: pod.conditions.clone(),
+        fields: fields(&pod.fields),
         replacement: match row.index.map_or(Replacement::None, |index| due.replacement(role, index, pod)) {
             Replacement::None => wit::Replacement::None,
             Replacement::Due => wit::Replacement::Due,
@@ -334,5 +341,25 @@ impl Live {
         let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
         let raw = self.functions().call_judge(store, &outlook);
         answer::verdict(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use decide::{snapshot::PodPhase, testkit};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_plugin_sees_of_a_pod_what_it_keeps() {
+        let mut snapshot = testkit::snapshot(testkit::job("j", "u"));
+        let mut pod = testkit::pod("j-worker-0", "u", PodPhase::Running);
+        pod.fields.insert("/metadata/annotations".into(), json!({ "rank": "7" }));
+        snapshot.pods.push(Arc::new(pod));
+        let name = testkit::text(&["JOB", "-worker-", "INDEX"]);
+        let plan = testkit::plan(vec![testkit::role("worker", 1, name, json!({}))]);
+        let seen = Seen::new(&snapshot, &plan).view;
+        assert_eq!(seen.pods[0].fields, [("/metadata/annotations".to_owned(), r#"{"rank":"7"}"#.to_owned())]);
     }
 }

@@ -125,7 +125,7 @@ impl Cache {
     pub(crate) fn concerned(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
         match self.layout.watches().get(&watch).map(|watch| &watch.purpose) {
             Some(Purpose::Jobs(kind)) => BTreeSet::from([JobKey::new(kind, &object.namespace, &object.name)]),
-            Some(Purpose::Pods | Purpose::Children(_)) => {
+            Some(Purpose::Pods(_) | Purpose::Children(_)) => {
                 object.owner.as_ref().and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
             }
             Some(Purpose::Classes(_)) => self.queued_jobs().collect(),
@@ -187,7 +187,7 @@ impl Cache {
     /// Returns whether a watch of jobs or pods has not listed yet.
     pub(crate) fn awaits_jobs_or_pods(&self) -> bool {
         self.layout.watches().iter().any(|(id, watch)| {
-            matches!(watch.purpose, Purpose::Jobs(_) | Purpose::Pods)
+            matches!(watch.purpose, Purpose::Jobs(_) | Purpose::Pods(_))
                 && self.table(*id).is_some_and(|table| table.listed == Listed::NotYet)
         })
     }
@@ -196,7 +196,7 @@ impl Cache {
     pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
             Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
-            Purpose::Pods | Purpose::Children(_) | Purpose::Classes(_) => None,
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Classes(_) => None,
         })
     }
 

@@ -119,8 +119,8 @@ impl Planner {
 pub enum Purpose {
     /// Jobs of this kind.
     Jobs(GroupKind),
-    /// Pods.
-    Pods,
+    /// Pods. Of each, the values at these JSON pointers are kept beside what the host reads itself.
+    Pods(Vec<String>),
     /// Other children. Of each, only the values at these JSON pointers are kept.
     Children(Vec<String>),
     /// Objects of the cluster that Workloads refer to, kept likewise.
@@ -296,7 +296,7 @@ impl Layout {
         let kinds = &self.kinds;
         self.watches.retain(|_, watch| match &watch.purpose {
             Purpose::Jobs(kind) => kinds.contains_key(kind),
-            Purpose::Pods | Purpose::Children(_) | Purpose::Classes(_) => {
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Classes(_) => {
                 needed.iter().any(|one| is_same_watch(one, watch))
             }
         });
@@ -453,7 +453,7 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
     WatchSpec {
         resource: child.into(),
         selector: child.selector.clone(),
-        purpose: if child.kind == "Pod" { Purpose::Pods } else { Purpose::Children(child.keep.clone()) },
+        purpose: if child.kind == "Pod" { Purpose::Pods } else { Purpose::Children }(child.keep.clone()),
         optional: child.optional,
     }
 }

@@ -100,7 +100,7 @@ mod tests {
             },
         });
         let resource = Resource::new("v1", "Pod", "pods");
-        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods, optional: false };
+        let spec = WatchSpec { resource, selector: None, purpose: Purpose::Pods(vec![]), optional: false };
         crate::observe::wire::object(&text.to_string(), &spec).unwrap()
     }
 

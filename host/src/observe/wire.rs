@@ -199,7 +199,7 @@ pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json:
     let parts: Parts = serde_json::from_str(text)?;
     let object = match &spec.purpose {
         Purpose::Jobs(_) => job(&parts),
-        Purpose::Pods => pod(&parts),
+        Purpose::Pods(keep) => pod(text, &parts, keep),
         Purpose::Children(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
     };
     if object.name.is_empty() {
@@ -349,7 +349,7 @@ struct TerminatedWire {
     finished_at: Option<Timestamp>,
 }
 
-fn pod(parts: &Parts<'_>) -> Object {
+fn pod(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
     let (metadata, wrong_metadata) = metadata(parts);
     let (spec, wrong_spec) = typed::<PodSpecWire>(parts.spec);
     let (mut status, wrong_status) = typed::<PodStatusWire>(parts.status);
@@ -358,10 +358,11 @@ fn pod(parts: &Parts<'_>) -> Object {
     }
     let wrong = wrong_spec.map(|error| unreadable("spec", &error));
     let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
-    let unreadable = wrong_metadata.or(wrong).map(|error| within(error, "Pod", &metadata.name));
+    let (fields, wrong_fields) = kept(text, keep);
+    let unreadable = wrong_metadata.or(wrong).or(wrong_fields).map(|error| within(error, "Pod", &metadata.name));
     let ports = spec.containers.iter().flat_map(|container| &container.ports);
     let host_ports = ports.filter_map(|port| port.host_port).collect();
-    let pod = seen(&metadata, spec, status);
+    let pod = Pod { fields, ..seen(&metadata, spec, status) };
     Object { host_ports, ..metadata.object(unreadable, Held::Pod(pod.into())) }
 }
 
@@ -371,7 +372,7 @@ fn pod(parts: &Parts<'_>) -> Object {
 /// The text is no JSON of an object.
 pub fn read_pod(text: &str) -> Result<Pod, serde_json::Error> {
     let parts: Parts<'_> = serde_json::from_str(text)?;
-    match pod(&parts).held {
+    match pod(text, &parts, &[]).held {
         Held::Pod(pod) => Ok(Arc::unwrap_or_clone(pod)),
         _ => unreachable!("a pod is held as one"),
     }
@@ -415,6 +416,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         node: spec.node_name,
         unscheduled: status.conditions.into_iter().find_map(|condition| unscheduled(condition, &spec.scheduling_gates)),
         node_lost,
+        fields: BTreeMap::new(),
         template_hash: metadata.annotations.get(TEMPLATE_HASH_ANNOTATION).cloned(),
         containers: init.chain(main).collect(),
     }

@@ -354,7 +354,7 @@ pub mod troupe {
                 /// A label selector that every such child carries, those made by the original operator too.
                 /// None: all objects of the kind are watched and those without a job of ours as controller are dropped.
                 pub selector: ::core::option::Option<_rt::String>,
-                /// What to keep of each object; shown in `child-view.fields`.
+                /// What to keep of each object; shown in `child-view.fields`, and of a Pod in `pod-row.fields`.
                 pub keep: _rt::Vec<JsonPointer>,
                 /// Jobs are served also where the API server does not have this kind or the host may not read it (the PodGroup of a
                 /// scheduler that is not installed).
@@ -1382,6 +1382,8 @@ pub mod troupe {
                 pub containers: _rt::Vec<ContainerRow>,
                 /// Of a failed pod: its conditions, as types and statuses.
                 pub conditions: Pairs,
+                /// What `child-kind.keep` of the kind Pod asks for and the pod has, as JSON (`/metadata/annotations`).
+                pub fields: _rt::Vec<(JsonPointer, Json)>,
                 pub replacement: Replacement,
             }
             impl ::core::fmt::Debug for PodRow {
@@ -1404,6 +1406,7 @@ pub mod troupe {
                         .field("created", &self.created)
                         .field("containers", &self.containers)
                         .field("conditions", &self.conditions)
+                        .field("fields", &self.fields)
                         .field("replacement", &self.replacement)
                         .finish()
                 }
@@ -6338,7 +6341,7 @@ pub mod exports {
                 pub unsafe fn _export_bind_cabi<T_: Guest>(arg0: *mut u8) -> *mut u8 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
-                        let result166 = {
+                        let result175 = {
                             let l0 = *arg0.add(0).cast::<*mut u8>();
                             let l1 = *arg0
                                 .add(::core::mem::size_of::<*const u8>())
@@ -6505,13 +6508,13 @@ pub mod exports {
                             let l42 = *arg0
                                 .add(32 + 17 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base109 = l41;
-                            let len109 = l42;
-                            let mut result109 = _rt::Vec::with_capacity(len109);
-                            for i in 0..len109 {
-                                let base = base109
-                                    .add(i * (24 + 20 * ::core::mem::size_of::<*const u8>()));
-                                let e109 = {
+                            let base118 = l41;
+                            let len118 = l42;
+                            let mut result118 = _rt::Vec::with_capacity(len118);
+                            for i in 0..len118 {
+                                let base = base118
+                                    .add(i * (24 + 22 * ::core::mem::size_of::<*const u8>()));
+                                let e118 = {
                                     let l43 = *base.add(0).cast::<*mut u8>();
                                     let l44 = *base
                                         .add(::core::mem::size_of::<*const u8>())
@@ -6822,9 +6825,53 @@ pub mod exports {
                                         len107 * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     );
-                                    let l108 = i32::from(
+                                    let l108 = *base
+                                        .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l109 = *base
+                                        .add(16 + 21 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let base116 = l108;
+                                    let len116 = l109;
+                                    let mut result116 = _rt::Vec::with_capacity(len116);
+                                    for i in 0..len116 {
+                                        let base = base116
+                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                        let e116 = {
+                                            let l110 = *base.add(0).cast::<*mut u8>();
+                                            let l111 = *base
+                                                .add(::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len112 = l111;
+                                            let bytes112 = _rt::Vec::from_raw_parts(
+                                                l110.cast(),
+                                                len112,
+                                                len112,
+                                            );
+                                            let l113 = *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l114 = *base
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len115 = l114;
+                                            let bytes115 = _rt::Vec::from_raw_parts(
+                                                l113.cast(),
+                                                len115,
+                                                len115,
+                                            );
+                                            (_rt::string_lift(bytes112), _rt::string_lift(bytes115))
+                                        };
+                                        result116.push(e116);
+                                    }
+                                    _rt::cabi_dealloc(
+                                        base116,
+                                        len116 * (4 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    );
+                                    let l117 = i32::from(
                                         *base
-                                            .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                            .add(16 + 22 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
                                     super::super::super::super::troupe::framework::types::PodRow {
@@ -6856,73 +6903,38 @@ pub mod exports {
                                         created: l72 as u64,
                                         containers: result98,
                                         conditions: result107,
+                                        fields: result116,
                                         replacement: super::super::super::super::troupe::framework::types::Replacement::_lift(
-                                            l108 as u8,
+                                            l117 as u8,
                                         ),
                                     }
                                 };
-                                result109.push(e109);
+                                result118.push(e118);
                             }
                             _rt::cabi_dealloc(
-                                base109,
-                                len109 * (24 + 20 * ::core::mem::size_of::<*const u8>()),
+                                base118,
+                                len118 * (24 + 22 * ::core::mem::size_of::<*const u8>()),
                                 8,
                             );
-                            let l110 = *arg0
+                            let l119 = *arg0
                                 .add(32 + 18 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l111 = *arg0
+                            let l120 = *arg0
                                 .add(32 + 19 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base138 = l110;
-                            let len138 = l111;
-                            let mut result138 = _rt::Vec::with_capacity(len138);
-                            for i in 0..len138 {
-                                let base = base138
+                            let base147 = l119;
+                            let len147 = l120;
+                            let mut result147 = _rt::Vec::with_capacity(len147);
+                            for i in 0..len147 {
+                                let base = base147
                                     .add(i * (14 * ::core::mem::size_of::<*const u8>()));
-                                let e138 = {
-                                    let l112 = i32::from(*base.add(0).cast::<u8>());
-                                    let l116 = *base
+                                let e147 = {
+                                    let l121 = i32::from(*base.add(0).cast::<u8>());
+                                    let l125 = *base
                                         .add(3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l117 = *base
-                                        .add(4 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len118 = l117;
-                                    let bytes118 = _rt::Vec::from_raw_parts(
-                                        l116.cast(),
-                                        len118,
-                                        len118,
-                                    );
-                                    let l119 = *base
-                                        .add(5 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l120 = *base
-                                        .add(6 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len121 = l120;
-                                    let bytes121 = _rt::Vec::from_raw_parts(
-                                        l119.cast(),
-                                        len121,
-                                        len121,
-                                    );
-                                    let l122 = *base
-                                        .add(7 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l123 = *base
-                                        .add(8 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len124 = l123;
-                                    let bytes124 = _rt::Vec::from_raw_parts(
-                                        l122.cast(),
-                                        len124,
-                                        len124,
-                                    );
-                                    let l125 = *base
-                                        .add(9 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
                                     let l126 = *base
-                                        .add(10 * ::core::mem::size_of::<*const u8>())
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
                                     let len127 = l126;
                                     let bytes127 = _rt::Vec::from_raw_parts(
@@ -6930,219 +6942,255 @@ pub mod exports {
                                         len127,
                                         len127,
                                     );
-                                    let l128 = i32::from(
+                                    let l128 = *base
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l129 = *base
+                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len130 = l129;
+                                    let bytes130 = _rt::Vec::from_raw_parts(
+                                        l128.cast(),
+                                        len130,
+                                        len130,
+                                    );
+                                    let l131 = *base
+                                        .add(7 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l132 = *base
+                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len133 = l132;
+                                    let bytes133 = _rt::Vec::from_raw_parts(
+                                        l131.cast(),
+                                        len133,
+                                        len133,
+                                    );
+                                    let l134 = *base
+                                        .add(9 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l135 = *base
+                                        .add(10 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len136 = l135;
+                                    let bytes136 = _rt::Vec::from_raw_parts(
+                                        l134.cast(),
+                                        len136,
+                                        len136,
+                                    );
+                                    let l137 = i32::from(
                                         *base
                                             .add(11 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l129 = *base
+                                    let l138 = *base
                                         .add(12 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l130 = *base
+                                    let l139 = *base
                                         .add(13 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base137 = l129;
-                                    let len137 = l130;
-                                    let mut result137 = _rt::Vec::with_capacity(len137);
-                                    for i in 0..len137 {
-                                        let base = base137
+                                    let base146 = l138;
+                                    let len146 = l139;
+                                    let mut result146 = _rt::Vec::with_capacity(len146);
+                                    for i in 0..len146 {
+                                        let base = base146
                                             .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                        let e137 = {
-                                            let l131 = *base.add(0).cast::<*mut u8>();
-                                            let l132 = *base
+                                        let e146 = {
+                                            let l140 = *base.add(0).cast::<*mut u8>();
+                                            let l141 = *base
                                                 .add(::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len133 = l132;
-                                            let bytes133 = _rt::Vec::from_raw_parts(
-                                                l131.cast(),
-                                                len133,
-                                                len133,
+                                            let len142 = l141;
+                                            let bytes142 = _rt::Vec::from_raw_parts(
+                                                l140.cast(),
+                                                len142,
+                                                len142,
                                             );
-                                            let l134 = *base
+                                            let l143 = *base
                                                 .add(2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l135 = *base
+                                            let l144 = *base
                                                 .add(3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len136 = l135;
-                                            let bytes136 = _rt::Vec::from_raw_parts(
-                                                l134.cast(),
-                                                len136,
-                                                len136,
+                                            let len145 = l144;
+                                            let bytes145 = _rt::Vec::from_raw_parts(
+                                                l143.cast(),
+                                                len145,
+                                                len145,
                                             );
-                                            (_rt::string_lift(bytes133), _rt::string_lift(bytes136))
+                                            (_rt::string_lift(bytes142), _rt::string_lift(bytes145))
                                         };
-                                        result137.push(e137);
+                                        result146.push(e146);
                                     }
                                     _rt::cabi_dealloc(
-                                        base137,
-                                        len137 * (4 * ::core::mem::size_of::<*const u8>()),
+                                        base146,
+                                        len146 * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     );
                                     super::super::super::super::troupe::framework::types::ChildView {
-                                        key: match l112 {
+                                        key: match l121 {
                                             0 => None,
                                             1 => {
                                                 let e = {
-                                                    let l113 = *base
+                                                    let l122 = *base
                                                         .add(::core::mem::size_of::<*const u8>())
                                                         .cast::<*mut u8>();
-                                                    let l114 = *base
+                                                    let l123 = *base
                                                         .add(2 * ::core::mem::size_of::<*const u8>())
                                                         .cast::<usize>();
-                                                    let len115 = l114;
-                                                    let bytes115 = _rt::Vec::from_raw_parts(
-                                                        l113.cast(),
-                                                        len115,
-                                                        len115,
+                                                    let len124 = l123;
+                                                    let bytes124 = _rt::Vec::from_raw_parts(
+                                                        l122.cast(),
+                                                        len124,
+                                                        len124,
                                                     );
-                                                    _rt::string_lift(bytes115)
+                                                    _rt::string_lift(bytes124)
                                                 };
                                                 Some(e)
                                             }
                                             _ => _rt::invalid_enum_discriminant(),
                                         },
-                                        api_version: _rt::string_lift(bytes118),
-                                        kind: _rt::string_lift(bytes121),
-                                        name: _rt::string_lift(bytes124),
-                                        uid: _rt::string_lift(bytes127),
-                                        terminating: _rt::bool_lift(l128 as u8),
-                                        fields: result137,
+                                        api_version: _rt::string_lift(bytes127),
+                                        kind: _rt::string_lift(bytes130),
+                                        name: _rt::string_lift(bytes133),
+                                        uid: _rt::string_lift(bytes136),
+                                        terminating: _rt::bool_lift(l137 as u8),
+                                        fields: result146,
                                     }
                                 };
-                                result138.push(e138);
+                                result147.push(e147);
                             }
                             _rt::cabi_dealloc(
-                                base138,
-                                len138 * (14 * ::core::mem::size_of::<*const u8>()),
+                                base147,
+                                len147 * (14 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
-                            let l139 = *arg0
+                            let l148 = *arg0
                                 .add(32 + 20 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l140 = *arg0
+                            let l149 = *arg0
                                 .add(32 + 21 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base156 = l139;
-                            let len156 = l140;
-                            let mut result156 = _rt::Vec::with_capacity(len156);
-                            for i in 0..len156 {
-                                let base = base156
+                            let base165 = l148;
+                            let len165 = l149;
+                            let mut result165 = _rt::Vec::with_capacity(len165);
+                            for i in 0..len165 {
+                                let base = base165
                                     .add(i * (8 + 6 * ::core::mem::size_of::<*const u8>()));
-                                let e156 = {
-                                    let l141 = *base.add(0).cast::<*mut u8>();
-                                    let l142 = *base
+                                let e165 = {
+                                    let l150 = *base.add(0).cast::<*mut u8>();
+                                    let l151 = *base
                                         .add(::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len143 = l142;
-                                    let bytes143 = _rt::Vec::from_raw_parts(
-                                        l141.cast(),
-                                        len143,
-                                        len143,
+                                    let len152 = l151;
+                                    let bytes152 = _rt::Vec::from_raw_parts(
+                                        l150.cast(),
+                                        len152,
+                                        len152,
                                     );
-                                    let l144 = *base
+                                    let l153 = *base
                                         .add(2 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l145 = *base
+                                    let l154 = *base
                                         .add(3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base148 = l144;
-                                    let len148 = l145;
-                                    let mut result148 = _rt::Vec::with_capacity(len148);
-                                    for i in 0..len148 {
-                                        let base = base148.add(i * 8);
-                                        let e148 = {
-                                            let l146 = *base.add(0).cast::<i32>();
-                                            let l147 = *base.add(4).cast::<i32>();
-                                            (l146 as u32, l147 as u32)
+                                    let base157 = l153;
+                                    let len157 = l154;
+                                    let mut result157 = _rt::Vec::with_capacity(len157);
+                                    for i in 0..len157 {
+                                        let base = base157.add(i * 8);
+                                        let e157 = {
+                                            let l155 = *base.add(0).cast::<i32>();
+                                            let l156 = *base.add(4).cast::<i32>();
+                                            (l155 as u32, l156 as u32)
                                         };
-                                        result148.push(e148);
+                                        result157.push(e157);
                                     }
-                                    _rt::cabi_dealloc(base148, len148 * 8, 4);
-                                    let l149 = i32::from(
+                                    _rt::cabi_dealloc(base157, len157 * 8, 4);
+                                    let l158 = i32::from(
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l150 = *base
+                                    let l159 = *base
                                         .add(4 + 4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<i32>();
-                                    let l151 = *base
+                                    let l160 = *base
                                         .add(8 + 4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l152 = *base
+                                    let l161 = *base
                                         .add(8 + 5 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base155 = l151;
-                                    let len155 = l152;
-                                    let mut result155 = _rt::Vec::with_capacity(len155);
-                                    for i in 0..len155 {
-                                        let base = base155.add(i * 8);
-                                        let e155 = {
-                                            let l153 = *base.add(0).cast::<i32>();
-                                            let l154 = *base.add(4).cast::<i32>();
-                                            (l153 as u32, l154 as u32)
+                                    let base164 = l160;
+                                    let len164 = l161;
+                                    let mut result164 = _rt::Vec::with_capacity(len164);
+                                    for i in 0..len164 {
+                                        let base = base164.add(i * 8);
+                                        let e164 = {
+                                            let l162 = *base.add(0).cast::<i32>();
+                                            let l163 = *base.add(4).cast::<i32>();
+                                            (l162 as u32, l163 as u32)
                                         };
-                                        result155.push(e155);
+                                        result164.push(e164);
                                     }
-                                    _rt::cabi_dealloc(base155, len155 * 8, 4);
+                                    _rt::cabi_dealloc(base164, len164 * 8, 4);
                                     super::super::super::super::troupe::framework::types::RoleFacts {
-                                        role: _rt::string_lift(bytes143),
-                                        succeeded: result148,
-                                        lost: _rt::bool_lift(l149 as u8),
-                                        failures: l150 as u32,
-                                        given_up: result155,
+                                        role: _rt::string_lift(bytes152),
+                                        succeeded: result157,
+                                        lost: _rt::bool_lift(l158 as u8),
+                                        failures: l159 as u32,
+                                        given_up: result164,
                                     }
-                                };
-                                result156.push(e156);
-                            }
-                            _rt::cabi_dealloc(
-                                base156,
-                                len156 * (8 + 6 * ::core::mem::size_of::<*const u8>()),
-                                ::core::mem::size_of::<*const u8>(),
-                            );
-                            let l157 = *arg0
-                                .add(32 + 22 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>();
-                            let l158 = *arg0
-                                .add(32 + 23 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>();
-                            let len159 = l158;
-                            let bytes159 = _rt::Vec::from_raw_parts(
-                                l157.cast(),
-                                len159,
-                                len159,
-                            );
-                            let l160 = *arg0
-                                .add(32 + 24 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>();
-                            let l161 = *arg0
-                                .add(32 + 25 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>();
-                            let base165 = l160;
-                            let len165 = l161;
-                            let mut result165 = _rt::Vec::with_capacity(len165);
-                            for i in 0..len165 {
-                                let base = base165
-                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                let e165 = {
-                                    let l162 = *base.add(0).cast::<*mut u8>();
-                                    let l163 = *base
-                                        .add(::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len164 = l163;
-                                    let bytes164 = _rt::Vec::from_raw_parts(
-                                        l162.cast(),
-                                        len164,
-                                        len164,
-                                    );
-                                    _rt::string_lift(bytes164)
                                 };
                                 result165.push(e165);
                             }
                             _rt::cabi_dealloc(
                                 base165,
-                                len165 * (2 * ::core::mem::size_of::<*const u8>()),
+                                len165 * (8 + 6 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l166 = *arg0
+                                .add(32 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l167 = *arg0
+                                .add(32 + 23 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let len168 = l167;
+                            let bytes168 = _rt::Vec::from_raw_parts(
+                                l166.cast(),
+                                len168,
+                                len168,
+                            );
+                            let l169 = *arg0
+                                .add(32 + 24 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l170 = *arg0
+                                .add(32 + 25 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base174 = l169;
+                            let len174 = l170;
+                            let mut result174 = _rt::Vec::with_capacity(len174);
+                            for i in 0..len174 {
+                                let base = base174
+                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                let e174 = {
+                                    let l171 = *base.add(0).cast::<*mut u8>();
+                                    let l172 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len173 = l172;
+                                    let bytes173 = _rt::Vec::from_raw_parts(
+                                        l171.cast(),
+                                        len173,
+                                        len173,
+                                    );
+                                    _rt::string_lift(bytes173)
+                                };
+                                result174.push(e174);
+                            }
+                            _rt::cabi_dealloc(
+                                base174,
+                                len174 * (2 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
                             T_::bind(
@@ -7173,12 +7221,12 @@ pub mod exports {
                                 },
                                 super::super::super::super::troupe::framework::types::Observation {
                                     now: l40 as u64,
-                                    pods: result109,
-                                    children: result138,
-                                    roles: result156,
-                                    previous_status: _rt::string_lift(bytes159),
+                                    pods: result118,
+                                    children: result147,
+                                    roles: result165,
+                                    previous_status: _rt::string_lift(bytes168),
                                 },
-                                result165,
+                                result174,
                             )
                         };
                         _rt::cabi_dealloc(
@@ -7186,275 +7234,275 @@ pub mod exports {
                             32 + 26 * ::core::mem::size_of::<*const u8>(),
                             8,
                         );
-                        let ptr167 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result166 {
+                        let ptr176 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result175 {
                             Ok(e) => {
-                                *ptr167.add(0).cast::<u8>() = (0i32) as u8;
+                                *ptr176.add(0).cast::<u8>() = (0i32) as u8;
                                 let super::super::super::super::troupe::framework::types::Bindings {
-                                    bodies: bodies168,
-                                    runs: runs168,
-                                    remove: remove168,
+                                    bodies: bodies177,
+                                    runs: runs177,
+                                    remove: remove177,
                                 } = e;
-                                let vec172 = bodies168;
-                                let len172 = vec172.len();
-                                let layout172 = _rt::alloc::Layout::from_size_align(
-                                        vec172.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                let vec181 = bodies177;
+                                let len181 = vec181.len();
+                                let layout181 = _rt::alloc::Layout::from_size_align(
+                                        vec181.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result172, _cleanup172) = wit_bindgen::rt::Cleanup::new(
-                                    layout172,
+                                let (result181, _cleanup181) = wit_bindgen::rt::Cleanup::new(
+                                    layout181,
                                 );
-                                if let Some(cleanup) = _cleanup172 {
+                                if let Some(cleanup) = _cleanup181 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec172.into_iter().enumerate() {
-                                    let base = result172
+                                for (i, e) in vec181.into_iter().enumerate() {
+                                    let base = result181
                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let (t169_0, t169_1) = e;
-                                        let vec170 = (t169_0.into_bytes()).into_boxed_slice();
-                                        let ptr170 = vec170.as_ptr().cast::<u8>();
-                                        let len170 = vec170.len();
-                                        ::core::mem::forget(vec170);
+                                        let (t178_0, t178_1) = e;
+                                        let vec179 = (t178_0.into_bytes()).into_boxed_slice();
+                                        let ptr179 = vec179.as_ptr().cast::<u8>();
+                                        let len179 = vec179.len();
+                                        ::core::mem::forget(vec179);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len170;
-                                        *base.add(0).cast::<*mut u8>() = ptr170.cast_mut();
-                                        let vec171 = (t169_1.into_bytes()).into_boxed_slice();
-                                        let ptr171 = vec171.as_ptr().cast::<u8>();
-                                        let len171 = vec171.len();
-                                        ::core::mem::forget(vec171);
+                                            .cast::<usize>() = len179;
+                                        *base.add(0).cast::<*mut u8>() = ptr179.cast_mut();
+                                        let vec180 = (t178_1.into_bytes()).into_boxed_slice();
+                                        let ptr180 = vec180.as_ptr().cast::<u8>();
+                                        let len180 = vec180.len();
+                                        ::core::mem::forget(vec180);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len171;
+                                            .cast::<usize>() = len180;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr171.cast_mut();
+                                            .cast::<*mut u8>() = ptr180.cast_mut();
                                     }
                                 }
-                                *ptr167
+                                *ptr176
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len172;
-                                *ptr167
+                                    .cast::<usize>() = len181;
+                                *ptr176
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result172;
-                                let vec180 = runs168;
-                                let len180 = vec180.len();
-                                let layout180 = _rt::alloc::Layout::from_size_align(
-                                        vec180.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result181;
+                                let vec189 = runs177;
+                                let len189 = vec189.len();
+                                let layout189 = _rt::alloc::Layout::from_size_align(
+                                        vec189.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result180, _cleanup180) = wit_bindgen::rt::Cleanup::new(
-                                    layout180,
+                                let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
+                                    layout189,
                                 );
-                                if let Some(cleanup) = _cleanup180 {
+                                if let Some(cleanup) = _cleanup189 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec180.into_iter().enumerate() {
-                                    let base = result180
+                                for (i, e) in vec189.into_iter().enumerate() {
+                                    let base = result189
                                         .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Run {
-                                            series: series173,
-                                            name: name173,
-                                            annotations: annotations173,
+                                            series: series182,
+                                            name: name182,
+                                            annotations: annotations182,
                                         } = e;
-                                        let vec174 = (series173.into_bytes()).into_boxed_slice();
-                                        let ptr174 = vec174.as_ptr().cast::<u8>();
-                                        let len174 = vec174.len();
-                                        ::core::mem::forget(vec174);
+                                        let vec183 = (series182.into_bytes()).into_boxed_slice();
+                                        let ptr183 = vec183.as_ptr().cast::<u8>();
+                                        let len183 = vec183.len();
+                                        ::core::mem::forget(vec183);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len174;
-                                        *base.add(0).cast::<*mut u8>() = ptr174.cast_mut();
-                                        let vec175 = (name173.into_bytes()).into_boxed_slice();
-                                        let ptr175 = vec175.as_ptr().cast::<u8>();
-                                        let len175 = vec175.len();
-                                        ::core::mem::forget(vec175);
+                                            .cast::<usize>() = len183;
+                                        *base.add(0).cast::<*mut u8>() = ptr183.cast_mut();
+                                        let vec184 = (name182.into_bytes()).into_boxed_slice();
+                                        let ptr184 = vec184.as_ptr().cast::<u8>();
+                                        let len184 = vec184.len();
+                                        ::core::mem::forget(vec184);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len175;
+                                            .cast::<usize>() = len184;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr175.cast_mut();
-                                        let vec179 = annotations173;
-                                        let len179 = vec179.len();
-                                        let layout179 = _rt::alloc::Layout::from_size_align(
-                                                vec179.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr184.cast_mut();
+                                        let vec188 = annotations182;
+                                        let len188 = vec188.len();
+                                        let layout188 = _rt::alloc::Layout::from_size_align(
+                                                vec188.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result179, _cleanup179) = wit_bindgen::rt::Cleanup::new(
-                                            layout179,
+                                        let (result188, _cleanup188) = wit_bindgen::rt::Cleanup::new(
+                                            layout188,
                                         );
-                                        if let Some(cleanup) = _cleanup179 {
+                                        if let Some(cleanup) = _cleanup188 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec179.into_iter().enumerate() {
-                                            let base = result179
+                                        for (i, e) in vec188.into_iter().enumerate() {
+                                            let base = result188
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t176_0, t176_1) = e;
-                                                let vec177 = (t176_0.into_bytes()).into_boxed_slice();
-                                                let ptr177 = vec177.as_ptr().cast::<u8>();
-                                                let len177 = vec177.len();
-                                                ::core::mem::forget(vec177);
+                                                let (t185_0, t185_1) = e;
+                                                let vec186 = (t185_0.into_bytes()).into_boxed_slice();
+                                                let ptr186 = vec186.as_ptr().cast::<u8>();
+                                                let len186 = vec186.len();
+                                                ::core::mem::forget(vec186);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len177;
-                                                *base.add(0).cast::<*mut u8>() = ptr177.cast_mut();
-                                                let vec178 = (t176_1.into_bytes()).into_boxed_slice();
-                                                let ptr178 = vec178.as_ptr().cast::<u8>();
-                                                let len178 = vec178.len();
-                                                ::core::mem::forget(vec178);
+                                                    .cast::<usize>() = len186;
+                                                *base.add(0).cast::<*mut u8>() = ptr186.cast_mut();
+                                                let vec187 = (t185_1.into_bytes()).into_boxed_slice();
+                                                let ptr187 = vec187.as_ptr().cast::<u8>();
+                                                let len187 = vec187.len();
+                                                ::core::mem::forget(vec187);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len178;
+                                                    .cast::<usize>() = len187;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr178.cast_mut();
+                                                    .cast::<*mut u8>() = ptr187.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len179;
+                                            .cast::<usize>() = len188;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result179;
+                                            .cast::<*mut u8>() = result188;
                                     }
                                 }
-                                *ptr167
+                                *ptr176
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len180;
-                                *ptr167
+                                    .cast::<usize>() = len189;
+                                *ptr176
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result180;
-                                let vec182 = remove168;
-                                let len182 = vec182.len();
-                                let layout182 = _rt::alloc::Layout::from_size_align(
-                                        vec182.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result189;
+                                let vec191 = remove177;
+                                let len191 = vec191.len();
+                                let layout191 = _rt::alloc::Layout::from_size_align(
+                                        vec191.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result182, _cleanup182) = wit_bindgen::rt::Cleanup::new(
-                                    layout182,
+                                let (result191, _cleanup191) = wit_bindgen::rt::Cleanup::new(
+                                    layout191,
                                 );
-                                if let Some(cleanup) = _cleanup182 {
+                                if let Some(cleanup) = _cleanup191 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec182.into_iter().enumerate() {
-                                    let base = result182
+                                for (i, e) in vec191.into_iter().enumerate() {
+                                    let base = result191
                                         .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let vec181 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr181 = vec181.as_ptr().cast::<u8>();
-                                        let len181 = vec181.len();
-                                        ::core::mem::forget(vec181);
+                                        let vec190 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr190 = vec190.as_ptr().cast::<u8>();
+                                        let len190 = vec190.len();
+                                        ::core::mem::forget(vec190);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len181;
-                                        *base.add(0).cast::<*mut u8>() = ptr181.cast_mut();
+                                            .cast::<usize>() = len190;
+                                        *base.add(0).cast::<*mut u8>() = ptr190.cast_mut();
                                     }
                                 }
-                                *ptr167
+                                *ptr176
                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len182;
-                                *ptr167
+                                    .cast::<usize>() = len191;
+                                *ptr176
                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result182;
+                                    .cast::<*mut u8>() = result191;
                             }
                             Err(e) => {
-                                *ptr167.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::troupe::framework::types::Refusal as V189;
+                                *ptr176.add(0).cast::<u8>() = (1i32) as u8;
+                                use super::super::super::super::troupe::framework::types::Refusal as V198;
                                 match e {
-                                    V189::Invalid(e) => {
-                                        *ptr167
+                                    V198::Invalid(e) => {
+                                        *ptr176
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
-                                        let vec186 = e;
-                                        let len186 = vec186.len();
-                                        let layout186 = _rt::alloc::Layout::from_size_align(
-                                                vec186.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec195 = e;
+                                        let len195 = vec195.len();
+                                        let layout195 = _rt::alloc::Layout::from_size_align(
+                                                vec195.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result186, _cleanup186) = wit_bindgen::rt::Cleanup::new(
-                                            layout186,
+                                        let (result195, _cleanup195) = wit_bindgen::rt::Cleanup::new(
+                                            layout195,
                                         );
-                                        if let Some(cleanup) = _cleanup186 {
+                                        if let Some(cleanup) = _cleanup195 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec186.into_iter().enumerate() {
-                                            let base = result186
+                                        for (i, e) in vec195.into_iter().enumerate() {
+                                            let base = result195
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FieldError {
-                                                    path: path183,
-                                                    message: message183,
+                                                    path: path192,
+                                                    message: message192,
                                                 } = e;
-                                                let vec184 = (path183.into_bytes()).into_boxed_slice();
-                                                let ptr184 = vec184.as_ptr().cast::<u8>();
-                                                let len184 = vec184.len();
-                                                ::core::mem::forget(vec184);
+                                                let vec193 = (path192.into_bytes()).into_boxed_slice();
+                                                let ptr193 = vec193.as_ptr().cast::<u8>();
+                                                let len193 = vec193.len();
+                                                ::core::mem::forget(vec193);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len184;
-                                                *base.add(0).cast::<*mut u8>() = ptr184.cast_mut();
-                                                let vec185 = (message183.into_bytes()).into_boxed_slice();
-                                                let ptr185 = vec185.as_ptr().cast::<u8>();
-                                                let len185 = vec185.len();
-                                                ::core::mem::forget(vec185);
+                                                    .cast::<usize>() = len193;
+                                                *base.add(0).cast::<*mut u8>() = ptr193.cast_mut();
+                                                let vec194 = (message192.into_bytes()).into_boxed_slice();
+                                                let ptr194 = vec194.as_ptr().cast::<u8>();
+                                                let len194 = vec194.len();
+                                                ::core::mem::forget(vec194);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len185;
+                                                    .cast::<usize>() = len194;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr185.cast_mut();
+                                                    .cast::<*mut u8>() = ptr194.cast_mut();
                                             }
                                         }
-                                        *ptr167
+                                        *ptr176
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len186;
-                                        *ptr167
+                                            .cast::<usize>() = len195;
+                                        *ptr176
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result186;
+                                            .cast::<*mut u8>() = result195;
                                     }
-                                    V189::Unsupported(e) => {
-                                        *ptr167
+                                    V198::Unsupported(e) => {
+                                        *ptr176
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        let vec187 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr187 = vec187.as_ptr().cast::<u8>();
-                                        let len187 = vec187.len();
-                                        ::core::mem::forget(vec187);
-                                        *ptr167
+                                        let vec196 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr196 = vec196.as_ptr().cast::<u8>();
+                                        let len196 = vec196.len();
+                                        ::core::mem::forget(vec196);
+                                        *ptr176
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len187;
-                                        *ptr167
+                                            .cast::<usize>() = len196;
+                                        *ptr176
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr187.cast_mut();
+                                            .cast::<*mut u8>() = ptr196.cast_mut();
                                     }
-                                    V189::Internal(e) => {
-                                        *ptr167
+                                    V198::Internal(e) => {
+                                        *ptr176
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (2i32) as u8;
-                                        let vec188 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr188 = vec188.as_ptr().cast::<u8>();
-                                        let len188 = vec188.len();
-                                        ::core::mem::forget(vec188);
-                                        *ptr167
+                                        let vec197 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr197 = vec197.as_ptr().cast::<u8>();
+                                        let len197 = vec197.len();
+                                        ::core::mem::forget(vec197);
+                                        *ptr176
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len188;
-                                        *ptr167
+                                            .cast::<usize>() = len197;
+                                        *ptr176
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr188.cast_mut();
+                                            .cast::<*mut u8>() = ptr197.cast_mut();
                                     }
                                 }
                             }
                         };
-                        ptr167
+                        ptr176
                     }
                 }
                 #[doc(hidden)]
@@ -8225,9 +8273,9 @@ macro_rules! __export_plugin_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:troupe:framework@0.1.0:plugin:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 3986] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 3995] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x95\x1e\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9e\x1e\x01A\x02\x01\
 A\x0e\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
 \x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
@@ -8283,40 +8331,40 @@ reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait
 ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
 te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
 \x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
-\0\x0breplacement\x03\0p\x01p\xef\0\x01r\x0f\x04roles\x05index!\x04names\x03uids\
-\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ips\x17\
-\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x0breplacement\xf1\0\
-\x04\0\x07pod-row\x03\0s\x01p=\x01r\x07\x03key\x16\x0bapi-versions\x04kinds\x04n\
-ames\x03uids\x0bterminating\x7f\x06fields\xf5\0\x04\0\x0achild-view\x03\0v\x01o\x02\
-yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\x08failuresy\x08g\
-iven-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf4\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\
-\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\
-\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07ou\
-tlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\
-\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\
-\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0a\
-succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\
-\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\
-\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\
-\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0a\
-host-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01\
-k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\
-\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1c\
-troupe:framework/types@0.1.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08\
-job-view\x02\x03\0\x01\x0bobservation\x02\x03\0\x01\x08job-plan\x02\x03\0\x01\x07\
-refusal\x02\x03\0\x01\x08bindings\x02\x03\0\x01\x07outlook\x02\x03\0\x01\x07verd\
-ict\x01B\x1c\x02\x03\x02\x01\x02\x04\0\x0adescriptor\x03\0\0\x02\x03\x02\x01\x03\
-\x04\0\x08job-view\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x0bobservation\x03\0\x04\x02\
-\x03\x02\x01\x05\x04\0\x08job-plan\x03\0\x06\x02\x03\x02\x01\x06\x04\0\x07refusa\
-l\x03\0\x08\x02\x03\x02\x01\x07\x04\0\x08bindings\x03\0\x0a\x02\x03\x02\x01\x08\x04\
-\0\x07outlook\x03\0\x0c\x02\x03\x02\x01\x09\x04\0\x07verdict\x03\0\x0e\x01@\0\0\x01\
-\x04\0\x08describe\x01\x10\x01j\x01\x07\x01\x09\x01@\x01\x03job\x03\0\x11\x04\0\x04\
-plan\x01\x12\x01ps\x01j\x01\x0b\x01\x09\x01@\x03\x03job\x03\x04seen\x05\x06wante\
-d\x13\0\x14\x04\0\x04bind\x01\x15\x01j\x01\x0f\x01\x09\x01@\x01\x07outlook\x0d\0\
-\x16\x04\0\x05judge\x01\x17\x04\0\x20troupe:framework/framework@0.1.0\x05\x0a\x04\
-\0\x1dtroupe:framework/plugin@0.1.0\x04\0\x0b\x0c\x01\0\x06plugin\x03\0\0\0G\x09\
-producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
-t\x060.61.1";
+\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04roles\x05index!\x04names\x03\
+uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ip\
+s\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x06fields\xf3\0\
+\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03key\x16\x0bapi-version\
+s\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\0\x04\0\x0achild-vi\
+ew\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\
+\x08failuresy\x08given-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf5\0\x01p\xf7\0\
+\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fp\
+revious-status\x01\x04\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07w\
+aiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannota\
+tions\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01\
+r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\
+\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07o\
+utcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05eve\
+nt\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\
+\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\
+\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08\
+job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07o\
+utcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07ve\
+rdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.1.0\x05\x01\x02\x03\0\x01\x0a\
+descriptor\x02\x03\0\x01\x08job-view\x02\x03\0\x01\x0bobservation\x02\x03\0\x01\x08\
+job-plan\x02\x03\0\x01\x07refusal\x02\x03\0\x01\x08bindings\x02\x03\0\x01\x07out\
+look\x02\x03\0\x01\x07verdict\x01B\x1c\x02\x03\x02\x01\x02\x04\0\x0adescriptor\x03\
+\0\0\x02\x03\x02\x01\x03\x04\0\x08job-view\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x0b\
+observation\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x08job-plan\x03\0\x06\x02\x03\x02\
+\x01\x06\x04\0\x07refusal\x03\0\x08\x02\x03\x02\x01\x07\x04\0\x08bindings\x03\0\x0a\
+\x02\x03\x02\x01\x08\x04\0\x07outlook\x03\0\x0c\x02\x03\x02\x01\x09\x04\0\x07ver\
+dict\x03\0\x0e\x01@\0\0\x01\x04\0\x08describe\x01\x10\x01j\x01\x07\x01\x09\x01@\x01\
+\x03job\x03\0\x11\x04\0\x04plan\x01\x12\x01ps\x01j\x01\x0b\x01\x09\x01@\x03\x03j\
+ob\x03\x04seen\x05\x06wanted\x13\0\x14\x04\0\x04bind\x01\x15\x01j\x01\x0f\x01\x09\
+\x01@\x01\x07outlook\x0d\0\x16\x04\0\x05judge\x01\x17\x04\0\x20troupe:framework/\
+framework@0.1.0\x05\x0a\x04\0\x1dtroupe:framework/plugin@0.1.0\x04\0\x0b\x0c\x01\
+\0\x06plugin\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x07\
+0.258.3\x10wit-bindgen-rust\x060.61.1";
         };
     };
 }
@@ -8329,8 +8377,8 @@ pub use __export_plugin_impl as __export_troupe_plugin;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3635] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x96\x1b\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3644] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9f\x1b\x01A\x02\x01\
 A\x04\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
 \x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
@@ -8386,29 +8434,29 @@ reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait
 ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
 te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
 \x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
-\0\x0breplacement\x03\0p\x01p\xef\0\x01r\x0f\x04roles\x05index!\x04names\x03uids\
-\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ips\x17\
-\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x0breplacement\xf1\0\
-\x04\0\x07pod-row\x03\0s\x01p=\x01r\x07\x03key\x16\x0bapi-versions\x04kinds\x04n\
-ames\x03uids\x0bterminating\x7f\x06fields\xf5\0\x04\0\x0achild-view\x03\0v\x01o\x02\
-yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\x08failuresy\x08g\
-iven-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf4\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\
-\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\
-\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07ou\
-tlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\
-\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\
-\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0a\
-succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\
-\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\
-\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\
-\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0a\
-host-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01\
-k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\
-\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1c\
-troupe:framework/types@0.1.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-i\
-ts-exports-removed@0.1.0\x04\0\x0b,\x01\0&plugin-with-all-of-its-exports-removed\
-\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10\
-wit-bindgen-rust\x060.61.1";
+\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04roles\x05index!\x04names\x03\
+uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ip\
+s\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x06fields\xf3\0\
+\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03key\x16\x0bapi-version\
+s\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\0\x04\0\x0achild-vi\
+ew\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\
+\x08failuresy\x08given-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf5\0\x01p\xf7\0\
+\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fp\
+revious-status\x01\x04\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07w\
+aiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannota\
+tions\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01\
+r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\
+\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07o\
+utcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05eve\
+nt\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\
+\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\
+\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08\
+job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07o\
+utcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07ve\
+rdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.1.0\x05\x01\x04\0=troupe:f\
+ramework/plugin-with-all-of-its-exports-removed@0.1.0\x04\0\x0b,\x01\0&plugin-wi\
+th-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
+wit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -41,6 +41,7 @@ pub fn calm() -> Outlook {
 pub fn pod(role: &str, index: u32, name: &str) -> PodRow {
     PodRow {
         conditions: vec![],
+        fields: vec![],
         role: role.into(),
         index: Some(index),
         name: name.into(),

@@ -42,16 +42,29 @@ fn of_a_job_that_is_nested_too_deep_everything_else_is_read() {
 fn metadata_that_cannot_be_read_still_says_whose_the_object_is() {
     let mut metadata = metadata_of("odd");
     metadata["labels"] = json!({ "a": 5 });
-    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata }));
+    let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata }));
     assert_eq!((object.namespace.as_str(), object.name.as_str(), object.resource_version), ("ns", "odd", 7));
     assert_eq!(object.owner.unwrap().uid, "u");
     assert_eq!(object.unreadable.unwrap().path, "Pod odd: metadata");
 }
 
 #[test]
+fn a_pod_has_what_its_framework_keeps_of_it() {
+    let mut metadata = metadata_of("w-0");
+    metadata["annotations"] = json!({ "rank": "7" });
+    let status = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+    let keep = ["/metadata/annotations", "/status/conditions", "/spec/nowhere"].map(String::from);
+    let object = read(Purpose::Pods(keep.to_vec()), "Pod", &json!({ "metadata": metadata, "status": status }));
+    let Held::Pod(pod) = object.held else { panic!("a pod") };
+    assert_eq!(pod.fields["/metadata/annotations"], json!({ "rank": "7" }));
+    assert_eq!(pod.fields["/status/conditions"], status["conditions"]);
+    assert_eq!((pod.fields.len(), pod.ready, object.unreadable.is_none()), (2, true, true));
+}
+
+#[test]
 fn a_pod_whose_status_cannot_be_read_is_there_and_in_no_known_phase() {
     let status = json!({ "phase": "Succeeded", "containerStatuses": [{ "name": "main", "restartCount": -1 }] });
-    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("odd"), "status": status }));
+    let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("odd"), "status": status }));
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!((pod.phase, pod.owner_uid.as_str()), (PodPhase::Unknown, "u"));
     let wrong = object.unreadable.unwrap();
@@ -74,7 +87,7 @@ fn of_a_child_only_what_is_kept_is_decoded() {
 #[test]
 fn an_object_that_has_no_name_is_an_error() {
     for text in ["7", "{}", r#"{"metadata":null}"#, r#"{"metadata":{"name":7}}"#, "{"] {
-        assert!(super::object(text, &spec("Pod", Purpose::Pods)).is_err(), "{text}");
+        assert!(super::object(text, &spec("Pod", Purpose::Pods(vec![]))).is_err(), "{text}");
     }
 }
 
@@ -88,7 +101,7 @@ fn a_pod_is_on_a_lost_node_where_only_its_condition_says_that_it_is_not_ready() 
         let main = json!({ "name": "main", "ready": container_is_ready });
         let status =
             json!({ "phase": "Running", "reason": of_pod, "conditions": [ready], "containerStatuses": [main] });
-        let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("w-0"), "status": status }));
+        let object = read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("w-0"), "status": status }));
         let Held::Pod(pod) = object.held else { panic!("a pod") };
         pod.node_lost.map(|at| at.to_string())
     };
@@ -106,7 +119,8 @@ fn a_pod_with_scheduling_gates_is_seen_with_their_names() {
         json!({ "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated" });
     let spec = json!({ "schedulingGates": [{ "name": "example.org/quota" }, { "name": "example.org/data" }] });
     let status = json!({ "phase": "Pending", "conditions": [condition] });
-    let object = read(Purpose::Pods, "Pod", &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }));
+    let object =
+        read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }));
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!(pod.unscheduled.as_ref().unwrap().message, "example.org/quota, example.org/data");
 }
