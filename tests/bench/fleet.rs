@@ -24,7 +24,8 @@ use troupe::{
     control::operator::{Operator, Options},
 };
 
-const NAME: &str = "wide-and-deep";
+/// Stands nowhere else in the job: a template that differs from job to job would be an edited one.
+const NAME: &str = "deep-and-wide";
 
 /// Pods of each job.
 pub(crate) const PODS: usize = 4;

@@ -132,11 +132,13 @@ impl Handmade {
             texts.extend(text.as_bytes());
             [at, u32::try_from(text.len()).unwrap()]
         };
-        let record = 56;
+        let record = 60;
         let mut words: Vec<u32> = vec![];
         words.extend(text("handmade"));
         words.extend(text("0.0.1"));
         words.extend([DESCRIPTION + record, 1, 0, 0]);
+        // No gangs.
+        words.push(0);
         words.extend(text("{}"));
         // No reasons of events.
         words.extend([0; 2]);
