@@ -146,6 +146,11 @@ pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
     }
 }
 
+/// Returns whether a kind, named as in a grant, is a scheduler's PodGroup.
+pub(crate) fn is_pod_group(kind: &str) -> bool {
+    kind.strip_prefix("PodGroup.").is_some_and(|group| Driver::ALL.iter().any(|driver| driver.group() == group))
+}
+
 impl Gang {
     /// Refers the pods of all roles to the gang's PodGroup, lets them wait for it where they have to, and returns the
     /// PodGroup, which has the job's name.

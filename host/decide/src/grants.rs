@@ -243,6 +243,21 @@ mod tests {
     }
 
     #[test]
+    fn the_pod_group_of_one_scheduler_covers_those_of_others_and_nothing_else() {
+        let gangs = grants(&json!({ "kinds": ["PodGroup.scheduling.volcano.sh"] }));
+        for (kind, is_granted) in [
+            ("PodGroup.scheduling.x-k8s.io", true),
+            ("PodGroup.scheduling.k8s.io", true),
+            ("PodGroup.example.org", false),
+            ("Queue.scheduling.volcano.sh", false),
+        ] {
+            assert_eq!(gangs.allows(Need::Kind, kind), is_granted, "{kind}");
+        }
+        assert!(!gangs.allows(Need::Deletion, "PodGroup.scheduling.volcano.sh"));
+        assert!(!grants(&json!({ "kinds": ["Pod"] })).allows(Need::Kind, "PodGroup.scheduling.k8s.io"));
+    }
+
+    #[test]
     fn an_asterisk_covers_everything_but_kinds_of_object() {
         let all = grants(&json!({ "kinds": ["*"], "deletes": ["*"], "capabilities": ["*"] }));
         assert!(all.allows(Need::Capability, "SYS_ADMIN"));

@@ -1,6 +1,7 @@
 //! What a granted word covers.
 
 use super::table::Need;
+use crate::gang::is_pod_group;
 use std::collections::BTreeSet;
 
 /// Returns whether the granted words cover this one.
@@ -10,6 +11,8 @@ pub(super) fn covers(need: Need, granted: &BTreeSet<String>, word: &str) -> bool
         || match need {
             Need::HostPath => granted.iter().any(|path| is_below(path, word)),
             Need::Image => granted.iter().any(|repository| is_of(repository, word)),
+            // The host makes all of them alike, whichever scheduler the settings name.
+            Need::Kind | Need::Deletion => is_pod_group(word) && granted.iter().any(|kind| is_pod_group(kind)),
             _ => false,
         }
 }

@@ -127,8 +127,9 @@ table! {
     grants {
         /// Objects of a kind: `Job.batch`.
         Kind = "kinds":
-            /// Kinds of object that plans may contain: `Pod`, `Job.batch`, `PodGroup.scheduling.volcano.sh`. `Secret`
-            /// allows key pairs, which the host generates and the plugin never sees.
+            /// Kinds of object that plans may contain: `Pod`, `Job.batch`, `PodGroup.scheduling.volcano.sh` (which allows
+            /// the PodGroup of every scheduler). `Secret` allows key pairs, which the host generates and the plugin never
+            /// sees.
             kinds: BTreeSet<String>,
         /// Deletion of objects of a kind before their job is deleted, or of jobs themselves.
         Deletion = "deletes":
