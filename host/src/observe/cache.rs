@@ -248,6 +248,15 @@ impl Cache {
         self.tables.values().flat_map(move |table| table.owned_by(uid))
     }
 
+    /// Returns the batch/v1 Jobs of the controller with this uid that have ended, as watches other than these show them.
+    pub(crate) fn ended_elsewhere(&self, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Arc<Child>> {
+        let elsewhere = self.tables.iter().filter(|(id, _)| !watches.contains(id));
+        elsewhere.flat_map(move |(_, table)| table.owned_by(uid)).filter_map(|object| match &object.held {
+            Held::Child(child) if child.job_is_over() => Some(child),
+            Held::Job(_) | Held::Pod(_) | Held::Child(_) => None,
+        })
+    }
+
     /// Returns the first digest named by a child of the job with this uid that `may_be` accepts.
     pub(crate) fn digest_of_children(&self, uid: &str, may_be: impl Fn(&Digest) -> bool) -> Option<Digest> {
         self.owned_by(uid).find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))

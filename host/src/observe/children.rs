@@ -60,14 +60,23 @@ impl Children {
                     self.pods.extend(missing);
                 }
                 Held::Child(child) => {
-                    let has_name = |other: &&mut Arc<Child>| (&other.kind, &other.name) == (&child.kind, &child.name);
-                    let live = self.others.iter_mut().find(has_name);
-                    let missing = bury(live, child, |live| live.uid == child.uid && !live.job_is_over());
+                    let missing = bury(self.named(child), child, |live| live.uid == child.uid && !live.job_is_over());
                     self.others.extend(missing);
                 }
                 Held::Job(_) => {}
             }
         }
+        // A list does not show how what it lacks has ended. Until another watch shows the deletion, too, it has no tombstone.
+        for over in cache.ended_elsewhere(watches, uid) {
+            if self.named(over).is_none() {
+                self.others.push(Arc::new(Child { terminating: true, ..Child::clone(over) }));
+            }
+        }
+    }
+
+    /// Returns the child of this one's kind and name.
+    fn named(&mut self, child: &Child) -> Option<&mut Arc<Child>> {
+        self.others.iter_mut().find(|other| (&other.kind, &other.name) == (&child.kind, &child.name))
     }
 }
 

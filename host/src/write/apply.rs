@@ -88,6 +88,21 @@ impl One<'_> {
     fn requests(&self) -> kube::core::Request {
         self.resource.requests(Some(&self.key.namespace))
     }
+
+    /// Returns whether the next pass must know if this create has succeeded. What the ledger records must not be created
+    /// twice, and may be deleted before the next attempt finds it. While a pod that takes turns with others is not seen,
+    /// another would take its turn, and one too many would run.
+    fn must_be_known(&self) -> bool {
+        self.action.ledger_key.is_some() || takes_turns(self.input.answer, self.action)
+    }
+}
+
+/// Returns whether the action creates a pod of a role whose replicas do not all run at once.
+fn takes_turns(answer: Option<&Answer>, action: &Action) -> bool {
+    let (Some(Answer::Judged { plan, .. }), Write::Create(Part::Pod { role, .. })) = (answer, action.write()) else {
+        return false;
+    };
+    plan.roles.get(*role).is_some_and(|role| role.most_at_once() < role.replicas)
 }
 
 fn version(written: &Written) -> Expected {
@@ -208,8 +223,7 @@ impl Writer {
                 Ok(warnings)
             }
             Err(error) if error.code() == Some(409) => self.adopt(one).await.map(|()| vec![]),
-            // What the ledger records must not be created twice, and may be deleted before the next attempt finds it.
-            Err(error) if error.is_of_doubt() && one.action.ledger_key.is_some() => match self.adopt(one).await {
+            Err(error) if error.is_of_doubt() && one.must_be_known() => match self.adopt(one).await {
                 Ok(()) => Ok(vec![]),
                 Err(answer) => {
                     if error.may_come_late() || !answer.says_that_there_is_none() {
@@ -439,5 +453,31 @@ mod tests {
         let both = join(make("crowd", wide("huge", 9, 5 << 20)), make("quiet", wide("small", 3, 100)));
         assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");
         assert_eq!(*asked.lock(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
+    }
+    // Seed 21207: the answer to the create of a pod was lost, and before a watch showed it, the pod of another index was made.
+    #[tokio::test(start_paused = true)]
+    async fn a_create_in_doubt_is_read_again_if_another_pod_could_take_its_turn() {
+        let asked = async |at_once| {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&asked);
+            let lost = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+                seen.lock().push(request.method().to_string());
+                let failed = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500 });
+                let response = http::Response::builder().status(500).body(kube::client::Body::from(text(&failed)));
+                async { Ok::<_, Infallible>(response.expect("its parts are valid")) }
+            });
+            let writer = Writer::new(Client::new(lost, "default"), Arc::default(), [1; 32], FieldValidation::Warn);
+            let (snapshot, answer) = wide("queue", 2, 1);
+            let Answer::Judged { mut plan, bindings, verdict } = answer else { panic!("{answer:?}") };
+            Arc::make_mut(&mut plan).roles[0].at_once = at_once;
+            let answer = Answer::Judged { plan, bindings, verdict };
+            let key = JobKey::new(&GroupKind::new("example.com", "Tale"), "ns", &snapshot.job.name);
+            let actions = decide(&snapshot, &answer).actions;
+            writer.apply(&key, DecisionInput { snapshot: &snapshot, answer: Some(&answer) }, &actions[..1]).await;
+            asked.lock().clone()
+        };
+        assert_eq!(asked(Some(1)).await, ["POST", "GET"]);
+        // Its name alone keeps it from being made twice.
+        assert_eq!((asked(None).await, asked(Some(2)).await), (vec!["POST".to_owned()], vec!["POST".to_owned()]));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::draw::Draw;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// One job.
 #[derive(Debug, Clone)]
@@ -132,6 +133,24 @@ impl Job {
         self.kind() == "RhinoJob"
     }
 
+    /// The longest time that its pods may wait in back-offs. Users may leave it one worker, and a work queue one pod at
+    /// once: then its failures come one after the other, and each waits longer.
+    pub(super) fn longest_back_offs(&self) -> Duration {
+        let spec = &self.manifest["spec"];
+        let failures = match (self.is_restarted, self.kind()) {
+            (false, _) => 0,
+            // Each pod fails twice, and a success begins anew.
+            (true, "IndexedJob") => 2 * spec["completions"].as_u64().unwrap_or(1),
+            (true, _) => spec["runPolicy"]["backoffLimit"].as_u64().unwrap_or(0),
+        };
+        (0..failures).map(back_off).sum()
+    }
+
+    /// It needs one success, and makes no pod after that.
+    pub(super) fn is_work_queue(&self) -> bool {
+        self.kind() == "IndexedJob" && self.manifest["spec"]["completions"].is_null()
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> &str {
         text(&self.manifest["metadata"]["name"])
@@ -146,6 +165,12 @@ impl Job {
     pub(super) fn kind(&self) -> &str {
         text(&self.manifest["kind"])
     }
+}
+
+/// How long is waited after this many failures and one more: as in a Job of Kubernetes, ten seconds, doubled up to ten
+/// minutes.
+fn back_off(failures: u64) -> Duration {
+    Duration::from_secs(10 << failures.min(6)).min(Duration::from_mins(10))
 }
 
 /// The merge patch that sets a field of the spec.
@@ -385,5 +410,23 @@ pub(super) fn indexed(draw: &mut Draw, params: JobParams<'_>) -> Job {
         outcome: outcome(fails),
         is_restarted,
         suspend: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(spec: &Value, is_restarted: bool) -> Job {
+        let manifest = json!({ "kind": "JAXJob", "spec": spec });
+        Job { manifest, lives: vec![], outcome: "failed", is_restarted, suspend: None }
+    }
+
+    // Seed 3946: one worker was left of three, which had to fail eight times, and was given five minutes.
+    #[test]
+    fn what_fails_again_and_again_has_time_for_its_back_offs_and_nothing_else_has() {
+        let spec = json!({ "runPolicy": { "backoffLimit": 7 } });
+        assert_eq!(job(&spec, true).longest_back_offs().as_secs(), 10 + 20 + 40 + 80 + 160 + 320 + 600);
+        assert_eq!(job(&spec, false).longest_back_offs(), Duration::ZERO);
     }
 }

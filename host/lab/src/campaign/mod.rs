@@ -53,7 +53,7 @@ pub const HOST: &str = "troupe";
 /// Faults stop after this much virtual time; then every job has to come to its end.
 const FAULTY: Duration = Duration::from_secs(60);
 
-/// Virtual time by which every job must have ended.
+/// Virtual time by which every job must have ended, but for what it may wait in back-offs.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Virtual time after the end of the last job in which everything else comes to its end: clean-up, folded counts, and
@@ -262,7 +262,7 @@ impl Course {
             outages.push(tokio::spawn(outages::freeze(sim.clone(), seed)));
         }
         let _rescues = lost_nodes.then(|| tokio::spawn(outages::rescues(sim.clone(), tally.clone())));
-        let end = Instant::now() + DEADLINE;
+        let end = Instant::now() + DEADLINE + workload.longest_back_offs();
         let mut poll = tokio::time::interval(Duration::from_secs(1));
         loop {
             tokio::select! {

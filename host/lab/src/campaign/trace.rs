@@ -41,7 +41,8 @@ impl Trace {
 }
 
 fn request(made: &RequestRecord) -> String {
-    format!("{} {} {} {}/{} {}", made.at, made.actor, made.what(), made.namespace, made.name, made.code)
+    let lost = if made.reply_lost { " (answer lost)" } else { "" };
+    format!("{} {} {} {}/{} {}{lost}", made.at, made.actor, made.what(), made.namespace, made.name, made.code)
 }
 
 /// `AT ACTOR is shown KIND NAMESPACE/NAME`, with the version and the phase.

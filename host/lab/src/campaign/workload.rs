@@ -139,6 +139,11 @@ impl Workload {
         under_way.join_all().await;
     }
 
+    /// The longest time that pods of one of its jobs may wait in back-offs.
+    pub(super) fn longest_back_offs(&self) -> Duration {
+        self.jobs.iter().map(Job::longest_back_offs).max().unwrap_or_default()
+    }
+
     /// Jobs that have to end and whose ledger does not say that they have.
     pub(super) fn unfinished<'a>(&'a self, history: &'a History) -> impl Iterator<Item = &'a Job> {
         self.jobs.iter().filter(|job| !history.is_over(job, job.namespace() == DOOMED))

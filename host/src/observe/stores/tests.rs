@@ -52,6 +52,19 @@ impl Shown {
         wire::object(&object.to_string(), &self.0.layout().watches()[&self.watch(kind)]).unwrap()
     }
 
+    /// Adds a plugin that keeps other fields of Jobs. Returns its watch of them.
+    fn gets_another_watch_of_jobs(&self) -> WatchId {
+        let own = self.0.layout();
+        let tales = own.descriptor(&digest()).unwrap();
+        let jobs = ChildKind { keep: vec!["/status".into(), "/spec".into()], ..tales.children[2].clone() };
+        let kind = JobKind { kind: "Song".into(), plural: "songs".into(), ..tales.kinds[0].clone() };
+        let songs = Descriptor { name: "songs".into(), kinds: vec![kind], children: vec![jobs], ..(**tales).clone() };
+        self.0.change(|layout| layout.add(&Arc::new(songs), &testkit::digest("songs")));
+        let another = *self.0.layout().watches().iter().rfind(|(_, watch)| watch.resource.kind == "Job").unwrap().0;
+        assert_ne!(another, self.watch("Job"));
+        another
+    }
+
     fn seen(&self, name: &str) -> Observed {
         self.0.observe(&key(name), Timestamp::UNIX_EPOCH)
     }
@@ -261,33 +274,47 @@ fn a_pod_that_ended_and_went_is_evidence_until_a_pass_has_written_it_down() {
     assert!(shown.0.forget_tombstones(&key("hamlet"), count) && pods(&shown.snapshot()).is_empty());
 }
 
+/// Returns the Job of the first stage, with these conditions.
+fn stage(version: u64, conditions: &Value) -> Value {
+    let job = of_job("hamlet-stage", version, "u");
+    let job = with(job, "status", json!({ "conditions": conditions }));
+    with(with(job, "apiVersion", json!("batch/v1")), "kind", json!("Job"))
+}
+
 // Seed 66 of a campaign with a delivered plugin: the watch of the launchers was silent, another one of all Jobs showed the
 // end and the deletion. A pass before the first was listed again ignored that, and forgot it.
 #[test]
 fn an_end_that_another_watch_has_shown_counts_while_its_own_is_behind() {
     let shown = Shown::nothing();
-    let own = shown.0.layout();
-    let tales = own.descriptor(&digest()).unwrap();
-    let jobs = ChildKind { keep: vec!["/status".into(), "/spec".into()], ..tales.children[2].clone() };
-    let kind = JobKind { kind: "Song".into(), plural: "songs".into(), ..tales.kinds[0].clone() };
-    let songs = Descriptor { name: "songs".into(), kinds: vec![kind], children: vec![jobs], ..(**tales).clone() };
-    shown.0.change(|layout| layout.add(&Arc::new(songs), &testkit::digest("songs")));
-    let another = *shown.0.layout().watches().iter().rfind(|(_, watch)| watch.resource.kind == "Job").unwrap().0;
-    assert_ne!(another, shown.watch("Job"));
-
+    let another = shown.gets_another_watch_of_jobs();
     shown.has("Tale", &tale("u", 2));
-    let stage = |version, conditions| {
-        let job = of_job("hamlet-stage", version, "u");
-        let job = with(job, "status", json!({ "conditions": conditions }));
-        with(with(job, "apiVersion", json!("batch/v1")), "kind", json!("Job"))
-    };
-    shown.has("Job", &stage(3, json!([])));
-    let over = stage(4, json!([{ "type": "Complete", "status": "True" }]));
+    shown.has("Job", &stage(3, &json!([])));
+    let over = stage(4, &json!([{ "type": "Complete", "status": "True" }]));
     shown.0.upsert(another, shown.decoded("Job", &over));
     assert!(!shown.snapshot().children[0].job_is_over(), "it is there, as its own watch shows it");
     shown.0.remove(another, &shown.decoded("Job", &over));
     let [child] = &shown.snapshot().children[..] else { panic!("one Job") };
     assert!(child.job_is_over() && child.terminating, "{child:?}");
+}
+
+// Seed 4547: the watch of the launchers was listed anew after one had gone. Another one of all Jobs had shown the end, and
+// its deletion came later.
+#[test]
+fn an_end_that_another_watch_has_shown_counts_also_when_a_list_lacks_the_object() {
+    let shown = Shown::nothing();
+    let another = shown.gets_another_watch_of_jobs();
+    shown.has("Tale", &tale("u", 2));
+    let (going, over) = (stage(3, &json!([])), stage(4, &json!([{ "type": "Complete", "status": "True" }])));
+    shown.has("Job", &going);
+    shown.0.upsert(another, shown.decoded("Job", &going));
+    shown.lists("Job", &[], 5);
+    assert!(shown.snapshot().children.is_empty(), "another watch that is behind says nothing");
+    assert_eq!(shown.0.upsert(another, shown.decoded("Job", &over)), keys(&["hamlet"]));
+    let [child] = &shown.snapshot().children[..] else { panic!("one Job") };
+    assert!(child.job_is_over() && child.terminating, "{child:?}");
+    shown.0.remove(another, &shown.decoded("Job", &over));
+    assert_eq!(shown.snapshot().children.len(), 1, "its tombstone");
+    assert!(shown.0.forget_tombstones(&key("hamlet"), 1) && shown.snapshot().children.is_empty());
 }
 
 #[test]
