@@ -9,15 +9,13 @@ mod quantity;
 use crate::{
     grants::Grants,
     plan::{Body, ChildKind, Gate, Moment, Object, Piece, Role, Text, Upkeep},
+    pod_group::{KIND, PodGroup},
 };
 use quantity::Resources;
 use serde_json::{Map, Value, json};
 
 /// The key of a job's PodGroup in its plan.
 pub const KEY: &str = "pod-group";
-
-/// The kind that all schedulers have, each in a group of its own.
-const KIND: &str = "PodGroup";
 
 /// Where Volcano says how far it is with a PodGroup.
 const PHASE: &str = "/status/phase";
@@ -52,37 +50,7 @@ pub struct NoMember {
     pub role: String,
 }
 
-/// Whose PodGroup it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Driver {
-    Volcano,
-    SchedulerPlugins,
-    /// The cluster's own scheduler.
-    Kubernetes,
-}
-
-impl Driver {
-    const ALL: [Self; 3] = [Self::Volcano, Self::SchedulerPlugins, Self::Kubernetes];
-
-    /// Returns the driver of the PodGroup that the scheduler of this name reads.
-    fn of(scheduler: &str) -> Self {
-        match scheduler {
-            "volcano" => Self::Volcano,
-            // Not `default-scheduler`: users of an original operator call so a scheduler with the scheduler-plugins that
-            // runs in the place of the cluster's own.
-            "kubernetes" => Self::Kubernetes,
-            _ => Self::SchedulerPlugins,
-        }
-    }
-
-    fn group(self) -> &'static str {
-        match self {
-            Self::Volcano => "scheduling.volcano.sh",
-            Self::SchedulerPlugins => "scheduling.x-k8s.io",
-            Self::Kubernetes => "scheduling.k8s.io",
-        }
-    }
-
+impl PodGroup {
     fn api_version(self) -> String {
         let version = match self {
             Self::Volcano => "v1beta1",
@@ -133,22 +101,17 @@ impl Driver {
 /// Adds the kinds of PodGroup to those of a plugin, and their deletion to what it asks for. Each is optional: a cluster has
 /// it only with its scheduler.
 pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
-    for driver in Driver::ALL {
+    for pod_group in PodGroup::ALL {
         children.push(ChildKind {
-            api_version: driver.api_version(),
+            api_version: pod_group.api_version(),
             kind: KIND.into(),
             plural: "podgroups".into(),
             selector: None,
-            keep: driver.keep().iter().map(|pointer| (*pointer).to_owned()).collect(),
+            keep: pod_group.keep().iter().map(|pointer| (*pointer).to_owned()).collect(),
             optional: true,
         });
-        asks.deletes.insert(format!("{KIND}.{}", driver.group()));
+        asks.deletes.insert(format!("{KIND}.{}", pod_group.group()));
     }
-}
-
-/// Returns whether a kind, named as in a grant, is a scheduler's PodGroup.
-pub(crate) fn is_pod_group(kind: &str) -> bool {
-    kind.strip_prefix("PodGroup.").is_some_and(|group| Driver::ALL.iter().any(|driver| driver.group() == group))
 }
 
 impl Gang {
@@ -158,25 +121,25 @@ impl Gang {
     /// # Errors
     /// A member that is no role of the plan.
     pub fn gather(&self, job_name: &str, roles: &mut [Role]) -> Result<Object, NoMember> {
-        let driver = Driver::of(&self.scheduler);
-        let spec = self.spec(driver, roles)?;
+        let pod_group = PodGroup::of(&self.scheduler);
+        let spec = self.spec(pod_group, roles)?;
         for role in roles {
-            driver.mark(&mut role.template, &role.name, job_name);
-            if driver != Driver::Kubernetes && names_no_scheduler(&role.template) {
+            pod_group.mark(&mut role.template, &role.name, job_name);
+            if pod_group != PodGroup::Kubernetes && names_no_scheduler(&role.template) {
                 set(&mut role.template, &["spec", "schedulerName"], &self.scheduler);
             }
-            role.after.extend(driver.gate());
+            role.after.extend(pod_group.gate());
         }
-        let upkeep = match driver {
+        let upkeep = match pod_group {
             // The API server refuses every change of it.
-            Driver::Kubernetes => Upkeep::CreateOnly,
-            Driver::Volcano | Driver::SchedulerPlugins => {
+            PodGroup::Kubernetes => Upkeep::CreateOnly,
+            PodGroup::Volcano | PodGroup::SchedulerPlugins => {
                 Upkeep::Follow(spec.keys().map(|field| format!("/spec/{field}")).collect())
             }
         };
         Ok(Object {
             key: KEY.into(),
-            api_version: driver.api_version(),
+            api_version: pod_group.api_version(),
             kind: KIND.into(),
             name: Text(vec![Piece::JobName]),
             per_pod_of: None,
@@ -187,7 +150,7 @@ impl Gang {
         })
     }
 
-    fn spec(&self, driver: Driver, roles: &[Role]) -> Result<Map<String, Value>, NoMember> {
+    fn spec(&self, pod_group: PodGroup, roles: &[Role]) -> Result<Map<String, Value>, NoMember> {
         let members = self.members.iter().map(|name| {
             let role = roles.iter().find(|role| role.name == *name);
             role.ok_or_else(|| NoMember { role: name.clone() })
@@ -196,7 +159,7 @@ impl Gang {
         let all = members.iter().fold(0_u32, |sum, role| sum.saturating_add(role.replicas));
         let count = self.min_member.unwrap_or(all);
         let mut spec = Map::new();
-        if driver == Driver::Kubernetes {
+        if pod_group == PodGroup::Kubernetes {
             // A gang of none is refused.
             spec.insert("schedulingPolicy".into(), json!({ "gang": { "minCount": count.max(1) } }));
             return Ok(spec);
@@ -204,15 +167,15 @@ impl Gang {
         spec.insert("minMember".into(), json!(count));
         let least = self.min_resources.clone().unwrap_or_else(|| requests_of(&members, count));
         spec.insert("minResources".into(), least);
-        match driver {
-            Driver::Volcano => {
+        match pod_group {
+            PodGroup::Volcano => {
                 let texts = [("queue", &self.queue), ("priorityClassName", &self.priority_class)];
                 spec.extend(texts.into_iter().filter_map(|(field, text)| Some((field.into(), json!(text.as_ref()?)))));
             }
-            Driver::SchedulerPlugins => {
+            PodGroup::SchedulerPlugins => {
                 spec.extend(self.schedule_timeout.map(|seconds| ("scheduleTimeoutSeconds".into(), json!(seconds))));
             }
-            Driver::Kubernetes => {}
+            PodGroup::Kubernetes => {}
         }
         Ok(spec)
     }

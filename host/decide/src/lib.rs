@@ -29,6 +29,7 @@ pub mod outlook;
 mod over;
 pub mod ownership;
 pub mod plan;
+mod pod_group;
 mod pointer;
 pub mod ports;
 #[cfg(test)]

@@ -454,7 +454,8 @@ mod tests {
         assert!(tokio::time::timeout(DEADLINE / 2, both).await.is_err(), "nothing is answered");
         assert_eq!(*asked.lock(), ["crowd", "crowd", "quiet", "quiet", "quiet"]);
     }
-    // Seed 21207: the answer to the create of a pod was lost, and before a watch showed it, the pod of another index was made.
+
+    // Seed 70168: the answer to the create of a pod was lost, and before a watch showed it, the pod of another index was made.
     #[tokio::test(start_paused = true)]
     async fn a_create_in_doubt_is_read_again_if_another_pod_could_take_its_turn() {
         let asked = async |at_once| {

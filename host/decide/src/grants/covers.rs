@@ -1,7 +1,7 @@
 //! What a granted word covers.
 
 use super::table::Need;
-use crate::gang::is_pod_group;
+use crate::pod_group::is_pod_group;
 use std::collections::BTreeSet;
 
 /// Returns whether the granted words cover this one.

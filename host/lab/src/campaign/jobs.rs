@@ -133,8 +133,8 @@ impl Job {
         self.kind() == "RhinoJob"
     }
 
-    /// The longest time that its pods may wait in back-offs. Users may leave it one worker, and a work queue one pod at
-    /// once: then its failures come one after the other, and each waits longer.
+    /// The longest time that its pods may wait in back-offs. Where one worker is left, or one pod runs at once, its failures
+    /// come one after the other, and each is followed by a longer wait.
     pub(super) fn longest_back_offs(&self) -> Duration {
         let spec = &self.manifest["spec"];
         let failures = match (self.is_restarted, self.kind()) {
