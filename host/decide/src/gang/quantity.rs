@@ -84,7 +84,7 @@ fn scale(suffix: &str) -> Option<(i128, Form)> {
         return Some((NANO << (10 * (power + 1)), Form::Binary));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    let power = u32::try_from(exponent + 9).ok().filter(|power| *power <= 27)?;
+    let power = u32::try_from(exponent.checked_add(9)?).ok().filter(|power| *power <= 27)?;
     Some((10_i128.pow(power), Form::Decimal))
 }
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_a_quantity_is_none() {
-        for wrong in ["", "x", "1.2.3", "1gi", "--1", "1e99", "9999999999999999999"] {
+        for wrong in ["", "x", "1.2.3", "1gi", "--1", "1e99", "1e2147483647", "1e-2147483648", "9999999999999999999"] {
             assert_eq!(Quantity::parse(wrong), None, "{wrong}");
         }
         assert_eq!(Quantity::read(&json!(2)), Quantity::parse("2"));
