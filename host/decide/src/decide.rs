@@ -130,7 +130,7 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
     };
     let prepared = if verdict.outcome == Outcome::Open { blocker::wake(snapshot) } else { Wake::OnChange };
     let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
-    let outdated = outdated::message(standing).filter(|_| verdict.outcome == Outcome::Open);
+    let outdated = if verdict.outcome == Outcome::Open { outdated::message(standing) } else { None };
     Decision { actions, report, waiting, outdated, wake: wakes.into_iter().min().unwrap_or(wake) }
 }
 

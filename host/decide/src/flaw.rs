@@ -35,13 +35,11 @@ impl PlanError {
     pub(crate) fn about(self, subject: Subject) -> Self {
         Self { subject: self.subject.or(Some(subject)), flaw: self.flaw }
     }
-}
 
-impl PlanError {
-    /// Returns the number of the rule that the plan breaks, as in the plugin guide: `V07`.
+    /// Returns the message with the number of the rule that the plan breaks, as in the plugin guide: `(rule V07)`.
     #[must_use]
-    pub fn rule(&self) -> &'static str {
-        self.flaw.rule()
+    pub fn numbered(&self) -> String {
+        format!("{self} (rule {})", self.flaw.rule())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 /// The annotation of a pod that names the template it was created from, if that is not the job's first.
 pub const TEMPLATE_HASH_ANNOTATION: &str = "troupe.dev/template-hash";
@@ -45,15 +45,19 @@ pub(crate) fn record(snapshot: &Snapshot, plan: &Plan, ledger: &mut Ledger) {
 
 /// Returns how many pods that have not ended were created from an older template, in words.
 pub(crate) fn message(standing: &Standing<'_>) -> Option<String> {
-    let mut parts = Vec::new();
-    for role in &standing.plan.roles {
-        let live = || standing.replicas.iter().filter(|it| it.role.name == role.name).filter_map(|it| it.pod);
-        let live = || live().filter(|pod| !pod.terminating && !pod.phase.is_terminal());
-        let old = live().filter(|pod| is_outdated(standing.snapshot, role, pod)).count();
-        if old > 0 {
-            parts.push(format!("{old} of {} pods of role {}", live().count(), role.name));
+    // By place of the role: pods that have not ended, and the outdated ones of them.
+    let mut counts: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (replica, pod) in standing.replicas.iter().filter_map(|replica| Some((replica, replica.pod?))) {
+        if !pod.terminating && !pod.phase.is_terminal() {
+            let (live, old) = counts.entry(replica.place).or_default();
+            *live += 1;
+            *old += usize::from(is_outdated(standing.snapshot, replica.role, pod));
         }
     }
+    let outdated = counts.into_iter().filter(|(_, (_, old))| *old > 0);
+    let name = |place: usize| &standing.plan.roles[place].name;
+    let parts: Vec<_> =
+        outdated.map(|(place, (live, old))| format!("{old} of {live} pods of role {}", name(place))).collect();
     (!parts.is_empty()).then(|| {
         format!(
             "created from an older template: {}; a pod that is deleted is created from the new one",

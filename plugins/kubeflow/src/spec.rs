@@ -18,8 +18,8 @@ pub(crate) const INIT_IMAGE: &str = "alpine:3.10";
 pub struct Config {
     /// Domain of the cluster, which ends the addresses in `TF_CONFIG`. If empty, they end with `.svc`.
     pub cluster_domain: String,
-    /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup. If empty, there is no gang
-    /// scheduling.
+    /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup. If empty, there is no
+    /// gang scheduling.
     pub gang_scheduler_name: String,
     /// The image of the init container of PyTorch workers.
     pub pytorch_init_container_image: String,

@@ -182,8 +182,8 @@ impl Framework for Mpi {
 }
 
 /// Returns the grants for what a plan has and the job's user does not ask for: a Secret with a key pair, the deletion
-/// of jobs after their time to live, `sshd` as the command of a worker without one, and the search
-/// domain of workers. The scheduler is granted by its setting.
+/// of jobs after their time to live, `sshd` as the command of a worker without one, and the search domain of workers. The
+/// scheduler is granted by its setting.
 fn grants() -> serde_json::Value {
     json!({
         "kinds": ["Secret"],
@@ -224,7 +224,8 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
 
 fn config_schema() -> String {
     let domain = "Domain of the cluster, appended to host names; empty leaves them at `.svc`.";
-    let gang = "`volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang scheduling.";
+    let gang = "`volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup; empty is no gang \
+                scheduling.";
     let ttl = "ttlSecondsAfterFinished deletes the MPIJob too, not its launcher's Job alone.";
     json_text(&json!({
         "type": "object",

@@ -19,8 +19,8 @@ pub(crate) const ROOT_SSH: &str = "/root/.ssh";
 pub struct Config {
     /// Domain of the cluster (`--cluster-domain`). If empty, host names end with `.svc`.
     pub cluster_domain: String,
-    /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If empty,
-    /// there is no gang scheduling.
+    /// `volcano`, `kubernetes`, or the name of a scheduler with the scheduler-plugins' PodGroup (`--gang-scheduling`). If
+    /// empty, there is no gang scheduling.
     pub gang_scheduling: String,
     /// The time to live of the launcher's Job also applies to the MPIJob. The original deletes only the Job.
     pub ttl_deletes_mpijob: bool,

@@ -29,8 +29,8 @@ pub(crate) fn gang(job: &Job) -> Option<Gang> {
 }
 
 /// Adds what the original writes for Volcano beside what Volcano reads, if it schedules the job.
-pub(crate) fn mark(job: &Job, template: &mut PodTemplate<'_>) {
-    if gang(job).is_some_and(|gang| gang.scheduler == VOLCANO) {
+pub(crate) fn mark(job: &Job, gang: Option<&Gang>, template: &mut PodTemplate<'_>) {
+    if gang.is_some_and(|gang| gang.scheduler == VOLCANO) {
         template.annotation("volcano.sh/job-name", job.name());
         template.annotation("volcano.sh/job-version", "0");
         template.annotation("volcano.sh/queue-name", queue(job).unwrap_or_default());

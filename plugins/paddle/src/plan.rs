@@ -6,7 +6,9 @@ use crate::{
 };
 use troupe_plugin::{
     MAX_REPLICAS, PodTemplate, index, job_name, pod_name, pods_are, text,
-    types::{Clean, EnvEntry, FieldError, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Template},
+    types::{
+        Clean, EnvEntry, FieldError, Gang, Gate, JobPlan, Policy, Reached, Refusal, Role as PlannedRole, Template,
+    },
 };
 
 pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
@@ -14,7 +16,9 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
     if !errors.is_empty() {
         return Err(Refusal::Invalid(errors));
     }
-    let mut roles = job.spec.roles().map(|role| planned(job, &role)).collect::<Result<Vec<_>, Refusal>>()?;
+    let gang = gang::gang(job);
+    let mut roles =
+        job.spec.roles().map(|role| planned(job, gang.as_ref(), &role)).collect::<Result<Vec<_>, Refusal>>()?;
     // Better: a role that was removed from the spec is planned with 0 replicas, so that its pods and Services are
     // deleted.
     roles.extend(job.spec.other_roles().map(|name| role(name, 0)));
@@ -30,19 +34,19 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         objects,
         secrets: vec![],
         series: vec![],
-        gang: gang::gang(job),
+        gang,
         host_ports,
         policy: policy(job),
         warnings: vec![],
     })
 }
 
-fn planned(job: &Job, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
+fn planned(job: &Job, gang: Option<&Gang>, of: &Role<'_>) -> Result<PlannedRole, Refusal> {
     let mut template = PodTemplate::from_user(of.spec.template.as_ref(), &format!("/{}/template", of.name))?;
     template.label("paddle-res-type", of.name);
     template.annotation("paddle-resource", of.name);
     env::edit(job, of, &mut template);
-    gang::mark(job, &mut template);
+    gang::mark(job, gang, &mut template);
     let mut planned = role(of.name, of.replicas());
     planned.template = template.into_template();
     let entry = |(name, value)| EnvEntry { container: String::new(), name, value };

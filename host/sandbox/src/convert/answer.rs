@@ -247,7 +247,7 @@ fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Ch
     });
     let template = edited(spec, &at, edits.collect::<Checked<_>>()?).map_err(|objection| match objection {
         Objection::Job(rejection) => Stop::Rejected(rejection),
-        Objection::Plugin(error) => Stop::Unacceptable(format!("{what}: {error} (rule {})", error.rule())),
+        Objection::Plugin(error) => Stop::Unacceptable(format!("{what}: {}", error.numbered())),
     })?;
     Ok((template, Some(at)))
 }

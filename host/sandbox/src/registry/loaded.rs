@@ -63,9 +63,7 @@ impl Loaded {
         let (plugin, function) = (self.descriptor.name.clone(), function.to_owned());
         match objection {
             Objection::Job(rejection) => rejection.into(),
-            Objection::Plugin(error) => {
-                Fault::Unacceptable { plugin, function, message: format!("{error} (rule {})", error.rule()) }.into()
-            }
+            Objection::Plugin(error) => Fault::Unacceptable { plugin, function, message: error.numbered() }.into(),
         }
     }
 }
