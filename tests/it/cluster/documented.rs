@@ -1,6 +1,6 @@
 //! The commands by which the guides have a component installed, run as they stand there with the real kubectl.
 
-use super::world::World;
+use super::{objects::Namespace, world::World};
 use crate::operator;
 use harness::{Binaries, Tool};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -87,7 +87,7 @@ impl Shell {
 async fn every_plugin_that_comes_with_the_host_is_installed_by_the_commands_of_the_guides() {
     let world = World::shared("documented").await;
     let shell = Shell::of(&world, "documented");
-    shell.runs("kubectl create namespace troupe-system --dry-run=client -o yaml | kubectl apply -f -");
+    Namespace::ensure_in(world.client.clone(), "troupe-system").await;
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "troupe-system");
     let compressed = lines("troupe plugin configmap paddle.wasm");
     let plain = lines("kubectl create configmap paddle");
@@ -133,7 +133,7 @@ async fn a_configmap_that_only_a_server_side_apply_takes_is_printed_with_a_word_
     wasm.push(0);
     wasm.extend(noise.bytes());
     fs::write(shell.folder.join("large.wasm"), wasm).unwrap();
-    shell.runs("kubectl create namespace troupe-system --dry-run=client -o yaml | kubectl apply -f -");
+    Namespace::ensure_in(world.client.clone(), "troupe-system").await;
     let told = shell.runs("troupe plugin configmap large.wasm > large.yaml");
     assert!(told.contains("`kubectl apply --server-side -f -`"), "{told}");
     let told = shell.runs("! kubectl apply --dry-run=server -f large.yaml");

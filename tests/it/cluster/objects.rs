@@ -64,11 +64,24 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// Makes the namespace.
     pub(crate) async fn create_in(client: Client, name: &str) -> Self {
+        Self::request(&client, name).await.unwrap();
+        Self { client, name: name.to_owned() }
+    }
+
+    /// A namespace that several tests use, created by the first of them.
+    pub(crate) async fn ensure_in(client: Client, name: &str) -> Self {
+        match Self::request(&client, name).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => (),
+            other => drop(other.unwrap()),
+        }
+        Self { client, name: name.to_owned() }
+    }
+
+    async fn request(client: &Client, name: &str) -> Result<Value, kube::Error> {
         let namespaces = Request::new("/api/v1/namespaces");
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         let request = namespaces.create(&PostParams::default(), serde_json::to_vec(&body).unwrap()).unwrap();
-        client.request::<Value>(request).await.unwrap();
-        Self { client, name: name.to_owned() }
+        client.request(request).await
     }
 
     pub(crate) async fn create(&self, kind: &Kind, object: &Value) -> Value {
