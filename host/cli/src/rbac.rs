@@ -7,7 +7,8 @@ use anyhow::{Context, ensure};
 use decide::grants::Grants;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt};
-use sandbox::{Executor, Options, Plugins, source, wanted};
+use sandbox::{Executor, Options, Plugins, configured, source, wanted};
+use serde_json::json;
 use std::{path::Path, process::ExitCode};
 use troupe::{
     admin::telemetry,
@@ -101,11 +102,13 @@ async fn of_cluster(plugins: &mut Vec<Plugin>, own: &str) -> anyhow::Result<()> 
             }
         };
         let PluginSpec { source, config, grants, .. } = resource.spec;
+        let config = config.unwrap_or_else(|| json!({}));
+        let descriptor = configured(&descriptor, &config).unwrap_or_else(|error| {
+            out::diagnostic(format_args!("plugin {name} gets no rights for its settings: {error}"));
+            descriptor
+        });
         // A built-in plugin is trusted like the host.
-        let grants = match source.built_in {
-            Some(_) => wanted(&descriptor, &config.unwrap_or_default()),
-            None => grants,
-        };
+        let grants = if source.built_in.is_some() { wanted(&descriptor, &config) } else { grants };
         put(plugins, Plugin { descriptor, grants });
     }
     Ok(())

@@ -5,12 +5,14 @@
 mod descriptor;
 mod role;
 mod series;
+mod settings;
 mod verdict;
 
 pub use self::{
     descriptor::{ChildKind, Descriptor, JobKind, Queueing},
     role::{Backing, Deletion, EnvEntry, Failure, FailureRule, Gate, Reached, Remedy, Role, Success},
     series::{Run, Runs, Series},
+    settings::SettingsError,
     verdict::{Answer, Bindings, Ending, Event, Outcome, Verdict},
 };
 pub use crate::{

@@ -44,6 +44,5 @@ pub use fuzz::calls as calls_of_stubs;
 pub use limits::{LARGEST_COMPONENT, Limits, PluginLimits};
 pub use load_error::LoadError;
 pub use registry::{Options, Plugins, Prepared, Vet};
-pub use settings::wanted;
-pub use settings::{ConfigError, Settings};
+pub use settings::{ConfigError, Settings, configured, wanted};
 pub use stats::{BUCKETS, CallStats};

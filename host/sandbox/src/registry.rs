@@ -16,7 +16,7 @@ use super::{
     limits::Limits,
     load_error::LoadError,
     plan_cache::{PlanCache, Planned, Shown},
-    settings::{ConfigError, Settings, allowed, wanted},
+    settings::{ConfigError, Settings, configured, wanted},
     source,
     stats::CallStats,
 };
@@ -30,7 +30,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use loaded::Loaded;
 use parking_lot::{Mutex, RwLock};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Maximum bytes of cached plans, enough for some hundred jobs. Calling `plan` again costs little.
@@ -65,9 +65,19 @@ impl Options {
 pub struct Prepared {
     /// The digest of the component's bytes.
     pub digest: Digest,
-    /// The plugin's description of itself.
+    /// The plugin's description of itself, without what settings add to it.
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
+}
+
+impl Prepared {
+    /// Returns what the plugin describes with these settings.
+    ///
+    /// # Errors
+    /// As for [`configured`].
+    pub fn configured(&self, settings: &Settings) -> Result<Descriptor, ConfigError> {
+        configured(&self.descriptor, &settings.config())
+    }
 }
 
 /// The loaded plugins.
@@ -169,24 +179,26 @@ impl Plugins {
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
     }
 
-    /// Puts this digest into service with these settings, which replace those that it had.
+    /// Puts this digest into service with these settings, which replace those that it had, and returns what it describes
+    /// with them.
     ///
     /// # Errors
     /// Returns an error if the plugin's schema does not allow the settings.
-    pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<(), ConfigError> {
-        let config = settings.config.clone().unwrap_or_else(|| json!({}));
-        allowed(&prepared.descriptor, &config)?;
+    pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<Descriptor>, ConfigError> {
+        let config = settings.config();
+        let descriptor = Arc::new(prepared.configured(settings)?);
         let limits = self.limits_of(settings);
         self.put(Loaded {
             digest: prepared.digest.clone(),
-            descriptor: Arc::clone(&prepared.descriptor),
-            grants: settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config)),
+            described: Arc::clone(&prepared.descriptor),
+            grants: settings.grants.clone().unwrap_or_else(|| wanted(&descriptor, &config)),
+            descriptor: Arc::clone(&descriptor),
             config: config.to_string(),
             exports: prepared.exports.clone(),
             share: self.runner.share(&prepared.descriptor.name, limits.concurrency),
             limits,
         });
-        Ok(())
+        Ok(descriptor)
     }
 
     /// Gives the plugin with this digest the grants and limits of these settings. Its config stays.
@@ -245,9 +257,9 @@ impl Plugins {
             return Err(ConfigError::NoSuchPlugin { name: name.to_owned(), there_are });
         }
         for plugin in all {
-            allowed(&plugin.descriptor, config)?;
-            let grants = wanted(&plugin.descriptor, config);
-            self.put(Loaded { config: config.to_string(), grants, ..Loaded::clone(plugin) });
+            let descriptor = configured(&plugin.described, config)?;
+            let (grants, descriptor) = (wanted(&descriptor, config), Arc::new(descriptor));
+            self.put(Loaded { config: config.to_string(), grants, descriptor, ..Loaded::clone(plugin) });
         }
         Ok(())
     }
@@ -295,9 +307,15 @@ impl Plugins {
         let plugin = self.by_digest(digest)?;
         Some(Prepared {
             digest: plugin.digest.clone(),
-            descriptor: Arc::clone(&plugin.descriptor),
+            descriptor: Arc::clone(&plugin.described),
             exports: plugin.exports.clone(),
         })
+    }
+
+    /// Returns what the plugin with this digest describes with its settings, if it is loaded.
+    #[must_use]
+    pub fn descriptor(&self, digest: &Digest) -> Option<Arc<Descriptor>> {
+        Some(Arc::clone(&self.by_digest(digest)?.descriptor))
     }
 
     /// Returns what the plans of the plugin with this digest may contain, if it is loaded.

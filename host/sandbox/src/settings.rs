@@ -2,7 +2,7 @@
 
 use crate::PluginLimits;
 use decide::{grants::Grants, plan::Descriptor};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A cluster operator's settings for a plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +13,14 @@ pub struct Settings {
     pub grants: Option<Grants>,
     /// The plugin's own limits; None means the host's.
     pub limits: Option<PluginLimits>,
+}
+
+impl Settings {
+    /// Returns the plugin's config.
+    #[must_use]
+    pub fn config(&self) -> Value {
+        self.config.clone().unwrap_or_else(|| json!({}))
+    }
 }
 
 /// The reason why a plugin does not get its settings.
@@ -44,18 +52,26 @@ pub enum ConfigError {
     },
 }
 
-/// Validates the config against the plugin's own schema.
-pub(super) fn allowed(descriptor: &Descriptor, config: &Value) -> Result<(), ConfigError> {
-    let plugin = descriptor.name.clone();
-    let schema = match jsonschema::validator_for(&descriptor.config_schema) {
-        Ok(schema) => schema,
-        Err(error) => return Err(ConfigError::Schema { plugin, message: error.to_string() }),
-    };
+/// Returns what a plugin describes with this config: what it describes of itself, and the kinds that the config adds.
+///
+/// # Errors
+/// The plugin's own schema does not allow the config, or it adds a kind that no job may own.
+pub fn configured(described: &Descriptor, config: &Value) -> Result<Descriptor, ConfigError> {
+    let plugin = || described.name.clone();
+    let refused = |message| ConfigError::Refused { plugin: plugin(), message };
+    let schema = jsonschema::validator_for(&described.config_schema)
+        .map_err(|error| ConfigError::Schema { plugin: plugin(), message: error.to_string() })?;
     let wrong: Vec<_> = schema.iter_errors(config).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Refused { plugin, message: wrong.join("; ") }) }
+    if !wrong.is_empty() {
+        return Err(refused(wrong.join("; ")));
+    }
+    let whole = described.with_settings(config).map_err(|error| refused(error.to_string()))?;
+    decide::vet::description(&whole).map_err(|error| refused(error.to_string()))?;
+    Ok(whole)
 }
 
-/// Returns all grants that a plugin asks for, including those that its config asks for.
-pub fn wanted(descriptor: &Descriptor, config: &Value) -> Grants {
-    descriptor.wanted_grants().with(&Grants::by_settings(&descriptor.config_schema, config))
+/// Returns all grants that a configured plugin asks for, including those that are values of its config.
+#[must_use]
+pub fn wanted(configured: &Descriptor, config: &Value) -> Grants {
+    configured.wanted_grants().with(&Grants::by_settings(&configured.config_schema, config))
 }

@@ -17,7 +17,7 @@ use decide::{
     plan::{Answer, Descriptor, Fault, JobKind},
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// So many jobs are asked about twice, to see whether the answers are the same.
@@ -49,6 +49,8 @@ pub(super) fn is_of_kinds(reason: &str) -> bool {
 
 /// A component that may serve.
 pub(super) struct Accepted {
+    /// What it describes with its settings.
+    pub(super) descriptor: Arc<Descriptor>,
     /// What it would do to the jobs that are there.
     pub(super) preflight: Comparison,
 }
@@ -73,21 +75,21 @@ impl Shared {
         if let Some(message) = layout.conflict(&new.descriptor, &self.names()) {
             return Err(refused(CONFLICT, message));
         }
-        let names = names::check(&self.sources.client, &new.descriptor).await;
-        names.map_err(|error| refused(KIND_MISMATCH, error.to_string()))?;
-        if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
-            serves_the_same(old, &new.descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
-        }
-        not_granted(new, settings).map_or(Ok(()), Err)?;
         let apart = self.handles.plugins.apart();
-        apart.add(new, settings).map_err(|error| match error {
+        let descriptor = apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
                 refused("InvalidConfig", format!("spec.config is not what the plugin's schema allows: {message}"))
             }
             error => refused("InvalidSchema", error.to_string()),
         })?;
+        let names = names::check(&self.sources.client, &descriptor).await;
+        names.map_err(|error| refused(KIND_MISMATCH, error.to_string()))?;
+        if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
+            serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
+        }
+        not_granted(&descriptor, settings).map_or(Ok(()), Err)?;
         let Some(active) = active.as_ref().filter(|active| **active != new.digest) else {
-            return Ok(Accepted { preflight: Comparison::default() });
+            return Ok(Accepted { descriptor, preflight: Comparison::default() });
         };
         let (preflight, some) = self.preflight(name, active, &apart, &new.digest).await;
         let repeats = apart.repeats(&new.digest, some).await;
@@ -101,7 +103,7 @@ impl Shared {
                 );
                 Err(refused("PreflightFailed", message))
             }
-            _ => Ok(Accepted { preflight }),
+            _ => Ok(Accepted { descriptor, preflight }),
         }
     }
 
@@ -141,9 +143,8 @@ impl Shared {
 }
 
 /// What the component asks for and the Plugin does not grant.
-fn not_granted(new: &Prepared, settings: &Settings) -> Option<StageFailure> {
-    let config = settings.config.clone().unwrap_or_default();
-    let missing = grants::missing(&wanted(&new.descriptor, &config), settings.grants.as_ref()?);
+fn not_granted(new: &Descriptor, settings: &Settings) -> Option<StageFailure> {
+    let missing = grants::missing(&wanted(new, &settings.config()), settings.grants.as_ref()?);
     let message = format!("the plugin needs these grants, which spec.grants lacks; add them if you agree:\n{missing}");
     (missing != Grants::default()).then_some(StageFailure { at: Stage::Accepted, reason: GRANT_MISSING, message })
 }

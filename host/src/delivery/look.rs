@@ -60,11 +60,11 @@ impl Question {
     }
 
     /// What is written down of a component that this Plugin has plan jobs.
-    fn mark(&self, prepared: &Prepared, settings: &Settings) -> Mark {
+    fn mark(&self, accepted: &Accepted, settings: &Settings) -> Mark {
         let by = Mark::by_plugin(&self.name, self.at.generation);
-        let config = settings.config.clone().unwrap_or_default();
-        let grants = settings.grants.clone().unwrap_or_else(|| wanted(&prepared.descriptor, &config));
-        Mark::new(by, prepared, settings, grants)
+        let descriptor = &accepted.descriptor;
+        let grants = settings.grants.clone().unwrap_or_else(|| wanted(descriptor, &settings.config()));
+        Mark::new(by, descriptor, settings, grants)
     }
 }
 
@@ -142,7 +142,7 @@ impl Shared {
         };
         let accepted = self.accept(question, &prepared, &settings).await.map_err(would_serve)?;
         let step = question.step(&digest);
-        let mark = step.plans_jobs().then(|| question.mark(&prepared, &settings));
+        let mark = step.plans_jobs().then(|| question.mark(&accepted, &settings));
         self.keep(&digest, fetched.as_ref(), mark.as_ref()).await.map_err(would_serve)?;
         let artifact = fetched.and_then(|fetched| fetched.artifact);
         Ok(Acceptable { prepared, settings, accepted, step, resolved: artifact.map(|artifact| artifact.reference) })

@@ -138,7 +138,9 @@ impl Delivery {
             self.add_as_accepted(digest, prepared, statuses.get(name))?;
         }
         info!(plugin = name, digest = digest.short(), "loaded again for jobs that run");
-        handles.stores.change(|layout| layout.add(&prepared.descriptor, digest));
+        if let Some(descriptor) = handles.plugins.descriptor(digest) {
+            handles.stores.change(|layout| layout.add(&descriptor, digest));
+        }
         if is_active(&statuses, digest) && handles.active(name).is_none() {
             handles.route(name, &Route::to(digest));
         }
@@ -161,7 +163,7 @@ impl Delivery {
             marked.or_else(|| spec().map(|spec| Settings { grants: Some(spec.grants.clone()), ..settings(&spec) }));
         let granted = granted.unwrap_or_else(|| Settings { grants: Some(Default::default()), ..Settings::default() });
         let without_config = || Settings { config: None, ..granted.clone() };
-        plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config()))?;
+        plugins.add(prepared, &granted).or_else(|_| plugins.add(prepared, &without_config())).map(drop)?;
         // The Plugin may grant less than it did when this one was accepted.
         let is_its = marks.get(digest).is_none_or(|mark| mark.is_of(name));
         let serves = status.and_then(active);

@@ -1,9 +1,11 @@
 //! The host's mark on a plugin that it keeps: it may plan jobs of these kinds, with these settings. A digest without one
 //! plans nothing, whatever a job says.
 
-use decide::{grants::Grants, plan::JobKind};
-use sandbox::PluginLimits;
-use sandbox::{Prepared, Settings};
+use decide::{
+    grants::Grants,
+    plan::{Descriptor, JobKind},
+};
+use sandbox::{PluginLimits, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +30,8 @@ pub(super) struct Mark {
 
 impl Mark {
     /// The component serves its kinds with these settings, and is granted no more than `grants`.
-    pub(super) fn new(by: String, prepared: &Prepared, settings: &Settings, grants: Grants) -> Self {
-        let kinds = prepared.descriptor.kinds.iter().map(JobKind::id).collect();
+    pub(super) fn new(by: String, descriptor: &Descriptor, settings: &Settings, grants: Grants) -> Self {
+        let kinds = descriptor.kinds.iter().map(JobKind::id).collect();
         let Settings { config, limits, .. } = settings.clone();
         Self { by, kinds, config, grants, limits }
     }

@@ -29,9 +29,12 @@ impl Handles {
         // That the Plugin trusts what comes with the host says nothing of what came from elsewhere.
         let grants = settings.grants.clone().or_else(|| plugins.grants(digest));
         let settings = Settings { grants, ..settings.clone() };
-        if let Err(error) = plugins.add(prepared, &settings) {
-            info!(plugin = name, digest = digest.short(), %error, "the digest keeps the config that it has");
-            plugins.restrict(digest, &settings);
+        match plugins.add(prepared, &settings) {
+            Ok(descriptor) => self.stores.change(|layout| layout.describe(&descriptor, digest)),
+            Err(error) => {
+                info!(plugin = name, digest = digest.short(), %error, "the digest keeps the config that it has");
+                plugins.restrict(digest, &settings);
+            }
         }
     }
 
@@ -39,10 +42,11 @@ impl Handles {
     pub(super) fn give_back(&self, name: &str) {
         let route = match self.bundled.get(name) {
             Some((digest, settings)) => {
-                if let Some(prepared) = self.plugins.prepared(digest)
-                    && let Err(error) = self.plugins.add(&prepared, settings)
-                {
-                    warn!(plugin = name, %error, "the built-in plugin keeps other settings");
+                if let Some(prepared) = self.plugins.prepared(digest) {
+                    match self.plugins.add(&prepared, settings) {
+                        Ok(descriptor) => self.stores.change(|layout| layout.describe(&descriptor, digest)),
+                        Err(error) => warn!(plugin = name, %error, "the built-in plugin keeps other settings"),
+                    }
                 }
                 Route::to(digest)
             }

@@ -20,22 +20,22 @@ use tracing::{info, warn};
 impl PluginTask {
     /// Has an acceptable component serve, or tries it, as the Plugin says.
     pub(super) fn serve(&mut self, spec: &PluginSpec, acceptable: Acceptable) -> Result<(), Refused> {
-        let Acceptable { prepared, settings, accepted: Accepted { preflight }, step, resolved } = acceptable;
-        let Prepared { digest, descriptor, .. } = &prepared;
+        let Acceptable { prepared, settings, accepted: Accepted { preflight, .. }, step, resolved } = acceptable;
+        let Prepared { digest, .. } = &prepared;
         let refused = |reason, message| {
             Refused::plainly(Some(digest.clone()), StageFailure { at: Stage::Accepted, reason, message })
         };
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let mut all = self.shared.statuses();
         // Another Plugin may have come first since it was looked at.
-        if let Some(message) = handles.stores.layout().conflict(descriptor, &all.keys().cloned().collect()) {
+        if let Some(message) = handles.stores.layout().conflict(&prepared.descriptor, &all.keys().cloned().collect()) {
             return Err(refused(CONFLICT, message));
         }
         let added = handles.plugins.add(&prepared, &settings);
-        added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
+        let descriptor = added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
         handles.stores.change(|layout| match step.plans_jobs() {
-            true => layout.add(descriptor, digest),
-            false => layout.add_candidate(descriptor, digest),
+            true => layout.add(&descriptor, digest),
+            false => layout.add_candidate(&descriptor, digest),
         });
 
         let active = self.serving();

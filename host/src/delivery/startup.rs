@@ -108,7 +108,7 @@ impl Delivery {
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
         let (_, settings) = self.shared.handles.bundled.get(&name)?;
-        let mark = Mark::new("this host".to_owned(), &prepared, settings, settings.grants.clone()?);
+        let mark = Mark::new("this host".to_owned(), &prepared.descriptor, settings, settings.grants.clone()?);
         let wasm = Plugins::built_in(&name)?;
         Some((name, wasm, mark))
     }

@@ -215,8 +215,15 @@ impl Layout {
 
     /// Adds a candidate, which is loaded: what it needs is watched. It plans jobs only if it was accepted before.
     pub(crate) fn add_candidate(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest) {
-        let plans = self.revisions.get(digest).is_some_and(|known| known.plans);
+        let plans = self.plans(digest);
         self.watch_for(descriptor, digest, plans);
+    }
+
+    /// Replaces the descriptor of a loaded plugin, whose settings have changed.
+    pub(crate) fn describe(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest) {
+        if let Some(plans) = self.revisions.get(digest).map(|known| known.plans) {
+            self.watch_for(descriptor, digest, plans);
+        }
     }
 
     fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest, plans: bool) {

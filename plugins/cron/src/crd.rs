@@ -85,14 +85,15 @@ fn job_template() -> Value {
 }
 
 fn template() -> Value {
-    let kinds = KINDS.map(|kind| format!("{} {}", kind.api_version, kind.kind)).join(", ");
+    let kinds: Vec<_> = KINDS.iter().map(|kind| format!("{} {}", kind.api_version, kind.kind)).collect();
+    let kinds = kinds.join(", ");
     let text = |words: &str| json!({ "description": words, "type": "string" });
     let mut job = shared::of(shared::opaque);
     job["description"] = "The spec of the job, as in an object of its kind.".into();
     let mut metadata = shared::of(shared::template_metadata);
     metadata["description"] = "Labels and annotations of the jobs.".into();
     let mut schema = object(
-        &format!("The template of a job of another kind: {kinds}."),
+        &format!("The template of a job of another kind: {kinds}, or one of the plugin's setting `kinds`."),
         [
             ("apiVersion", text("Group and version of the kind.")),
             ("kind", text("The kind.")),

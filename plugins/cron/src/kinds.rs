@@ -1,25 +1,32 @@
-//! The kinds of job that a CronJob runs.
+//! The kinds of job that a CronJob runs: those that come with the host, and those of the settings.
 
 use crate::plan::LABEL;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use troupe_plugin::types::ChildKind;
 
 /// A kind of job.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) api_version: &'static str,
-    pub(crate) kind: &'static str,
-    plural: &'static str,
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Kind {
+    /// Group and version.
+    pub api_version: Cow<'static, str>,
+    /// The kind.
+    pub kind: Cow<'static, str>,
+    /// Its plural, as in a URL. Only the host reads that of a kind of the settings.
+    plural: Cow<'static, str>,
 }
 
 const fn kind(api_version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind { api_version, kind, plural }
+    Kind { api_version: Cow::Borrowed(api_version), kind: Cow::Borrowed(kind), plural: Cow::Borrowed(plural) }
 }
 
 /// The original's kind.
 pub(crate) const JOB: &Kind = &KINDS[0];
 
-/// All kinds: Kubernetes' Job, and the jobs that Troupe serves.
-pub(crate) const KINDS: [Kind; 10] = [
+/// Kubernetes' Job, and the jobs of the plugins that come with the host.
+pub(crate) const KINDS: &[Kind] = &[
     kind("batch/v1", "Job", "jobs"),
     kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
     kind("batch.paddlepaddle.org/v1", "PaddleJob", "paddlejobs"),
@@ -35,10 +42,37 @@ pub(crate) const KINDS: [Kind; 10] = [
 /// What is kept of a run.
 const KEPT: [&str; 3] = ["/status", "/metadata/creationTimestamp", "/metadata/annotations"];
 
+/// Returns the JSON schema of the setting `kinds`. The host watches the kinds that are named there like those of
+/// [`KINDS`], and may remove their objects.
+pub(crate) fn schema() -> Value {
+    let text = |words: &str| json!({ "description": words, "type": "string", "minLength": 1 });
+    json!({
+        "description": "Kinds of job that a template may have, beside those that come with Troupe.",
+        "type": "array",
+        "maxItems": 32,
+        "items": {
+            "type": "object",
+            "required": ["apiVersion", "kind", "plural"],
+            "additionalProperties": false,
+            "properties": {
+                // Runs are no objects of Kubernetes' own groups but Jobs.
+                "apiVersion": {
+                    "description": "Group and version; the group has a dot.",
+                    "type": "string",
+                    "pattern": r"^[a-z0-9-]+(\.[a-z0-9-]+)+/[a-z0-9]+$",
+                },
+                "kind": text("The kind."),
+                "plural": text("Its plural, as in a URL."),
+            },
+        },
+        "x-troupe-children": { "selector": LABEL, "keep": KEPT, "deletes": true },
+    })
+}
+
 impl Kind {
-    /// Returns the kind of these names.
-    pub(crate) fn named(api_version: &str, kind: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|known| (known.api_version, known.kind) == (api_version, kind))
+    /// Returns whether the kind has these names.
+    pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
+        (&*self.api_version, &*self.kind) == (api_version, kind)
     }
 
     /// Returns how a grant calls the kind: `PaddleJob.kubeflow.org`.
@@ -51,9 +85,9 @@ impl Kind {
     pub(crate) fn child(&self) -> ChildKind {
         let is_job = self == JOB;
         ChildKind {
-            api_version: self.api_version.into(),
-            kind: self.kind.into(),
-            plural: self.plural.into(),
+            api_version: self.api_version.to_string(),
+            kind: self.kind.to_string(),
+            plural: self.plural.to_string(),
             selector: (!is_job).then(|| LABEL.into()),
             keep: KEPT.map(str::to_owned).into(),
             optional: !is_job,

@@ -18,8 +18,8 @@
 //! - `timeZone`: the zone of the schedule, as `batch/v1` has it;
 //! - `template` in place of `jobTemplate`: `apiVersion`, `kind`, `metadata` and `spec` of a job of one of these kinds:
 //!   `batch/v1` Job, MPIJob of `kubeflow.org/v2beta1`, PaddleJob of `batch.paddlepaddle.org/v1`, RhinoJob of
-//!   `openrhino.org/v1alpha2`, PyTorchJob, TFJob, XGBoostJob, JAXJob and PaddleJob of `kubeflow.org/v1`, and IndexedJob of
-//!   `batch.troupe.dev/v1alpha1`.
+//!   `openrhino.org/v1alpha2`, PyTorchJob, TFJob, XGBoostJob, JAXJob and PaddleJob of `kubeflow.org/v1`, IndexedJob of
+//!   `batch.troupe.dev/v1alpha1`, and the kinds of the setting `kinds`.
 //!
 //! # What differs from the original, and why
 //!
@@ -48,7 +48,25 @@
 //!
 //! # Settings
 //!
-//! There are none. Of the original's flags `--metrics-bind-address` and `--health-probe-bind-address` are
+//! `kinds`: kinds of job that `template` may have beside those above, such as one that a plugin of your own serves: each with
+//! `apiVersion`, `kind` and `plural`. A run of such a kind has ended once the host says so of a job that it serves, else once
+//! its status has a true condition `Complete`, `Completed`, `Succeeded` or `Failed`, or one of these words in `phase` or
+//! `jobStatus`. `troupe rbac --cluster` prints the rights that the host needs then.
+//!
+//! ```yaml
+//! apiVersion: troupe.dev/v1alpha1
+//! kind: Plugin
+//! metadata:
+//!   name: cron
+//! spec:
+//!   source:
+//!     builtIn: {}
+//!   config:
+//!     kinds:
+//!       - {apiVersion: example.org/v1, kind: EchoJob, plural: echojobs}
+//! ```
+//!
+//! Of the original's flags `--metrics-bind-address` and `--health-probe-bind-address` are
 //! `troupe operator --admin-address`, which serves both, and `--leader-elect` is the same, with a Lease of its own.
 //!
 //! # Migration
@@ -77,6 +95,7 @@ mod spec;
 mod times;
 mod valid;
 
+pub use kinds::Kind;
 pub use spec::{AnyTemplate, Config, CronJobSpec, JobTemplate};
 
 use serde_json::json;
@@ -105,9 +124,9 @@ impl Framework for Cron {
             kinds: vec![kind()],
             children: kinds::KINDS.iter().map(kinds::Kind::child).collect(),
             gangs: false,
-            config_schema: spec::CONFIG_SCHEMA.into(),
+            config_schema: spec::config_schema().to_string(),
             event_reasons: vec![],
-            grants: json!({ "deletes": kinds::KINDS.map(|kind| kind.grant()) }).to_string(),
+            grants: json!({ "deletes": kinds::KINDS.iter().map(kinds::Kind::grant).collect::<Vec<_>>() }).to_string(),
         }
     }
 

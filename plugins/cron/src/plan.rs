@@ -15,8 +15,8 @@ pub(crate) fn plan(job: &CronJob) -> Result<JobPlan, Refusal> {
     let template = validate(job)?.template;
     let runs = Series {
         key: RUNS.into(),
-        api_version: template.kind.api_version.into(),
-        kind: template.kind.kind.into(),
+        api_version: template.kind.api_version.to_string(),
+        kind: template.kind.kind.to_string(),
         template: template.pointer.into(),
         labels: vec![(LABEL.into(), job.name().into())],
     };

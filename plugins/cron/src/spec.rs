@@ -1,14 +1,21 @@
 //! The spec of a CronJob, as it stands in JSON, and the plugin's settings.
 
+use crate::kinds::{self, Kind};
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
 
-/// The cluster operator's settings for this plugin: there are none.
+/// The cluster operator's settings for this plugin.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {}
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Kinds of job that a template may have, beside those that come with Troupe.
+    pub kinds: Vec<Kind>,
+}
 
-/// The JSON schema of [`Config`].
-pub(crate) const CONFIG_SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+/// Returns the JSON schema of [`Config`].
+pub(crate) fn config_schema() -> Value {
+    json!({ "type": "object", "additionalProperties": false, "properties": { "kinds": kinds::schema() } })
+}
 
 /// When a CronJob runs, and what.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -29,10 +29,10 @@ pub(crate) enum Concurrency {
 }
 
 /// Where the template of runs is, and of which kind they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) pointer: &'static str,
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: Kind,
 }
 
 /// How many finished runs are kept.
@@ -134,18 +134,20 @@ impl Mistakes {
         match (&job.spec.job_template, &job.spec.template) {
             (Some(of_job), None) => {
                 self.has_spec("spec.jobTemplate.spec", of_job.spec.is_some());
-                Some(Template { pointer: "/jobTemplate", kind: JOB })
+                Some(Template { pointer: "/jobTemplate", kind: JOB.clone() })
             }
             (None, Some(any)) => {
                 self.has_spec("spec.template.spec", any.spec.is_some());
                 let named = |name: &Option<String>| name.clone().unwrap_or_default();
                 let (api_version, kind) = (named(&any.api_version), named(&any.kind));
-                let known = Kind::named(&api_version, &kind);
+                let all = || KINDS.iter().chain(&job.config.kinds);
+                let known = all().find(|known| known.is(&api_version, &kind));
                 if known.is_none() {
-                    let kinds = KINDS.map(|known| format!("{} {}", known.api_version, known.kind)).join(", ");
+                    let kinds: Vec<_> = all().map(|known| format!("{} {}", known.api_version, known.kind)).collect();
+                    let kinds = kinds.join(", ");
                     self.add("spec.template.kind", format!("{api_version} {kind} is not one of {kinds}"));
                 }
-                known.map(|kind| Template { pointer: "/template", kind })
+                known.map(|kind| Template { pointer: "/template", kind: kind.clone() })
             }
             (Some(_), Some(_)) => {
                 self.add("spec.template", "must not be set together with spec.jobTemplate");
@@ -170,6 +172,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{cron_job, hourly, job_named};
     use serde_json::{Value, json};
+    use troupe_plugin::testkit;
 
     fn mistakes(job: &CronJob) -> Vec<(String, String)> {
         match validate(job) {
@@ -184,7 +187,7 @@ mod tests {
         let valid = validate(&cron_job(&hourly())).unwrap();
         assert_eq!((valid.concurrency, valid.suspended, valid.deadline), (Concurrency::Allow, false, None));
         assert_eq!(valid.limits, Limits { succeeded: 3, failed: 1 });
-        assert_eq!(valid.template, Template { pointer: "/jobTemplate", kind: JOB });
+        assert_eq!(valid.template, Template { pointer: "/jobTemplate", kind: JOB.clone() });
     }
 
     // C02
@@ -263,9 +266,9 @@ mod tests {
     // C03
     #[test]
     fn a_template_is_of_a_kind_that_is_watched() {
-        for kind in &KINDS {
+        for kind in KINDS {
             let job = with_template(&json!({ "apiVersion": kind.api_version, "kind": kind.kind, "spec": {} }));
-            assert_eq!(validate(&job).unwrap().template, Template { pointer: "/template", kind });
+            assert_eq!(validate(&job).unwrap().template, Template { pointer: "/template", kind: kind.clone() });
         }
         for (api_version, kind) in [("v1", "Pod"), ("kubeflow.org/v1", "MPIJob"), ("", "Job")] {
             let job = with_template(&json!({ "apiVersion": api_version, "kind": kind, "spec": {} }));
@@ -274,6 +277,21 @@ mod tests {
             assert!(told[0].1.contains("batch/v1 Job, kubeflow.org/v2beta1 MPIJob, "), "{told:?}");
         }
         assert_eq!(mistakes(&with_template(&json!({}))).len(), 2);
+    }
+
+    // C03
+    #[test]
+    fn a_template_may_be_of_a_kind_of_the_settings() {
+        let mut view = testkit::job("CronJob", "tick", &echo());
+        view.config = json!({ "kinds": [{ "apiVersion": "example.org/v1", "kind": "EchoJob", "plural": "echojobs" }] })
+            .to_string();
+        let template = validate(&CronJob::parse(view).unwrap()).unwrap().template;
+        assert_eq!((template.pointer, template.kind.grant()), ("/template", "EchoJob.example.org".to_owned()));
+        assert_eq!(mistakes(&cron_job(&echo()))[0].0, "spec.template.kind");
+    }
+
+    fn echo() -> Value {
+        json!({ "schedule": "@hourly", "template": { "apiVersion": "example.org/v1", "kind": "EchoJob", "spec": {} } })
     }
 
     // C03

@@ -386,7 +386,9 @@ pub mod troupe {
                 pub children: _rt::Vec<ChildKind>,
                 /// Whether its plans may have a gang. The host describes the kinds of PodGroup itself, and asks for their grants.
                 pub gangs: bool,
-                /// A JSON schema of the plugin's `config`.
+                /// A JSON schema of the plugin's `config`. A setting that is a list of kinds, each with `apiVersion`, `kind` and
+                /// `plural`, adds them to `children` where its schema has `"x-troupe-children": {"selector": "example.org/name",
+                /// "keep": ["/status"], "deletes": true}`; they are optional, and `deletes` has them under the grants of that name too.
                 pub config_schema: Json,
                 /// The framework's own reasons of events that the host emits, as pairs of the host's reason and the framework's:
                 /// `NameTaken`, an object that is not the job's has a name that it needs; `Refused`, the API server refuses a write;

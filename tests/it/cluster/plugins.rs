@@ -1,6 +1,7 @@
 //! The life of a plugin while jobs run: upgraded by its ConfigMap, broken, rolled back, lost and brought back.
 
 mod candidates;
+mod kinds;
 mod registry;
 mod ways;
 

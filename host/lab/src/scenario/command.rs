@@ -46,7 +46,7 @@ pub(super) async fn run(
     let words = words::split(command);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["config", plugin, config] => world.plugins.configure(plugin, &words::value(config))?,
+        ["config", plugin, config] => world.configure(plugin, &words::value(config))?,
         ["job"] => world.submit(manifest::yaml(manifest)?)?,
         ["job", plugin, name, fields @ ..] => job(world, shorthand, plugin, name, fields)?,
         ["set", path, value] => {

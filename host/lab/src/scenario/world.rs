@@ -51,13 +51,23 @@ impl World {
     pub(super) async fn new(plugins: Plugins) -> anyhow::Result<Self> {
         let kinds = campaign::kinds(&plugins);
         let sim = Sim::new(sim::Options { kinds, life: Life::still(), uids: Uids::Counted, ..sim::Options::default() });
-        let is_new = |kind: &Kind| sim.kind(&kind.group, &kind.plural).is_none();
-        children(&plugins).into_iter().filter(is_new).for_each(|kind| sim.serve(kind));
+        serve_children(&sim, &plugins);
         let (running, plugins, sent) = (sim.start(), Arc::new(plugins), Sent::of(&sim));
         let mut world = Self { sim, plugins, sent, host: None, job: None, refusals: vec![], _running: running };
         world.start_host();
         world.come_to_rest().await?;
         Ok(world)
+    }
+
+    /// Sets the config of a plugin. If that adds kinds, they are served, and a host starts that watches them.
+    pub(super) fn configure(&mut self, plugin: &str, config: &Value) -> anyhow::Result<()> {
+        let before = children(&self.plugins).len();
+        self.plugins.configure(plugin, config)?;
+        if children(&self.plugins).len() != before {
+            serve_children(&self.sim, &self.plugins);
+            self.start_host();
+        }
+        Ok(())
     }
 
     /// Starts a new process of the host.
@@ -259,6 +269,12 @@ fn children(plugins: &Plugins) -> Vec<Kind> {
     let frameworks = plugins.frameworks();
     let kinds = frameworks.iter().flat_map(|(framework, _)| &framework.children);
     kinds.map(|kind| Kind::new(&kind.api_version, &kind.kind, &kind.plural, true, true)).collect()
+}
+
+/// Serves those kinds of children that are not served yet.
+fn serve_children(sim: &Sim, plugins: &Plugins) {
+    let is_new = |kind: &Kind| sim.kind(&kind.group, &kind.plural).is_none();
+    children(plugins).into_iter().filter(is_new).for_each(|kind| sim.serve(kind));
 }
 
 /// Returns the kinds of queues.

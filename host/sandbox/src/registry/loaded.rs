@@ -19,6 +19,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Loaded {
     pub(super) digest: Digest,
+    /// What the component describes of itself.
+    pub(super) described: Arc<Descriptor>,
+    /// What it describes with its config.
     pub(super) descriptor: Arc<Descriptor>,
     /// The cluster operator's config for the plugin, as JSON text.
     pub(super) config: String,

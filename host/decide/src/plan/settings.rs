@@ -1,0 +1,168 @@
+//! The kinds of object that a cluster operator's settings add to what a plugin describes.
+
+use super::{ChildKind, Descriptor};
+use crate::grants::Need;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The JSON schema keyword of a setting whose value is a list of kinds that jobs own too. What stands in it says how the
+/// host watches objects of these kinds.
+const MARK: &str = "x-troupe-children";
+
+/// Why settings add no kinds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The keyword in the schema has a wrong value: the plugin's mistake.
+    #[error("{MARK} of the setting {setting}: {why}")]
+    Mark {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The setting is no list of kinds.
+    #[error("{setting}: {why}; each must have apiVersion, kind and plural")]
+    Value {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The kind is one of the plugin's own jobs, which would own each other.
+    #[error("{setting}: {kind} is a kind of job of this plugin, which cannot own its own kind")]
+    OwnKind {
+        /// The setting.
+        setting: String,
+        /// The kind, as in a grant.
+        kind: String,
+    },
+}
+
+/// How objects of the added kinds are watched.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Watched {
+    /// The label selector that each of them matches.
+    selector: String,
+    /// JSON pointers of the fields kept of each.
+    keep: Vec<String>,
+    /// Whether the host may remove them.
+    #[serde(default)]
+    deletes: bool,
+}
+
+/// A kind that a setting names.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    api_version: String,
+    kind: String,
+    plural: String,
+}
+
+impl Descriptor {
+    /// Returns the description with the kinds that these settings add, in their order, and with the grants that they need.
+    /// A kind that is described already is not added again.
+    ///
+    /// # Errors
+    /// The setting that is no list of kinds, or names a kind of job of the plugin's own.
+    pub fn with_settings(&self, config: &Value) -> Result<Self, SettingsError> {
+        let mut whole = self.clone();
+        let properties = self.config_schema.get("properties").and_then(Value::as_object);
+        for (setting, property) in properties.into_iter().flatten() {
+            let (Some(mark), Some(value)) = (property.get(MARK), config.get(setting)) else { continue };
+            let setting = || setting.clone();
+            let watched = Watched::deserialize(mark)
+                .map_err(|error| SettingsError::Mark { setting: setting(), why: error.to_string() })?;
+            let named = Vec::<Named>::deserialize(value)
+                .map_err(|error| SettingsError::Value { setting: setting(), why: error.to_string() })?;
+            for Named { api_version, kind, plural } in named {
+                if whole.children.iter().any(|child| child.api_version == api_version && child.kind == kind) {
+                    continue;
+                }
+                let (selector, keep) = (Some(watched.selector.clone()), watched.keep.clone());
+                // The kind may come to the cluster later, and its jobs wait for nothing else of it.
+                let child = ChildKind { api_version, kind, plural, selector, keep, optional: true };
+                if self.kinds.iter().any(|own| own.id() == child.id()) {
+                    return Err(SettingsError::OwnKind { setting: setting(), kind: child.id() });
+                }
+                if watched.deletes {
+                    whole.asks.grant(Need::Deletion, &child.id());
+                }
+                whole.children.push(child);
+            }
+        }
+        Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vet;
+    use serde_json::json;
+
+    fn descriptor(mark: &Value) -> Descriptor {
+        let schema = json!({ "properties": { "kinds": { "type": "array", "x-troupe-children": mark } } });
+        let kind = json!({ "group": "example.com", "version": "v1", "kind": "Clock", "plural": "clocks",
+            "suspend": null, "managed_by": null, "own_manager": null, "retired_finalizers": [] });
+        let job = json!({ "api_version": "batch/v1", "kind": "Job", "plural": "jobs", "selector": null, "keep": [],
+            "optional": false });
+        serde_json::from_value(json!({ "name": "clock", "version": "1.0.0", "kinds": [kind], "children": [job],
+            "config_schema": schema }))
+        .unwrap()
+    }
+
+    fn mark() -> Value {
+        json!({ "selector": "example.com/clock", "keep": ["/status"], "deletes": true })
+    }
+
+    fn named(api_version: &str, kind: &str, plural: &str) -> Value {
+        json!({ "kinds": [{ "apiVersion": api_version, "kind": kind, "plural": plural }] })
+    }
+
+    #[test]
+    fn a_kind_of_the_settings_is_watched_like_one_of_the_plugins_and_may_be_removed() {
+        let whole = descriptor(&mark()).with_settings(&named("dask.org/v1", "DaskJob", "daskjobs")).unwrap();
+        let added = &whole.children[1];
+        assert_eq!((added.id(), added.plural.as_str()), ("DaskJob.dask.org".to_owned(), "daskjobs"));
+        assert_eq!((added.selector.as_deref(), &*added.keep), (Some("example.com/clock"), &["/status".to_owned()][..]));
+        assert!(added.optional);
+        let wanted = whole.wanted_grants();
+        assert!(wanted.kinds.contains("DaskJob.dask.org") && wanted.deletes.contains("DaskJob.dask.org"));
+    }
+
+    #[test]
+    fn settings_without_the_keyword_and_kinds_that_are_there_add_nothing() {
+        let plain = descriptor(&mark());
+        for config in [json!({}), named("batch/v1", "Job", "jobs"), json!({ "other": [7] })] {
+            assert_eq!(plain.with_settings(&config), Ok(plain.clone()), "{config}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_the_settings_or_the_schemas() {
+        let error = |descriptor: Descriptor, config| descriptor.with_settings(&config).unwrap_err().to_string();
+        assert!(error(descriptor(&mark()), json!({ "kinds": "all" })).starts_with("kinds: invalid type: string"));
+        assert!(error(descriptor(&mark()), json!({ "kinds": [{}] })).contains("apiVersion"));
+        assert!(
+            error(descriptor(&json!(true)), json!({ "kinds": [] }))
+                .starts_with("x-troupe-children of the setting kinds")
+        );
+        let own = error(descriptor(&mark()), named("example.com/v2", "Clock", "clocks"));
+        assert!(own.contains("Clock.example.com is a kind of job of this plugin"), "{own}");
+    }
+
+    // What no plugin may have, no setting adds.
+    #[test]
+    fn a_kind_that_no_job_may_own_is_refused_when_the_whole_is_vetted() {
+        for (api_version, kind, plural) in [
+            ("v1", "Secret", "secrets"),
+            ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+            ("v1", "ConfigMap", "secrets"),
+        ] {
+            let whole = descriptor(&mark()).with_settings(&named(api_version, kind, plural)).unwrap();
+            assert!(vet::description(&whole).is_err(), "{kind}");
+        }
+    }
+}
