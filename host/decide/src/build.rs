@@ -5,7 +5,7 @@ use crate::{
     decision::Part,
     names, outdated, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
-    standing, weight, workload,
+    restarts, standing, weight, workload,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -68,9 +68,11 @@ pub(crate) fn content(
         Body::Bound => bodies.get(&object.key).cloned(),
         Body::Fixed(body, fill) => {
             let job_name = &snapshot.job.name;
-            let pod_name = names::role_of_object(plan, object).map(|role| names::of_replica(role, job_name, index));
+            let role = names::role_of_object(plan, object);
+            let pod_name = role.map(|role| names::of_replica(role, job_name, index));
             let mut body = body.clone();
-            fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), index);
+            let attempt = role.map_or(0, |role| restarts::attempt(&snapshot.ledger, &role.name));
+            fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), (index, attempt));
             Some(body)
         }
     }
@@ -84,6 +86,10 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
     pod["metadata"] = ownership::metadata(snapshot, name, &template["metadata"]);
     if let Some(hash) = outdated::annotation(snapshot, role) {
         pod["metadata"]["annotations"][outdated::TEMPLATE_HASH_ANNOTATION] = json!(hash);
+    }
+    let attempt = restarts::attempt(&snapshot.ledger, &role.name);
+    if attempt > 0 {
+        pod["metadata"]["annotations"][restarts::ATTEMPT_ANNOTATION] = json!(attempt.to_string());
     }
     pod["spec"] = template["spec"].take();
     pod
@@ -143,22 +149,24 @@ fn fill_in(
     plan: &Plan,
     fill: &[(String, Text)],
     pod_name: Option<&str>,
-    index: u32,
+    turn: (u32, u32),
 ) {
     for (pointer, text) in fill {
         if let Some(place) = body.pointer_mut(pointer) {
-            *place = json!(expanded(snapshot, plan, text, pod_name, index));
+            *place = json!(expanded(snapshot, plan, text, pod_name, turn));
         }
     }
 }
 
-fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str>, index: u32) -> String {
+/// Expands a text for a replica's index and attempt.
+fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str>, turn: (u32, u32)) -> String {
     let peer = |role: &str, index| standing::address(snapshot, plan, role, index).unwrap_or_default().to_owned();
-    names::expand_with(text, &snapshot.job.name, pod_name, index, peer)
+    names::expand_with(text, &snapshot.job.name, pod_name, turn, peer)
 }
 
 fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
-    let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), index);
+    let turn = (index, restarts::attempt(&snapshot.ledger, &role.name));
+    let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), turn);
     let mut template = json!({ "metadata": {} });
     for (section, entries) in ownership::given(&role.template["metadata"]) {
         template["metadata"][section] = entries.clone();
@@ -182,7 +190,7 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
             }
         }
     }
-    fill_in(&mut template, snapshot, plan, &role.fill, Some(name), index);
+    fill_in(&mut template, snapshot, plan, &role.fill, Some(name), turn);
     workload::place(snapshot, role, &mut template);
     template
 }

@@ -5,6 +5,7 @@ use crate::{
     back_off::Failures,
     ledger::Ledger,
     plan::{Ending, Role},
+    restarts,
     snapshot::{Pod, PodPhase},
 };
 
@@ -15,12 +16,13 @@ pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod)
     known.replaces(index, &pod.uid) || ended || known.has_settled(index, &pod.uid) && pod.terminating
 }
 
-/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, or if the
-/// end of the job was known before.
+/// Returns whether the pod's success is its replica's: not if the pod counts as failed, if the host has ended it, if its role
+/// was started again since, or if the end of the job was known before.
 #[must_use]
 pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
     let known = snapshot.ledger.failures.get(&role.name);
     let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
+    let counts_no_more = counts_no_more || restarts::is_old(snapshot, role, pod);
     let is_given_up = snapshot.ledger.is_given_up(&role.name, index);
     pod.phase == PodPhase::Succeeded && !counts_no_more && !is_given_up && !ends_too_late(snapshot, role, index, pod)
 }

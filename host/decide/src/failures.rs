@@ -12,6 +12,7 @@ use crate::{
     names,
     plan::{Deletion, Ending, Failure, Plan, Remedy, Role, Success},
     ranges::Ranges,
+    restarts,
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
     standing::{Replica, Standing},
 };
@@ -70,7 +71,8 @@ impl<'a> Due<'a> {
         for pod in snapshot.own_pods() {
             let Some((role, index)) = place(snapshot, plan, pod) else { continue };
             let (Some(remedy), ledger) = (remedy(snapshot, role, pod), &snapshot.ledger) else { continue };
-            if remedy == Remedy::Keep || ledger.is_given_up(&role.name, index) {
+            if remedy == Remedy::Keep || restarts::is_old(snapshot, role, pod) || ledger.is_given_up(&role.name, index)
+            {
                 continue;
             }
             let known = ledger.failures.get(&role.name);
@@ -89,6 +91,7 @@ impl<'a> Due<'a> {
             let (at, ending) = (ended_at(pod, snapshot.now), ledger.ending.is_some());
             due.insert((index, &*pod.uid), DuePod { at, role, remedy, ending, gives_up });
         }
+        one_restart(&mut counted);
         counted.retain(|_, due| !due.is_empty());
         Self { snapshot, counted }
     }
@@ -101,6 +104,9 @@ impl<'a> Due<'a> {
     /// Returns what becomes of a pod of this role and index.
     #[must_use]
     pub fn replacement(&self, role: &Role, index: u32, pod: &Pod) -> Replacement {
+        if restarts::is_old(self.snapshot, role, pod) {
+            return Replacement::UnderWay;
+        }
         let known = self.snapshot.ledger.failures.get(&role.name);
         let counts_no_more = known.is_some_and(|known| is_known(known, &self.snapshot.ledger, index, pod));
         if pod.phase.is_terminal() && self.snapshot.ledger.is_given_up(&role.name, index) {
@@ -180,6 +186,9 @@ impl<'a> Due<'a> {
                 continue;
             }
             failures.settled.remove(&index);
+            if due.remedy.restarts() {
+                continue;
+            }
             failures.row.add(due.at, self.snapshot.now);
             if due.role.failures_per_replica.is_some() {
                 let own = failures.replicas.entry(index).or_default();
@@ -188,6 +197,30 @@ impl<'a> Due<'a> {
             }
             failures.pods.insert(index, uid.to_owned());
         }
+        // Last: it forgets what was recorded of the pods that end with it.
+        let restarting = self.counted.values().flat_map(BTreeMap::values).filter(|due| due.remedy.restarts());
+        for due in restarting.filter(|due| !due.ending) {
+            restarts::record(standing, (due.role, due.remedy), due.at, ledger);
+        }
+    }
+}
+
+/// Leaves of the pods with which roles start again the one that ended first: of the job if any is of that, else of each role.
+/// The others end with it, and each restart is counted once.
+fn one_restart<'a>(counted: &mut BTreeMap<&'a str, BTreeMap<(u32, &'a str), DuePod<'a>>>) {
+    let mut restarts: Vec<(Timestamp, &str, u32, &str, Remedy)> = vec![];
+    for (role, due) in &*counted {
+        let of_role = due.iter().filter(|(_, due)| due.remedy.restarts() && !due.ending);
+        restarts.extend(of_role.map(|(&(index, uid), due)| (due.at, *role, index, uid, due.remedy)));
+    }
+    restarts.sort_unstable_by_key(|&(at, role, index, uid, _)| (at, role, index, uid));
+    let of_job = restarts.iter().find(|(.., remedy)| *remedy == Remedy::RestartJob).copied();
+    let mut roles = BTreeSet::new();
+    let first: Vec<_> = of_job.map_or(restarts, |first| vec![first]);
+    let first: BTreeSet<&str> =
+        first.iter().filter(|(_, role, ..)| roles.insert(*role)).map(|&(.., uid, _)| uid).collect();
+    for due in counted.values_mut() {
+        due.retain(|(_, uid), due| due.ending || !due.remedy.restarts() || first.contains(uid));
     }
 }
 
@@ -287,16 +320,19 @@ pub(crate) fn removal(standing: &Standing<'_>, replica: &Replica<'_>) -> Option<
 pub(crate) fn backs_off(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
     let own = replica.role.failures_per_replica.is_some();
     let failures = snapshot.ledger.failures.get(&replica.role.name);
+    let starts_again = restarts::attempt(&snapshot.ledger, &replica.role.name) > 0;
     failures.is_some_and(|it| {
         it.pods.contains_key(&replica.index) && it.ends_at(replica.index, own, snapshot.now).is_some()
+            || starts_again && it.row.ends_at(snapshot.now).is_some()
     })
 }
 
 /// Returns when the first back-off of the job ends.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let ends = snapshot.ledger.failures.values().flat_map(|failures| {
+    let starts_again = |role: &str| restarts::attempt(&snapshot.ledger, role) > 0;
+    let ends = snapshot.ledger.failures.iter().flat_map(|(role, failures)| {
         let own = failures.pods.keys().filter_map(|index| failures.replicas.get(index)).map(|replica| replica.row);
-        let of_role = (!failures.pods.is_empty()).then_some(failures.row);
+        let of_role = (!failures.pods.is_empty() || starts_again(role)).then_some(failures.row);
         of_role.into_iter().chain(own).filter_map(|row| row.ends_at(snapshot.now))
     });
     ends.min().map_or(Wake::OnChange, Wake::At)
@@ -315,7 +351,8 @@ pub(crate) fn settle(standing: &Standing<'_>, due: &Due<'_>, actions: &mut Vec<A
         let (Write::Delete { uid, .. }, "Pod") = (action.write(), &*action.kind) else { return true };
         let Some((place, index)) = names::role_of_pod(plan, &snapshot.job.name, &action.name) else { return true };
         let role = &plan.roles[place];
-        if role.deletion == Deletion::Uncounted {
+        let is_old = |pod: &&Arc<Pod>| restarts::is_old(snapshot, role, pod);
+        if role.deletion == Deletion::Uncounted || pods.get(uid.as_str()).is_some_and(is_old) {
             return true;
         }
         if due.has(&role.name, index, uid) {

@@ -76,6 +76,10 @@ pub(crate) enum Flaw {
     NameWithoutIndex,
     #[error("an address of role {role} cannot be part of a name")]
     AddressInName { role: String },
+    #[error("an attempt cannot be part of a name, which stays when pods start again")]
+    AttemptInName,
+    #[error("a restart of the whole job has no way to start the Job of role {role} again")]
+    RestartOfJob { role: String },
 
     // What `describe` and the rest of the plan do not name.
     #[error("describe does not name it; its roles are {}", roles.join(", "))]
@@ -218,6 +222,8 @@ rules! {
     "V40" Varies,
     "V41" NotGranted,
     "V42" NotAskedFor,
+    "V43" AttemptInName,
+    "V44" RestartOfJob,
 }
 
 /// Returns what would allow a use.

@@ -41,6 +41,9 @@ pub struct Ledger {
     /// Failed pods that were replaced, or are going to be, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, Failures>,
+    /// How often roles were started again as a whole, by role.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attempts: BTreeMap<String, u32>,
     /// Hashes of the templates that the job began with, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub templates: BTreeMap<String, String>,

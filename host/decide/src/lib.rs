@@ -39,6 +39,7 @@ mod queue;
 pub mod ranges;
 pub mod rejection;
 mod replicas;
+pub mod restarts;
 mod runs;
 pub mod snapshot;
 pub mod standing;

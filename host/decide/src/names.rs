@@ -5,16 +5,17 @@ use crate::plan::{Backing, Object, Piece, Plan, Role, Text};
 /// Expands a text for one replica. Addresses, and the pod's name where it is `None`, expand to nothing.
 #[must_use]
 pub fn expand(text: &Text, job_name: &str, pod_name: Option<&str>, index: u32) -> String {
-    expand_with(text, job_name, pod_name, index, |_, _| String::new())
+    expand_with(text, job_name, pod_name, (index, 0), |_, _| String::new())
 }
 
-/// Expands a text for one replica; `peer` returns the address of the pod of a role and index.
+/// Expands a text for one replica, which has an index and an attempt; `peer` returns the address of the pod of a role and
+/// index.
 #[must_use]
 pub fn expand_with(
     text: &Text,
     job_name: &str,
     pod_name: Option<&str>,
-    index: u32,
+    (index, attempt): (u32, u32),
     peer: impl Fn(&str, u32) -> String,
 ) -> String {
     let mut out = String::new();
@@ -22,6 +23,8 @@ pub fn expand_with(
         match piece {
             Piece::Fixed(part) => out.push_str(part),
             Piece::Index(offset) => out.push_str(&(i64::from(index) + i64::from(*offset)).to_string()),
+            // In no name: `vet`.
+            Piece::Attempt => out.push_str(&attempt.to_string()),
             Piece::JobName => out.push_str(job_name),
             Piece::PodName => out.push_str(pod_name.unwrap_or_default()),
             Piece::PeerIp(role, index) => out.push_str(&peer(role, *index)),
@@ -103,7 +106,7 @@ fn index_in<'t>(pieces: impl IntoIterator<Item = &'t Piece>, job_name: &str, nam
         rest = match piece {
             Piece::Fixed(part) => rest.strip_prefix(part.as_str())?,
             Piece::JobName => rest.strip_prefix(job_name)?,
-            Piece::PodName | Piece::PeerIp(..) | Piece::PeerHost(..) => rest,
+            Piece::Attempt | Piece::PodName | Piece::PeerIp(..) | Piece::PeerHost(..) => rest,
             Piece::Index(offset) => {
                 let (digits, behind) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
                 let here = number(digits, *offset)?;
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn an_ipv6_address_before_a_port_stands_in_brackets() {
         let at = |piece: Piece, address: &str| {
-            expand_with(&Text(vec![piece, Piece::Fixed(":80".into())]), "", None, 0, |_, _| address.to_owned())
+            expand_with(&Text(vec![piece, Piece::Fixed(":80".into())]), "", None, (0, 0), |_, _| address.to_owned())
         };
         let (ip, host) = (Piece::PeerIp("launcher".into(), 0), Piece::PeerHost("launcher".into(), 0));
         assert_eq!(at(host.clone(), "fd00::7"), "[fd00::7]:80");

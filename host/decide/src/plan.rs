@@ -41,6 +41,8 @@ pub enum Piece {
     Fixed(String),
     /// The replica's index plus this.
     Index(i32),
+    /// How often the replica's role was started again as a whole.
+    Attempt,
     /// The job's name.
     JobName,
     /// The name of the replica's pod.

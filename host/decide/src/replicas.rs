@@ -3,7 +3,7 @@
 use crate::{
     Snapshot, blocker,
     decision::{Action, Part},
-    failures,
+    failures, restarts,
     standing::{Replica, Standing},
     turns,
     waiting::Waiting,
@@ -22,8 +22,12 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let needs: Vec<bool> =
         standing.plan.roles.iter().map(|role| role.at_once != Some(0) && !standing.is_done(role)).collect();
     let absent = wanted.filter(|it| it.pod.is_none_or(|pod| pod.terminating)).filter(|it| needs[it.place]);
+    // Attempts do not overlap.
+    let restarting = restarts::held(standing);
+    let absent = absent.filter(|it| restarting.is_none() || restarts::attempt(ledger, &it.role.name) == 0);
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(held_by).collect();
+    waiting.extend(restarting);
     let (backing_off, missing): (Vec<_>, Vec<_>) =
         missing.into_iter().partition(|replica| failures::backs_off(standing.snapshot, replica));
     waiting.extend(backing_off.into_iter().map(|replica| back_off(standing.snapshot, replica)));
@@ -42,6 +46,7 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     actions.extend(surplus.map(|pod| Action::delete_pod(pod)));
     actions.extend(turns::too_many(standing));
     actions.extend(standing.replicas.iter().filter_map(|replica| failures::removal(standing, replica)));
+    actions.extend(restarts::removals(standing));
     (actions, waiting)
 }
 
@@ -59,8 +64,12 @@ fn held_by(replica: &Replica<'_>) -> Waiting {
 }
 
 fn back_off(snapshot: &Snapshot, replica: &Replica<'_>) -> Waiting {
-    let failures = snapshot.ledger.failures.get(&replica.role.name).map_or(0, |failures| failures.count);
-    Waiting::BackOff { role: replica.role.name.clone(), failures }
+    let ledger = &snapshot.ledger;
+    // A role that starts again with others may have had no failure itself.
+    let is_meant = |role: &String| restarts::attempt(ledger, role) > 0 || *role == replica.role.name;
+    let failed = ledger.failures.iter().filter(|(role, _)| is_meant(role)).max_by_key(|(_, failures)| failures.count);
+    let (role, failures) = failed.map_or((&replica.role.name, 0), |(role, failures)| (role, failures.count));
+    Waiting::BackOff { role: role.clone(), failures }
 }
 
 fn create(replica: &Replica<'_>) -> Action {

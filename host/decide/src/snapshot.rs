@@ -151,11 +151,19 @@ pub struct Pod {
     /// Hash of the template that it was created from, if that is not the job's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_hash: Option<String>,
+    /// The attempt of its role that it was created for; the first is 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub attempt: u32,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
     /// Type and status of each of its conditions, if it has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<(String, String)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_first(attempt: &u32) -> bool {
+    *attempt == 0
 }
 
 /// A pod's condition PodScheduled that is False.

@@ -5,6 +5,7 @@ use crate::{
     first_failure::shortened,
     names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
+    restarts,
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
     workload,
@@ -202,7 +203,9 @@ impl<'a> Standing<'a> {
         }
         let of_role = self.replicas.iter().filter(|replica| replica.role.name == role);
         let reached = of_role.filter(|replica| match replica.pod {
-            Some(pod) if !pod.terminating => has_reached(pod, reached),
+            Some(pod) if !pod.terminating && !restarts::is_old(self.snapshot, replica.role, pod) => {
+                has_reached(pod, reached)
+            }
             _ => self.has_succeeded(replica),
         });
         u32::try_from(reached.count()).unwrap_or(u32::MAX)
@@ -220,7 +223,8 @@ pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) 
         None => {
             let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
             let name = names::of_replica(role, &snapshot.job.name, index);
-            snapshot.own_pods().find(|pod| pod.name == name && !pod.terminating)
+            let is_current = |pod: &Pod| !pod.terminating && !restarts::is_old(snapshot, role, pod);
+            snapshot.own_pods().find(|pod| pod.name == name && is_current(pod))
         }
     };
     pod?.ips.first().map(String::as_str)

@@ -83,6 +83,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         node_lost: None,
         fields: BTreeMap::new(),
         template_hash: None,
+        attempt: 0,
         containers: vec![],
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     names,
     plan::{
         Backing, Bindings, Body, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object, Piece, Plan,
-        Reached, Role, SecretRecipe, Success, Text, Upkeep,
+        Reached, Remedy, Role, SecretRecipe, Success, Text, Upkeep,
     },
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
@@ -133,6 +133,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
         Backing::Pods if role.replicas > 1 && names::of_replica(role, "", 0) == names::of_replica(role, "", 1) => {
             Err(Flaw::NameWithoutIndex.into())
         }
+        Backing::Job(_) if restarts_job(plan) => Err(Flaw::RestartOfJob { role: role.name.clone() }.into()),
         Backing::Job(_) if has_fate(role) => Err(Flaw::FailuresBehindJob.into()),
         Backing::Job(_) if role.replicas != 1 => Err(Flaw::JobReplicas { replicas: role.replicas }.into()),
         Backing::Job(_) => Ok(kept(descriptor, "Job", "/spec/suspend")?),
@@ -302,12 +303,20 @@ fn fillable(json: &Value, fill: &[(String, Text)]) -> Result<(), Flaw> {
 fn peers<'a>(texts: impl Iterator<Item = &'a Text>) -> impl Iterator<Item = &'a String> {
     texts.flat_map(|text| &text.0).filter_map(|piece| match piece {
         Piece::PeerIp(role, _) | Piece::PeerHost(role, _) => Some(role),
-        Piece::Fixed(_) | Piece::Index(_) | Piece::JobName | Piece::PodName => None,
+        Piece::Fixed(_) | Piece::Index(_) | Piece::Attempt | Piece::JobName | Piece::PodName => None,
     })
 }
 
-/// Refuses an address in a name.
-fn unaddressed<'a>(names: impl Iterator<Item = &'a Text>) -> Result<(), Flaw> {
+/// Returns whether a failed pod of any role starts the whole job again.
+fn restarts_job(plan: &Plan) -> bool {
+    plan.roles.iter().flat_map(|role| &role.failures).any(|rule| rule.then == Remedy::RestartJob)
+}
+
+/// Refuses an address or an attempt in a name.
+fn unaddressed<'a>(names: impl Iterator<Item = &'a Text> + Clone) -> Result<(), Flaw> {
+    if names.clone().any(|name| name.0.contains(&Piece::Attempt)) {
+        return Err(Flaw::AttemptInName);
+    }
     match peers(names).next() {
         Some(role) => Err(Flaw::AddressInName { role: role.clone() }),
         None => Ok(()),

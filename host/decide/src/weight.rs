@@ -78,7 +78,7 @@ fn filled(texts: &[(String, Text)]) -> usize {
 fn text(text: &Text) -> usize {
     let one = |piece: &Piece| match piece {
         Piece::Fixed(part) | Piece::PeerIp(part, _) | Piece::PeerHost(part, _) => part.len(),
-        Piece::Index(_) | Piece::JobName | Piece::PodName => 0,
+        Piece::Index(_) | Piece::Attempt | Piece::JobName | Piece::PodName => 0,
     };
     text.0.iter().map(|piece| size_of::<Piece>() + one(piece)).sum()
 }

@@ -9,7 +9,7 @@ use super::{
 use decide::{
     Outlook, Snapshot,
     failures::{Due, Replacement},
-    names, plan, snapshot,
+    names, plan, restarts, snapshot,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -169,7 +169,7 @@ impl Seen {
         };
         let view = wit::Observation {
             now: milliseconds(snapshot.now),
-            pods: rows.iter().map(|row| pod(row, plan, &due)).collect(),
+            pods: rows.iter().map(|row| pod(row, snapshot, plan, &due)).collect(),
             children: snapshot.children.iter().map(|one| child(one)).collect(),
             roles: observe::facts(snapshot, plan, &rows, &due).map(role_facts).collect(),
             previous_status: text(&observe::previous_status(&snapshot.job.status)),
@@ -219,10 +219,11 @@ fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
         lost: facts.lost,
         failures: facts.failures,
         given_up: facts.given_up.into(),
+        attempt: facts.attempt,
     }
 }
 
-fn pod(row: &Row<'_>, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
+fn pod(row: &Row<'_>, snapshot: &Snapshot, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
     let (pod, role) = (row.pod, &plan.roles[row.role]);
     wit::PodRow {
         role: role.name.clone(),
@@ -239,7 +240,7 @@ fn pod(row: &Row<'_>, plan: &plan::Plan, due: &Due<'_>) -> wit::PodRow {
         reason: pod.reason.clone(),
         message: pod.message.clone(),
         ready: pod.ready,
-        terminating: pod.terminating,
+        terminating: pod.terminating || row.index.is_some() && restarts::is_old(snapshot, role, pod),
         ips: pod.ips.clone(),
         node: pod.node.clone(),
         created: milliseconds(pod.created),

@@ -1,6 +1,8 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
-use decide::{Snapshot, condition::Condition, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod};
+use decide::{
+    Snapshot, condition::Condition, failures::Due, jobs, names, plan::Plan, ranges::Ranges, restarts, snapshot::Pod,
+};
 use serde_json::Value;
 
 /// A pod, with its role and replica index.
@@ -13,7 +15,8 @@ pub(super) struct Row<'a> {
     pub(super) pod: &'a Pod,
 }
 
-/// Returns the pods of the plan's roles: by role, then index, then creation.
+/// Returns the pods of the plan's roles: by role, then index, then creation. What has ended of an earlier attempt of its role
+/// is left out.
 pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
     let jobs = backing_jobs(snapshot, plan);
     let mut rows: Vec<Row<'a>> = snapshot
@@ -22,6 +25,10 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
         .filter_map(|pod| {
             let (role, index) = if pod.owner_uid == snapshot.job.uid {
                 let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
+                let is_old = restarts::is_old(snapshot, &plan.roles[role], pod);
+                if is_old && pod.phase.is_terminal() {
+                    return None;
+                }
                 (role, Some(index))
             } else {
                 (jobs.iter().find(|(_, uid)| *uid == pod.owner_uid)?.0, None)
@@ -53,6 +60,8 @@ pub(super) struct Facts<'a> {
     pub(super) failures: u32,
     /// Wanted replicas that are given up, with those that are due.
     pub(super) given_up: Ranges,
+    /// How often the role was started again as a whole.
+    pub(super) attempt: u32,
 }
 
 /// Returns what the host has recorded about roles. Skips roles without records.
@@ -68,9 +77,10 @@ pub(super) fn facts<'a>(
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
         let succeeded = recorded.unwrap_or_default().without(present);
         let (lost, failures) = (jobs::is_lost(snapshot, role), due.count(&role.name));
-        Facts { role: &role.name, succeeded, lost, failures, given_up: due.given_up(role) }
+        let attempt = restarts::attempt(&snapshot.ledger, &role.name);
+        Facts { role: &role.name, succeeded, lost, failures, given_up: due.given_up(role), attempt }
     });
-    facts.filter(|facts| facts.lost || facts.failures > 0 || !facts.succeeded.is_empty())
+    facts.filter(|facts| facts.lost || facts.failures > 0 || facts.attempt > 0 || !facts.succeeded.is_empty())
 }
 
 /// Returns the status as the plugin last wrote it: without the ledger and the host's own conditions.

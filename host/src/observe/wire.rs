@@ -10,6 +10,7 @@ use decide::{
     outdated::TEMPLATE_HASH_ANNOTATION,
     ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::FieldError,
+    restarts::ATTEMPT_ANNOTATION,
     snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase, Unscheduled},
 };
 use jiff::Timestamp;
@@ -418,6 +419,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         node_lost,
         fields: BTreeMap::new(),
         template_hash: metadata.annotations.get(TEMPLATE_HASH_ANNOTATION).cloned(),
+        attempt: metadata.annotations.get(ATTEMPT_ANNOTATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
         containers: init.chain(main).collect(),
     }
 }

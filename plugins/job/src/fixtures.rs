@@ -34,7 +34,7 @@ pub(crate) fn running(index: u32) -> PodRow {
 /// An observation of these pods, with so many failures that the host counted.
 pub(crate) fn seen(pods: Vec<PodRow>, failures: u32) -> Observation {
     let mut seen = testkit::seen(pods);
-    let facts = RoleFacts { role: ROLE.into(), succeeded: vec![], lost: false, failures, given_up: vec![] };
+    let facts = RoleFacts { role: ROLE.into(), succeeded: vec![], lost: false, failures, given_up: vec![], attempt: 0 };
     seen.roles = vec![facts];
     seen
 }

@@ -1,7 +1,7 @@
 //! What becomes of a failed pod: a pure function of its restart policy and its exit code.
 
 use crate::family::{Family, Replicas};
-use crate::rules;
+use crate::{TrainingJob, rules};
 use troupe_plugin::types::{ContainerState, Failure, FailureRule, PodRow, Remedy};
 
 /// The restart policy of a type of replica.
@@ -62,8 +62,39 @@ impl RestartPolicy {
     }
 }
 
+/// The annotation of a job that says what starts again when one of its pods is replaced. The original has none.
+pub(crate) const RESTART_SCOPE: &str = "kubeflow.troupe.dev/restart-scope";
+
+/// What starts again when a pod is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RestartScope {
+    /// That pod.
+    Pod,
+    /// All pods of the job: for frameworks of which no process goes on without the others.
+    Job,
+}
+
+impl RestartScope {
+    /// Returns the scope that a job names; the pod where it names none.
+    ///
+    /// # Errors
+    /// What the annotation has instead.
+    pub(crate) fn of(job: &TrainingJob) -> Result<Self, &str> {
+        let named = job.view.annotations.iter().find(|(name, _)| name == RESTART_SCOPE);
+        match named.map(|(_, scope)| scope.as_str()) {
+            None | Some("Pod") => Ok(Self::Pod),
+            Some("Job") => Ok(Self::Job),
+            Some(other) => Err(other),
+        }
+    }
+}
+
 /// Returns the rules that name the pods of these replicas whose fate is another pod.
 pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<FailureRule> {
+    let then = match RestartScope::of(family.job) {
+        Ok(RestartScope::Job) => Remedy::RestartJob,
+        Ok(RestartScope::Pod) | Err(_) => Remedy::Replace,
+    };
     let policy = replicas.restart_policy.unwrap_or(family.kind.restart_policy);
     let is_replaced = |code| rules::fate(family, replicas.of, policy, code) == Fate::Restart;
     let container = || family.kind.container.to_owned();
@@ -74,7 +105,7 @@ pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<Fail
     } else {
         vec![]
     };
-    failures.into_iter().map(|about| FailureRule { about, then: Remedy::Replace }).collect()
+    failures.into_iter().map(|about| FailureRule { about, then }).collect()
 }
 
 /// Returns the exit code of the container of this name, if it has ended.

@@ -1,7 +1,7 @@
 //! The validation of a job. It reports all errors at once, each with its field.
 
 use crate::family::{Family, Replicas};
-use crate::fate::RestartPolicy;
+use crate::fate::{RESTART_SCOPE, RestartPolicy, RestartScope};
 use crate::kind::ReplicaType;
 use crate::spec::{OWN_MANAGER, given};
 use serde::Deserialize;
@@ -86,6 +86,7 @@ impl Valid<'_> {
 pub(crate) fn validate<'a>(family: &'a Family<'a>, own: Vec<(String, String)>) -> Result<Valid<'a>, Refusal> {
     let mut errors = Errors(vec![]);
     errors.name(family);
+    errors.restart_scope(family);
     errors.types(family);
     let pods: Vec<_> = family.replicas.iter().filter_map(|replicas| errors.replicas(family, replicas)).collect();
     let clean_pods = errors.run_policy(family);
@@ -112,6 +113,13 @@ impl Errors {
         if let Some(problem) = dns_label_problem(&longest) {
             let message = format!("cannot begin the names of pods and Services: {longest:?}: {problem}");
             self.add("metadata.name", message);
+        }
+    }
+
+    fn restart_scope(&mut self, family: &Family<'_>) {
+        if let Err(scope) = RestartScope::of(family.job) {
+            let message = format!("{scope:?} is not supported; supported values: Pod, Job");
+            self.add(format!("metadata.annotations[{RESTART_SCOPE}]"), message);
         }
     }
 

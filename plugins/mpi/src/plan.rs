@@ -163,7 +163,7 @@ mod tests {
             Piece::Index(plus) => (index + plus).to_string(),
             Piece::JobName => "pi".into(),
             Piece::PodName => format!("pi-worker-{index}"),
-            Piece::PeerIp(_) | Piece::PeerHost(_) => panic!("no name depends on an address"),
+            Piece::PeerIp(_) | Piece::PeerHost(_) | Piece::Attempt => panic!("no name depends on it"),
         };
         pieces.iter().map(fill).collect()
     }

@@ -350,6 +350,7 @@ mod tests {
             lost: false,
             failures: 0,
             given_up: vec![],
+            attempt: 0,
         }];
         assert_eq!(judge(&job, &seen, false).outcome, Outcome::Succeeded);
     }

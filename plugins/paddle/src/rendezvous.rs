@@ -266,6 +266,7 @@ mod tests {
             lost: false,
             failures: 0,
             given_up: vec![],
+            attempt: 0,
         }];
         assert_eq!(body(&job, &seen).unwrap()["data"]["PADDLE_TRAINERS"], "wide-worker-0,10.0.0.21");
         let there = json!({ "PADDLE_PORT": "36000", "PADDLE_TRAINER_ENDPOINTS": "10.0.0.20:36000,10.0.0.99:36000" });

@@ -226,6 +226,9 @@ pub mod troupe {
                 PeerIp((_rt::String, u32)),
                 /// The same as a host is written before a port: an IPv6 address stands in brackets.
                 PeerHost((_rt::String, u32)),
+                /// How often the replica's role was started again by `restart-role` or `restart-job`; 0 in an object that is not per
+                /// replica. Not in names, which stay.
+                Attempt,
             }
             impl ::core::fmt::Debug for Piece {
                 fn fmt(
@@ -245,6 +248,7 @@ pub mod troupe {
                         Piece::PeerHost(e) => {
                             f.debug_tuple("Piece::PeerHost").field(e).finish()
                         }
+                        Piece::Attempt => f.debug_tuple("Piece::Attempt").finish(),
                     }
                 }
             }
@@ -685,6 +689,13 @@ pub mod troupe {
                 Replace,
                 /// The same, and it is not counted.
                 ReplaceUncounted,
+                /// It is counted, and all pods of its role are deleted and made again, those that have succeeded too, as one attempt more
+                /// (`role-facts.attempt`): for processes of which none goes on without the others. Pods that fail with it are not counted.
+                /// The back-off is that of `replace`; no pod of an attempt is made before those of the last one are gone, which the
+                /// plugin sees as `terminating` and `under-way` until then, or not at all once they have ended.
+                RestartRole,
+                /// The same of all roles. No role of the plan is backed by a Job then.
+                RestartJob,
                 /// It is counted, and its replica has no other pod.
                 GiveUp,
                 /// It stays as it is.
@@ -700,6 +711,12 @@ pub mod troupe {
                         Remedy::ReplaceUncounted => {
                             f.debug_tuple("Remedy::ReplaceUncounted").finish()
                         }
+                        Remedy::RestartRole => {
+                            f.debug_tuple("Remedy::RestartRole").finish()
+                        }
+                        Remedy::RestartJob => {
+                            f.debug_tuple("Remedy::RestartJob").finish()
+                        }
                         Remedy::GiveUp => f.debug_tuple("Remedy::GiveUp").finish(),
                         Remedy::Keep => f.debug_tuple("Remedy::Keep").finish(),
                     }
@@ -714,8 +731,10 @@ pub mod troupe {
                     match val {
                         0 => Remedy::Replace,
                         1 => Remedy::ReplaceUncounted,
-                        2 => Remedy::GiveUp,
-                        3 => Remedy::Keep,
+                        2 => Remedy::RestartRole,
+                        3 => Remedy::RestartJob,
+                        4 => Remedy::GiveUp,
+                        5 => Remedy::Keep,
                         _ => panic!("invalid enum discriminant"),
                     }
                 }
@@ -1456,6 +1475,8 @@ pub mod troupe {
                 pub failures: u32,
                 /// Wanted replicas that are given up, those that are due among them. Ranges are first to last.
                 pub given_up: _rt::Vec<(u32, u32)>,
+                /// How often the role was started again as a whole.
+                pub attempt: u32,
             }
             impl ::core::fmt::Debug for RoleFacts {
                 fn fmt(
@@ -1468,6 +1489,7 @@ pub mod troupe {
                         .field("lost", &self.lost)
                         .field("failures", &self.failures)
                         .field("given-up", &self.given_up)
+                        .field("attempt", &self.attempt)
                         .finish()
                 }
             }
@@ -2816,6 +2838,9 @@ pub mod exports {
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(t50_1);
                                                     }
+                                                    V52::Attempt => {
+                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                    }
                                                 }
                                             }
                                         }
@@ -2907,6 +2932,9 @@ pub mod exports {
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t57_1);
+                                                            }
+                                                            V59::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
                                                     }
@@ -3006,6 +3034,9 @@ pub mod exports {
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t64_1);
+                                                            }
+                                                            V66::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
                                                     }
@@ -3251,6 +3282,9 @@ pub mod exports {
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t86_1);
                                                             }
+                                                            V88::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                            }
                                                         }
                                                     }
                                                 }
@@ -3372,6 +3406,9 @@ pub mod exports {
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t96_1);
                                                             }
+                                                            V98::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                            }
                                                         }
                                                     }
                                                 }
@@ -3492,6 +3529,9 @@ pub mod exports {
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(t106_1);
+                                                            }
+                                                            V108::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
                                                     }
@@ -3914,6 +3954,9 @@ pub mod exports {
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(t139_1);
                                                     }
+                                                    V141::Attempt => {
+                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                    }
                                                 }
                                             }
                                         }
@@ -4065,6 +4108,9 @@ pub mod exports {
                                                                         *base
                                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                                             .cast::<i32>() = _rt::as_i32(t151_1);
+                                                                    }
+                                                                    V153::Attempt => {
+                                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
                                                                     }
                                                                 }
                                                             }
@@ -4389,6 +4435,9 @@ pub mod exports {
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(t176_1);
+                                                    }
+                                                    V178::Attempt => {
+                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
                                                     }
                                                 }
                                             }
@@ -5034,7 +5083,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l13, l14, 1);
                                                     }
-                                                    _ => {
+                                                    5 => {
                                                         let l15 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
@@ -5043,6 +5092,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l15, l16, 1);
                                                     }
+                                                    _ => {}
                                                 }
                                             }
                                         }
@@ -5094,7 +5144,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l24, l25, 1);
                                                             }
-                                                            _ => {
+                                                            5 => {
                                                                 let l26 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -5103,6 +5153,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l26, l27, 1);
                                                             }
+                                                            _ => {}
                                                         }
                                                     }
                                                 }
@@ -5156,7 +5207,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l35, l36, 1);
                                                             }
-                                                            _ => {
+                                                            5 => {
                                                                 let l37 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -5165,6 +5216,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l37, l38, 1);
                                                             }
+                                                            _ => {}
                                                         }
                                                     }
                                                 }
@@ -5313,7 +5365,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l68, l69, 1);
                                                             }
-                                                            _ => {
+                                                            5 => {
                                                                 let l70 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -5322,6 +5374,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l70, l71, 1);
                                                             }
+                                                            _ => {}
                                                         }
                                                     }
                                                 }
@@ -5389,7 +5442,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l83, l84, 1);
                                                             }
-                                                            _ => {
+                                                            5 => {
                                                                 let l85 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -5398,6 +5451,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l85, l86, 1);
                                                             }
+                                                            _ => {}
                                                         }
                                                     }
                                                 }
@@ -5465,7 +5519,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l98, l99, 1);
                                                             }
-                                                            _ => {
+                                                            5 => {
                                                                 let l100 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>();
@@ -5474,6 +5528,7 @@ pub mod exports {
                                                                     .cast::<usize>();
                                                                 _rt::cabi_dealloc(l100, l101, 1);
                                                             }
+                                                            _ => {}
                                                         }
                                                     }
                                                 }
@@ -5699,7 +5754,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l148, l149, 1);
                                                     }
-                                                    _ => {
+                                                    5 => {
                                                         let l150 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
@@ -5708,6 +5763,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l150, l151, 1);
                                                     }
+                                                    _ => {}
                                                 }
                                             }
                                         }
@@ -5799,7 +5855,7 @@ pub mod exports {
                                                                             .cast::<usize>();
                                                                         _rt::cabi_dealloc(l168, l169, 1);
                                                                     }
-                                                                    _ => {
+                                                                    5 => {
                                                                         let l170 = *base
                                                                             .add(::core::mem::size_of::<*const u8>())
                                                                             .cast::<*mut u8>();
@@ -5808,6 +5864,7 @@ pub mod exports {
                                                                             .cast::<usize>();
                                                                         _rt::cabi_dealloc(l170, l171, 1);
                                                                     }
+                                                                    _ => {}
                                                                 }
                                                             }
                                                         }
@@ -5999,7 +6056,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l208, l209, 1);
                                                     }
-                                                    _ => {
+                                                    5 => {
                                                         let l210 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
@@ -6008,6 +6065,7 @@ pub mod exports {
                                                             .cast::<usize>();
                                                         _rt::cabi_dealloc(l210, l211, 1);
                                                     }
+                                                    _ => {}
                                                 }
                                             }
                                         }
@@ -6343,7 +6401,7 @@ pub mod exports {
                 pub unsafe fn _export_bind_cabi<T_: Guest>(arg0: *mut u8) -> *mut u8 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
-                        let result175 = {
+                        let result176 = {
                             let l0 = *arg0.add(0).cast::<*mut u8>();
                             let l1 = *arg0
                                 .add(::core::mem::size_of::<*const u8>())
@@ -7073,13 +7131,13 @@ pub mod exports {
                             let l149 = *arg0
                                 .add(32 + 21 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base165 = l148;
-                            let len165 = l149;
-                            let mut result165 = _rt::Vec::with_capacity(len165);
-                            for i in 0..len165 {
-                                let base = base165
-                                    .add(i * (8 + 6 * ::core::mem::size_of::<*const u8>()));
-                                let e165 = {
+                            let base166 = l148;
+                            let len166 = l149;
+                            let mut result166 = _rt::Vec::with_capacity(len166);
+                            for i in 0..len166 {
+                                let base = base166
+                                    .add(i * (8 + 7 * ::core::mem::size_of::<*const u8>()));
+                                let e166 = {
                                     let l150 = *base.add(0).cast::<*mut u8>();
                                     let l151 = *base
                                         .add(::core::mem::size_of::<*const u8>())
@@ -7136,63 +7194,67 @@ pub mod exports {
                                         result164.push(e164);
                                     }
                                     _rt::cabi_dealloc(base164, len164 * 8, 4);
+                                    let l165 = *base
+                                        .add(8 + 6 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<i32>();
                                     super::super::super::super::troupe::framework::types::RoleFacts {
                                         role: _rt::string_lift(bytes152),
                                         succeeded: result157,
                                         lost: _rt::bool_lift(l158 as u8),
                                         failures: l159 as u32,
                                         given_up: result164,
+                                        attempt: l165 as u32,
                                     }
                                 };
-                                result165.push(e165);
+                                result166.push(e166);
                             }
                             _rt::cabi_dealloc(
-                                base165,
-                                len165 * (8 + 6 * ::core::mem::size_of::<*const u8>()),
+                                base166,
+                                len166 * (8 + 7 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
-                            let l166 = *arg0
+                            let l167 = *arg0
                                 .add(32 + 22 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l167 = *arg0
+                            let l168 = *arg0
                                 .add(32 + 23 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let len168 = l167;
-                            let bytes168 = _rt::Vec::from_raw_parts(
-                                l166.cast(),
-                                len168,
-                                len168,
+                            let len169 = l168;
+                            let bytes169 = _rt::Vec::from_raw_parts(
+                                l167.cast(),
+                                len169,
+                                len169,
                             );
-                            let l169 = *arg0
+                            let l170 = *arg0
                                 .add(32 + 24 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l170 = *arg0
+                            let l171 = *arg0
                                 .add(32 + 25 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base174 = l169;
-                            let len174 = l170;
-                            let mut result174 = _rt::Vec::with_capacity(len174);
-                            for i in 0..len174 {
-                                let base = base174
+                            let base175 = l170;
+                            let len175 = l171;
+                            let mut result175 = _rt::Vec::with_capacity(len175);
+                            for i in 0..len175 {
+                                let base = base175
                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                let e174 = {
-                                    let l171 = *base.add(0).cast::<*mut u8>();
-                                    let l172 = *base
+                                let e175 = {
+                                    let l172 = *base.add(0).cast::<*mut u8>();
+                                    let l173 = *base
                                         .add(::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len173 = l172;
-                                    let bytes173 = _rt::Vec::from_raw_parts(
-                                        l171.cast(),
-                                        len173,
-                                        len173,
+                                    let len174 = l173;
+                                    let bytes174 = _rt::Vec::from_raw_parts(
+                                        l172.cast(),
+                                        len174,
+                                        len174,
                                     );
-                                    _rt::string_lift(bytes173)
+                                    _rt::string_lift(bytes174)
                                 };
-                                result174.push(e174);
+                                result175.push(e175);
                             }
                             _rt::cabi_dealloc(
-                                base174,
-                                len174 * (2 * ::core::mem::size_of::<*const u8>()),
+                                base175,
+                                len175 * (2 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
                             T_::bind(
@@ -7225,10 +7287,10 @@ pub mod exports {
                                     now: l40 as u64,
                                     pods: result118,
                                     children: result147,
-                                    roles: result165,
-                                    previous_status: _rt::string_lift(bytes168),
+                                    roles: result166,
+                                    previous_status: _rt::string_lift(bytes169),
                                 },
-                                result174,
+                                result175,
                             )
                         };
                         _rt::cabi_dealloc(
@@ -7236,275 +7298,275 @@ pub mod exports {
                             32 + 26 * ::core::mem::size_of::<*const u8>(),
                             8,
                         );
-                        let ptr176 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result175 {
+                        let ptr177 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result176 {
                             Ok(e) => {
-                                *ptr176.add(0).cast::<u8>() = (0i32) as u8;
+                                *ptr177.add(0).cast::<u8>() = (0i32) as u8;
                                 let super::super::super::super::troupe::framework::types::Bindings {
-                                    bodies: bodies177,
-                                    runs: runs177,
-                                    remove: remove177,
+                                    bodies: bodies178,
+                                    runs: runs178,
+                                    remove: remove178,
                                 } = e;
-                                let vec181 = bodies177;
-                                let len181 = vec181.len();
-                                let layout181 = _rt::alloc::Layout::from_size_align(
-                                        vec181.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                let vec182 = bodies178;
+                                let len182 = vec182.len();
+                                let layout182 = _rt::alloc::Layout::from_size_align(
+                                        vec182.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result181, _cleanup181) = wit_bindgen::rt::Cleanup::new(
-                                    layout181,
+                                let (result182, _cleanup182) = wit_bindgen::rt::Cleanup::new(
+                                    layout182,
                                 );
-                                if let Some(cleanup) = _cleanup181 {
+                                if let Some(cleanup) = _cleanup182 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec181.into_iter().enumerate() {
-                                    let base = result181
+                                for (i, e) in vec182.into_iter().enumerate() {
+                                    let base = result182
                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let (t178_0, t178_1) = e;
-                                        let vec179 = (t178_0.into_bytes()).into_boxed_slice();
-                                        let ptr179 = vec179.as_ptr().cast::<u8>();
-                                        let len179 = vec179.len();
-                                        ::core::mem::forget(vec179);
-                                        *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len179;
-                                        *base.add(0).cast::<*mut u8>() = ptr179.cast_mut();
-                                        let vec180 = (t178_1.into_bytes()).into_boxed_slice();
+                                        let (t179_0, t179_1) = e;
+                                        let vec180 = (t179_0.into_bytes()).into_boxed_slice();
                                         let ptr180 = vec180.as_ptr().cast::<u8>();
                                         let len180 = vec180.len();
                                         ::core::mem::forget(vec180);
                                         *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len180;
+                                        *base.add(0).cast::<*mut u8>() = ptr180.cast_mut();
+                                        let vec181 = (t179_1.into_bytes()).into_boxed_slice();
+                                        let ptr181 = vec181.as_ptr().cast::<u8>();
+                                        let len181 = vec181.len();
+                                        ::core::mem::forget(vec181);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len181;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr180.cast_mut();
+                                            .cast::<*mut u8>() = ptr181.cast_mut();
                                     }
                                 }
-                                *ptr176
+                                *ptr177
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len181;
-                                *ptr176
+                                    .cast::<usize>() = len182;
+                                *ptr177
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result181;
-                                let vec189 = runs177;
-                                let len189 = vec189.len();
-                                let layout189 = _rt::alloc::Layout::from_size_align(
-                                        vec189.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result182;
+                                let vec190 = runs178;
+                                let len190 = vec190.len();
+                                let layout190 = _rt::alloc::Layout::from_size_align(
+                                        vec190.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
-                                    layout189,
+                                let (result190, _cleanup190) = wit_bindgen::rt::Cleanup::new(
+                                    layout190,
                                 );
-                                if let Some(cleanup) = _cleanup189 {
+                                if let Some(cleanup) = _cleanup190 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec189.into_iter().enumerate() {
-                                    let base = result189
+                                for (i, e) in vec190.into_iter().enumerate() {
+                                    let base = result190
                                         .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Run {
-                                            series: series182,
-                                            name: name182,
-                                            annotations: annotations182,
+                                            series: series183,
+                                            name: name183,
+                                            annotations: annotations183,
                                         } = e;
-                                        let vec183 = (series182.into_bytes()).into_boxed_slice();
-                                        let ptr183 = vec183.as_ptr().cast::<u8>();
-                                        let len183 = vec183.len();
-                                        ::core::mem::forget(vec183);
-                                        *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len183;
-                                        *base.add(0).cast::<*mut u8>() = ptr183.cast_mut();
-                                        let vec184 = (name182.into_bytes()).into_boxed_slice();
+                                        let vec184 = (series183.into_bytes()).into_boxed_slice();
                                         let ptr184 = vec184.as_ptr().cast::<u8>();
                                         let len184 = vec184.len();
                                         ::core::mem::forget(vec184);
                                         *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len184;
+                                        *base.add(0).cast::<*mut u8>() = ptr184.cast_mut();
+                                        let vec185 = (name183.into_bytes()).into_boxed_slice();
+                                        let ptr185 = vec185.as_ptr().cast::<u8>();
+                                        let len185 = vec185.len();
+                                        ::core::mem::forget(vec185);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len185;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr184.cast_mut();
-                                        let vec188 = annotations182;
-                                        let len188 = vec188.len();
-                                        let layout188 = _rt::alloc::Layout::from_size_align(
-                                                vec188.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr185.cast_mut();
+                                        let vec189 = annotations183;
+                                        let len189 = vec189.len();
+                                        let layout189 = _rt::alloc::Layout::from_size_align(
+                                                vec189.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result188, _cleanup188) = wit_bindgen::rt::Cleanup::new(
-                                            layout188,
+                                        let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
+                                            layout189,
                                         );
-                                        if let Some(cleanup) = _cleanup188 {
+                                        if let Some(cleanup) = _cleanup189 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec188.into_iter().enumerate() {
-                                            let base = result188
+                                        for (i, e) in vec189.into_iter().enumerate() {
+                                            let base = result189
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t185_0, t185_1) = e;
-                                                let vec186 = (t185_0.into_bytes()).into_boxed_slice();
-                                                let ptr186 = vec186.as_ptr().cast::<u8>();
-                                                let len186 = vec186.len();
-                                                ::core::mem::forget(vec186);
-                                                *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len186;
-                                                *base.add(0).cast::<*mut u8>() = ptr186.cast_mut();
-                                                let vec187 = (t185_1.into_bytes()).into_boxed_slice();
+                                                let (t186_0, t186_1) = e;
+                                                let vec187 = (t186_0.into_bytes()).into_boxed_slice();
                                                 let ptr187 = vec187.as_ptr().cast::<u8>();
                                                 let len187 = vec187.len();
                                                 ::core::mem::forget(vec187);
                                                 *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>() = len187;
+                                                *base.add(0).cast::<*mut u8>() = ptr187.cast_mut();
+                                                let vec188 = (t186_1.into_bytes()).into_boxed_slice();
+                                                let ptr188 = vec188.as_ptr().cast::<u8>();
+                                                let len188 = vec188.len();
+                                                ::core::mem::forget(vec188);
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len188;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr187.cast_mut();
+                                                    .cast::<*mut u8>() = ptr188.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len188;
+                                            .cast::<usize>() = len189;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result188;
+                                            .cast::<*mut u8>() = result189;
                                     }
                                 }
-                                *ptr176
+                                *ptr177
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len189;
-                                *ptr176
+                                    .cast::<usize>() = len190;
+                                *ptr177
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result189;
-                                let vec191 = remove177;
-                                let len191 = vec191.len();
-                                let layout191 = _rt::alloc::Layout::from_size_align(
-                                        vec191.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result190;
+                                let vec192 = remove178;
+                                let len192 = vec192.len();
+                                let layout192 = _rt::alloc::Layout::from_size_align(
+                                        vec192.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result191, _cleanup191) = wit_bindgen::rt::Cleanup::new(
-                                    layout191,
+                                let (result192, _cleanup192) = wit_bindgen::rt::Cleanup::new(
+                                    layout192,
                                 );
-                                if let Some(cleanup) = _cleanup191 {
+                                if let Some(cleanup) = _cleanup192 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec191.into_iter().enumerate() {
-                                    let base = result191
+                                for (i, e) in vec192.into_iter().enumerate() {
+                                    let base = result192
                                         .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let vec190 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr190 = vec190.as_ptr().cast::<u8>();
-                                        let len190 = vec190.len();
-                                        ::core::mem::forget(vec190);
+                                        let vec191 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr191 = vec191.as_ptr().cast::<u8>();
+                                        let len191 = vec191.len();
+                                        ::core::mem::forget(vec191);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len190;
-                                        *base.add(0).cast::<*mut u8>() = ptr190.cast_mut();
+                                            .cast::<usize>() = len191;
+                                        *base.add(0).cast::<*mut u8>() = ptr191.cast_mut();
                                     }
                                 }
-                                *ptr176
+                                *ptr177
                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len191;
-                                *ptr176
+                                    .cast::<usize>() = len192;
+                                *ptr177
                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result191;
+                                    .cast::<*mut u8>() = result192;
                             }
                             Err(e) => {
-                                *ptr176.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::troupe::framework::types::Refusal as V198;
+                                *ptr177.add(0).cast::<u8>() = (1i32) as u8;
+                                use super::super::super::super::troupe::framework::types::Refusal as V199;
                                 match e {
-                                    V198::Invalid(e) => {
-                                        *ptr176
+                                    V199::Invalid(e) => {
+                                        *ptr177
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
-                                        let vec195 = e;
-                                        let len195 = vec195.len();
-                                        let layout195 = _rt::alloc::Layout::from_size_align(
-                                                vec195.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec196 = e;
+                                        let len196 = vec196.len();
+                                        let layout196 = _rt::alloc::Layout::from_size_align(
+                                                vec196.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result195, _cleanup195) = wit_bindgen::rt::Cleanup::new(
-                                            layout195,
+                                        let (result196, _cleanup196) = wit_bindgen::rt::Cleanup::new(
+                                            layout196,
                                         );
-                                        if let Some(cleanup) = _cleanup195 {
+                                        if let Some(cleanup) = _cleanup196 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec195.into_iter().enumerate() {
-                                            let base = result195
+                                        for (i, e) in vec196.into_iter().enumerate() {
+                                            let base = result196
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FieldError {
-                                                    path: path192,
-                                                    message: message192,
+                                                    path: path193,
+                                                    message: message193,
                                                 } = e;
-                                                let vec193 = (path192.into_bytes()).into_boxed_slice();
-                                                let ptr193 = vec193.as_ptr().cast::<u8>();
-                                                let len193 = vec193.len();
-                                                ::core::mem::forget(vec193);
-                                                *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len193;
-                                                *base.add(0).cast::<*mut u8>() = ptr193.cast_mut();
-                                                let vec194 = (message192.into_bytes()).into_boxed_slice();
+                                                let vec194 = (path193.into_bytes()).into_boxed_slice();
                                                 let ptr194 = vec194.as_ptr().cast::<u8>();
                                                 let len194 = vec194.len();
                                                 ::core::mem::forget(vec194);
                                                 *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>() = len194;
+                                                *base.add(0).cast::<*mut u8>() = ptr194.cast_mut();
+                                                let vec195 = (message193.into_bytes()).into_boxed_slice();
+                                                let ptr195 = vec195.as_ptr().cast::<u8>();
+                                                let len195 = vec195.len();
+                                                ::core::mem::forget(vec195);
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len195;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr194.cast_mut();
+                                                    .cast::<*mut u8>() = ptr195.cast_mut();
                                             }
                                         }
-                                        *ptr176
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len195;
-                                        *ptr176
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result195;
-                                    }
-                                    V198::Unsupported(e) => {
-                                        *ptr176
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (1i32) as u8;
-                                        let vec196 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr196 = vec196.as_ptr().cast::<u8>();
-                                        let len196 = vec196.len();
-                                        ::core::mem::forget(vec196);
-                                        *ptr176
+                                        *ptr177
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len196;
-                                        *ptr176
+                                        *ptr177
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr196.cast_mut();
+                                            .cast::<*mut u8>() = result196;
                                     }
-                                    V198::Internal(e) => {
-                                        *ptr176
+                                    V199::Unsupported(e) => {
+                                        *ptr177
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (2i32) as u8;
+                                            .cast::<u8>() = (1i32) as u8;
                                         let vec197 = (e.into_bytes()).into_boxed_slice();
                                         let ptr197 = vec197.as_ptr().cast::<u8>();
                                         let len197 = vec197.len();
                                         ::core::mem::forget(vec197);
-                                        *ptr176
+                                        *ptr177
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len197;
-                                        *ptr176
+                                        *ptr177
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>() = ptr197.cast_mut();
+                                    }
+                                    V199::Internal(e) => {
+                                        *ptr177
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (2i32) as u8;
+                                        let vec198 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr198 = vec198.as_ptr().cast::<u8>();
+                                        let len198 = vec198.len();
+                                        ::core::mem::forget(vec198);
+                                        *ptr177
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len198;
+                                        *ptr177
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr198.cast_mut();
                                     }
                                 }
                             }
                         };
-                        ptr176
+                        ptr177
                     }
                 }
                 #[doc(hidden)]
@@ -8275,98 +8337,98 @@ macro_rules! __export_plugin_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:troupe:framework@0.1.0:plugin:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 3995] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 4039] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9e\x1e\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xca\x1e\x01A\x02\x01\
 A\x0e\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
 \x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
 \0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
 \x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
 \x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
-\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x06\x04text\x01s\0\x05index\x01z\0\x08\
-job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x04\0\x05\
-piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\
-\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\
-\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06\
-plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\x05roles\x17\
-\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\
-\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\
-\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07versions\x05\
-kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\
-\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\x09namespac\
-es\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0bannotations\x06\x04\
-spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01r\x03\x09cont\
-ainers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04pods\0\0\x03j\
-ob\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07running\x05read\
-y\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached)\x04\0\x09po\
-ds-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\0\
-,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01m\x03\x05final\
-\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01o\x02s3\x01q\
-\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\
-\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replace-uncounted\x07give-up\x04\
-keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then8\x04\0\x0cfailure-rule\x03\
-\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\x03\0;\x01\
-o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\0\x04edit\x03\0>\x01p?\
-\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05whole\x01\x01\0\x04\0\x08t\
-emplate\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\
-\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08pod-name\x10\x08hos\
-tname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\x06labels\xc7\0\x04\
-fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-once!\x14failures-pe\
-r-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bcreate-only\0\0\x06fo\
-llow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08finished\x07clean\
-ed\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01q\x02\x05fixed\x01\
-\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\x03keys\x0bapi-ve\
-rsions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06upkeep\xcf\0\x05a\
-fter\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\x0aecdsa-p521\x04\
-\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\
-\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0dsecret-recipe\x03\0Z\
-\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06\
-series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member!\x0d\
-min-resources\xde\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout!\x04\0\
-\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0a\x01q\x02\
-\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0c\x01k\xe4\0\
-\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-failure\xe2\0\x10clean-on-suspen\
-d\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\x07pending\x07running\x09su\
-cceeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0h\x01r\x04\x09exit-codez\x06\
-reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait\
-ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
-te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
-\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
-\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04roles\x05index!\x04names\x03\
-uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ip\
-s\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x06fields\xf3\0\
-\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03key\x16\x0bapi-version\
-s\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\0\x04\0\x0achild-vi\
-ew\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\
-\x08failuresy\x08given-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf5\0\x01p\xf7\0\
-\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fp\
-revious-status\x01\x04\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07w\
-aiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannota\
-tions\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01\
-r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\
-\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07o\
-utcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05eve\
-nt\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\
-\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\
-\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08\
-job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07o\
-utcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07ve\
-rdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.1.0\x05\x01\x02\x03\0\x01\x0a\
-descriptor\x02\x03\0\x01\x08job-view\x02\x03\0\x01\x0bobservation\x02\x03\0\x01\x08\
-job-plan\x02\x03\0\x01\x07refusal\x02\x03\0\x01\x08bindings\x02\x03\0\x01\x07out\
-look\x02\x03\0\x01\x07verdict\x01B\x1c\x02\x03\x02\x01\x02\x04\0\x0adescriptor\x03\
-\0\0\x02\x03\x02\x01\x03\x04\0\x08job-view\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x0b\
-observation\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x08job-plan\x03\0\x06\x02\x03\x02\
-\x01\x06\x04\0\x07refusal\x03\0\x08\x02\x03\x02\x01\x07\x04\0\x08bindings\x03\0\x0a\
-\x02\x03\x02\x01\x08\x04\0\x07outlook\x03\0\x0c\x02\x03\x02\x01\x09\x04\0\x07ver\
-dict\x03\0\x0e\x01@\0\0\x01\x04\0\x08describe\x01\x10\x01j\x01\x07\x01\x09\x01@\x01\
-\x03job\x03\0\x11\x04\0\x04plan\x01\x12\x01ps\x01j\x01\x0b\x01\x09\x01@\x03\x03j\
-ob\x03\x04seen\x05\x06wanted\x13\0\x14\x04\0\x04bind\x01\x15\x01j\x01\x0f\x01\x09\
-\x01@\x01\x07outlook\x0d\0\x16\x04\0\x05judge\x01\x17\x04\0\x20troupe:framework/\
-framework@0.1.0\x05\x0a\x04\0\x1dtroupe:framework/plugin@0.1.0\x04\0\x0b\x0c\x01\
-\0\x06plugin\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x07\
-0.258.3\x10wit-bindgen-rust\x060.61.1";
+\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x07\x04text\x01s\0\x05index\x01z\0\x08\
+job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x07atte\
+mpt\0\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\
+\x07suspend\x11\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09\
+elsewhere\x04\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\
+\x04kinds\x06plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\
+\x05roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\
+\x03\x01r\x06\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08\
+optional\x7f\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07\
+versions\x05kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent\
+-reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\
+\x09namespaces\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0banno\
+tations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01\
+r\x03\x09containers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04\
+pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07ru\
+nning\x05ready\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached\
+)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afi\
+eld-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01\
+m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01\
+o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condi\
+tion\x01\x04\0\x04\0\x07failure\x03\05\x01m\x06\x07replace\x11replace-uncounted\x0c\
+restart-role\x0brestart-job\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05\
+about6\x04then8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-faile\
+d\x07at-once\x04\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06\
+append\x01=\0\x04\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\
+\xc1\0\0\x05whole\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\
+\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replica\
+sy\x07backing'\x08pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\
+\0\x03env\xc5\0\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08d\
+eletion<\x07at-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0\
+L\x01q\x02\x0bcreate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\
+\x09suspended\x08finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\
+\x02\x01\xc9\0\x01q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01\
+p\xd1\0\x01r\x09\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04\
+body\xd4\0\x06upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\
+\0V\x01m\x01\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\
+\x0bsecret-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\
+\x04\0\x0dsecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08temp\
+late\x03\x06labels\x06\x04\0\x06series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07\
+members\x17\x0amin-member!\x0dmin-resources\xde\0\x05queue\x16\x0epriority-class\
+\x16\x10schedule-timeout!\x04\0\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\
+\x04\0\x05clean\x03\0a\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\
+\x04\0\x03ttl\x03\0c\x01k\xe4\0\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-f\
+ailure\xe2\0\x10clean-on-suspend\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\
+\x07pending\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0\
+h\x01r\x04\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01\
+q\x04\x07unknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\
+\0\0\x04\0\x0fcontainer-state\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08\
+restartsy\x05state\xed\0\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09\
+under-way\x08given-up\x04\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04r\
+oles\x05index!\x04names\x03uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\
+\x0bterminating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0acondi\
+tions\x06\x06fields\xf3\0\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03\
+key\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\
+\0\x04\0\x0achild-view\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x06\x04roles\x09succeed\
+ed\xf9\0\x04lost\x7f\x08failuresy\x08given-up\xf9\0\x07attempty\x04\0\x0arole-fa\
+cts\x03\0z\x01p\xf5\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08ch\
+ildren\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\0\x0bobservation\x03\0\x7f\
+\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\
+\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\
+\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\
+\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09su\
+cceeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reas\
+ons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01\
+p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07\
+secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\
+\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06\
+status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06\
+events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.\
+1.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08job-view\x02\x03\0\x01\x0b\
+observation\x02\x03\0\x01\x08job-plan\x02\x03\0\x01\x07refusal\x02\x03\0\x01\x08\
+bindings\x02\x03\0\x01\x07outlook\x02\x03\0\x01\x07verdict\x01B\x1c\x02\x03\x02\x01\
+\x02\x04\0\x0adescriptor\x03\0\0\x02\x03\x02\x01\x03\x04\0\x08job-view\x03\0\x02\
+\x02\x03\x02\x01\x04\x04\0\x0bobservation\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x08\
+job-plan\x03\0\x06\x02\x03\x02\x01\x06\x04\0\x07refusal\x03\0\x08\x02\x03\x02\x01\
+\x07\x04\0\x08bindings\x03\0\x0a\x02\x03\x02\x01\x08\x04\0\x07outlook\x03\0\x0c\x02\
+\x03\x02\x01\x09\x04\0\x07verdict\x03\0\x0e\x01@\0\0\x01\x04\0\x08describe\x01\x10\
+\x01j\x01\x07\x01\x09\x01@\x01\x03job\x03\0\x11\x04\0\x04plan\x01\x12\x01ps\x01j\
+\x01\x0b\x01\x09\x01@\x03\x03job\x03\x04seen\x05\x06wanted\x13\0\x14\x04\0\x04bi\
+nd\x01\x15\x01j\x01\x0f\x01\x09\x01@\x01\x07outlook\x0d\0\x16\x04\0\x05judge\x01\
+\x17\x04\0\x20troupe:framework/framework@0.1.0\x05\x0a\x04\0\x1dtroupe:framework\
+/plugin@0.1.0\x04\0\x0b\x0c\x01\0\x06plugin\x03\0\0\0G\x09producers\x01\x0cproce\
+ssed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
         };
     };
 }
@@ -8379,86 +8441,86 @@ pub use __export_plugin_impl as __export_troupe_plugin;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3644] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9f\x1b\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3688] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xcb\x1b\x01A\x02\x01\
 A\x04\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
 \x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
 \0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
 \x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
 \x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
-\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x06\x04text\x01s\0\x05index\x01z\0\x08\
-job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x04\0\x05\
-piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07suspend\x11\
-\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09elsewhere\x04\
-\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04kinds\x06\
-plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\x05roles\x17\
-\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\x03\x01r\x06\
-\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08optional\x7f\
-\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07versions\x05\
-kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\
-\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\x09namespac\
-es\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0bannotations\x06\x04\
-spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01r\x03\x09cont\
-ainers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04pods\0\0\x03j\
-ob\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07running\x05read\
-y\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached)\x04\0\x09po\
-ds-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\0\
-,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01m\x03\x05final\
-\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01o\x02s3\x01q\
-\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\
-\0\x04\0\x07failure\x03\05\x01m\x04\x07replace\x11replace-uncounted\x07give-up\x04\
-keep\x04\0\x06remedy\x03\07\x01r\x02\x05about6\x04then8\x04\0\x0cfailure-rule\x03\
-\09\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\x03\0;\x01\
-o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06append\x01=\0\x04\0\x04edit\x03\0>\x01p?\
-\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\xc1\0\0\x05whole\x01\x01\0\x04\0\x08t\
-emplate\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\
-\0\x01p:\x01p/\x01r\x10\x04names\x08replicasy\x07backing'\x08pod-name\x10\x08hos\
-tname\xc4\0\x09subdomain\xc4\0\x08template\xc3\0\x03env\xc5\0\x06labels\xc7\0\x04\
-fill\xc9\0\x07success1\x08failures\xca\0\x08deletion<\x07at-once!\x14failures-pe\
-r-replica!\x05after\xcb\0\x04\0\x04role\x03\0L\x01q\x02\x0bcreate-only\0\0\x06fo\
-llow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\x09suspended\x08finished\x07clean\
-ed\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\x02\x01\xc9\0\x01q\x02\x05fixed\x01\
-\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01p\xd1\0\x01r\x09\x03keys\x0bapi-ve\
-rsions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xd4\0\x06upkeep\xcf\0\x05a\
-fter\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\0V\x01m\x01\x0aecdsa-p521\x04\
-\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\
-\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\x04\0\x0dsecret-recipe\x03\0Z\
-\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06\
-series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member!\x0d\
-min-resources\xde\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout!\x04\0\
-\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0a\x01q\x02\
-\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0c\x01k\xe4\0\
-\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-failure\xe2\0\x10clean-on-suspen\
-d\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\x07pending\x07running\x09su\
-cceeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0h\x01r\x04\x09exit-codez\x06\
-reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01q\x04\x07unknown\0\0\x07wait\
-ing\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\0\0\x04\0\x0fcontainer-sta\
-te\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xed\0\
-\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\
-\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04roles\x05index!\x04names\x03\
-uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\x03ip\
-s\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0aconditions\x06\x06fields\xf3\0\
-\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03key\x16\x0bapi-version\
-s\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\0\x04\0\x0achild-vi\
-ew\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x05\x04roles\x09succeeded\xf9\0\x04lost\x7f\
-\x08failuresy\x08given-up\xf9\0\x04\0\x0arole-facts\x03\0z\x01p\xf5\0\x01p\xf7\0\
-\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08children\xfd\0\x05roles\xfe\0\x0fp\
-revious-status\x01\x04\0\x0bobservation\x03\0\x7f\x01r\x02\x09suspended\x7f\x07w\
-aiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\x06seriess\x04names\x0bannota\
-tions\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\x01p\x85\x01\x01p\x84\x01\x01\
-r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\x04\0\x08bindings\x03\0\x88\
-\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09succeeded\x06failed\x04\0\x07o\
-utcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05eve\
-nt\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01p\xdd\0\x01k\xe0\0\x01p\x8d\
-\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07secrets\x90\x01\x06series\x91\
-\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\x08warnings\x93\x01\x04\0\x08\
-job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06status\x01\x08headlines\x07o\
-utcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06events\x93\x01\x04\0\x07ve\
-rdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.1.0\x05\x01\x04\0=troupe:f\
-ramework/plugin-with-all-of-its-exports-removed@0.1.0\x04\0\x0b,\x01\0&plugin-wi\
-th-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
-wit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x07\x04text\x01s\0\x05index\x01z\0\x08\
+job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x07atte\
+mpt\0\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\
+\x07suspend\x11\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09\
+elsewhere\x04\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\
+\x04kinds\x06plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\
+\x05roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\
+\x03\x01r\x06\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08\
+optional\x7f\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07\
+versions\x05kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent\
+-reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\
+\x09namespaces\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0banno\
+tations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01\
+r\x03\x09containers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04\
+pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07ru\
+nning\x05ready\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached\
+)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afi\
+eld-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01\
+m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01\
+o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condi\
+tion\x01\x04\0\x04\0\x07failure\x03\05\x01m\x06\x07replace\x11replace-uncounted\x0c\
+restart-role\x0brestart-job\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05\
+about6\x04then8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-faile\
+d\x07at-once\x04\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06\
+append\x01=\0\x04\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\
+\xc1\0\0\x05whole\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\
+\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replica\
+sy\x07backing'\x08pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\
+\0\x03env\xc5\0\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08d\
+eletion<\x07at-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0\
+L\x01q\x02\x0bcreate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\
+\x09suspended\x08finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\
+\x02\x01\xc9\0\x01q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01\
+p\xd1\0\x01r\x09\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04\
+body\xd4\0\x06upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\
+\0V\x01m\x01\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\
+\x0bsecret-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\
+\x04\0\x0dsecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08temp\
+late\x03\x06labels\x06\x04\0\x06series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07\
+members\x17\x0amin-member!\x0dmin-resources\xde\0\x05queue\x16\x0epriority-class\
+\x16\x10schedule-timeout!\x04\0\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\
+\x04\0\x05clean\x03\0a\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\
+\x04\0\x03ttl\x03\0c\x01k\xe4\0\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-f\
+ailure\xe2\0\x10clean-on-suspend\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\
+\x07pending\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0\
+h\x01r\x04\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01\
+q\x04\x07unknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\
+\0\0\x04\0\x0fcontainer-state\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08\
+restartsy\x05state\xed\0\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09\
+under-way\x08given-up\x04\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04r\
+oles\x05index!\x04names\x03uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\
+\x0bterminating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0acondi\
+tions\x06\x06fields\xf3\0\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03\
+key\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\
+\0\x04\0\x0achild-view\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x06\x04roles\x09succeed\
+ed\xf9\0\x04lost\x7f\x08failuresy\x08given-up\xf9\0\x07attempty\x04\0\x0arole-fa\
+cts\x03\0z\x01p\xf5\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08ch\
+ildren\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\0\x0bobservation\x03\0\x7f\
+\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\
+\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\
+\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\
+\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09su\
+cceeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reas\
+ons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01\
+p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07\
+secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\
+\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06\
+status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06\
+events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.\
+1.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-its-exports-removed@0.1.0\x04\
+\0\x0b,\x01\0&plugin-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\
+\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -112,6 +112,7 @@ pub(super) fn words(text: &Text) -> String {
         Piece::Fixed(text) => text.clone(),
         Piece::Index(0) => "{index}".to_owned(),
         Piece::Index(offset) => format!("{{index{offset:+}}}"),
+        Piece::Attempt => "{attempt}".to_owned(),
         Piece::JobName => "{job}".to_owned(),
         Piece::PodName => "{pod}".to_owned(),
         Piece::PeerIp(role, index) | Piece::PeerHost(role, index) => format!("{{address of {role} {index}}}"),

@@ -3,7 +3,7 @@ use crate::{
     back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
     decide,
     decision::{Decision, Report, Write},
-    plan::{Answer, Bindings, Clean, FailureRule, Outcome, Verdict},
+    plan::{Answer, Bindings, Clean, EnvEntry, FailureRule, Outcome, Piece, Text, Verdict},
     snapshot::ContainerStatus,
     testkit,
 };
@@ -486,4 +486,112 @@ fn failures_in_any_order_are_one_in_a_row() {
         row.add(now - SECOND * second, now);
     }
     assert_eq!((row.in_a_row, row.last), (1, now - SECOND));
+}
+
+impl World {
+    /// The same with a second role `m` of one replica, where this becomes of every failed pod.
+    fn of_gang(then: Remedy) -> Self {
+        let mut world = Self::new();
+        let rules = || vec![FailureRule { about: Failure::Any, then }];
+        world.plan.roles[0].failures = rules();
+        let main = json!({ "spec": { "containers": [{ "name": "main" }] } });
+        let mut master = testkit::role("m", 1, testkit::text(&["JOB", "-m-", "INDEX"]), main);
+        master.failures = rules();
+        world.plan.roles.push(master);
+        world.snapshot.pods.insert(0, Arc::new(testkit::pod("hamlet-m-0", "u", PodPhase::Succeeded)));
+        world
+    }
+
+    fn attempts(&self) -> Vec<(&str, u32)> {
+        self.snapshot.ledger.attempts.iter().map(|(role, attempt)| (role.as_str(), *attempt)).collect()
+    }
+}
+
+// training-operator #2269: one pod fails, and all start again; a success of the attempt before is none any more.
+#[test]
+fn a_restart_of_the_job_replaces_every_pod_once_and_counts_one_failure() {
+    let mut world = World::of_gang(Remedy::RestartJob);
+    world.fails(1, 1);
+    world.fails(2, 1);
+    assert_eq!(writes(&world.pass()), [""; 0], "the ledger does not hold it yet");
+    assert_eq!((world.attempts(), world.count()), (vec![("m", 1), ("w", 1)], 1), "what failed with it is not counted");
+    assert_eq!(world.snapshot.ledger.succeeded.get("m"), None);
+    let all = ["delete pod/hamlet-m-0", "delete pod/hamlet-w-0", "delete pod/hamlet-w-1", "delete pod/hamlet-w-2"];
+    let mut deleted = writes(&world.pass());
+    deleted.sort();
+    assert_eq!(deleted, all);
+    // The names of those that are gone are free, and nothing is created beside one that is not.
+    world.snapshot.pods.retain(|pod| pod.name == "hamlet-w-0");
+    world.set(0, |pod| pod.terminating = true);
+    world.later(LEAST_BACK_OFF);
+    let decision = world.pass();
+    assert_eq!(writes(&decision), [""; 0]);
+    assert!(decision.waiting.iter().any(|it| it.to_string().contains("pod/hamlet-w-0")), "{:?}", decision.waiting);
+    world.remove(0);
+    assert_eq!(writes(&world.pass()).len(), 4);
+    assert_eq!(world.count(), 1);
+    // Pods of the new attempt are not touched.
+    world.snapshot.pods = (0..3).map(|index| Arc::new(Pod { attempt: 1, ..pod(index, PodPhase::Running) })).collect();
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-m-0"]);
+}
+
+#[test]
+fn a_restart_waits_for_its_back_off_in_every_role() {
+    let mut world = World::of_gang(Remedy::RestartJob);
+    world.fails(0, 1);
+    world.pass();
+    world.snapshot.pods.clear();
+    let decision = world.pass();
+    assert_eq!(writes(&decision), [""; 0]);
+    assert_eq!(decision.wake, Wake::At(world.snapshot.now + LEAST_BACK_OFF));
+    world.later(LEAST_BACK_OFF);
+    assert_eq!(writes(&world.pass()).len(), 4);
+}
+
+#[test]
+fn a_restart_of_a_role_leaves_the_others_alone() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    world.fails(2, 1);
+    world.pass();
+    assert_eq!(world.attempts(), [("w", 1)]);
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-0", "delete pod/hamlet-w-1", "delete pod/hamlet-w-2"]);
+    assert!(world.snapshot.ledger.has_succeeded("m", 0));
+}
+
+// A user who empties `status.troupe` of his job must not get pods that no restart replaces.
+#[test]
+fn an_attempt_that_the_ledger_has_lost_is_read_from_the_pods() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    (0..3).for_each(|index| world.set(index, |pod| pod.attempt = 7));
+    world.set(1, |pod| *pod = Pod { attempt: 7, ..failed(1, 1) });
+    world.pass();
+    assert_eq!(world.attempts(), [("w", 8)]);
+    assert_eq!(writes(&world.pass()).len(), 3);
+}
+
+// A host that ends between the count and the deletions, or among them, goes on where it was.
+#[test]
+fn a_pod_of_an_earlier_attempt_is_deleted_and_never_counted() {
+    let mut world = World::of_gang(Remedy::RestartJob);
+    world.fails(0, 1);
+    world.pass();
+    world.fails(1, 2);
+    assert_eq!(world.replacement(1), Replacement::UnderWay);
+    world.pass();
+    assert_eq!((world.attempts(), world.count()), (vec![("m", 1), ("w", 1)], 1));
+}
+
+#[test]
+fn a_pod_names_its_attempt_and_its_texts_may() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    let text = Text(vec![Piece::Attempt]);
+    world.plan.roles[0].env = vec![EnvEntry { container: String::new(), name: "ATTEMPT".into(), value: text }];
+    let made = |world: &World| crate::build::pod(&world.snapshot, &world.plan, &world.plan.roles[0], 0, "hamlet-w-0");
+    let first = made(&world);
+    assert_eq!(first["metadata"].get("annotations").and_then(|all| all.get("troupe.dev/attempt")), None);
+    assert_eq!(first["spec"]["containers"][0]["env"][0]["value"], "0");
+    world.snapshot.ledger.attempts.insert("w".into(), 2);
+    let third = made(&world);
+    assert_eq!(third["metadata"]["annotations"]["troupe.dev/attempt"], "2");
+    assert_eq!(third["spec"]["containers"][0]["env"][0]["value"], "2");
 }

@@ -98,10 +98,22 @@ pub enum Remedy {
     Replace,
     /// It is deleted and created again, and not counted.
     ReplaceUncounted,
+    /// It is counted, and all pods of its role are deleted and created again.
+    RestartRole,
+    /// It is counted, and all pods of all roles are deleted and created again.
+    RestartJob,
     /// It is counted, and its replica has no other pod.
     GiveUp,
     /// It stays.
     Keep,
+}
+
+impl Remedy {
+    /// Returns whether more than the pod starts again.
+    #[must_use]
+    pub fn restarts(self) -> bool {
+        matches!(self, Self::RestartRole | Self::RestartJob)
+    }
 }
 
 /// Whether a pod that is deleted counts as failed, unless it has succeeded.

@@ -226,6 +226,8 @@ fn failure_rule(raw: wit::FailureRule) -> plan::FailureRule {
     let then = match raw.then {
         wit::Remedy::Replace => plan::Remedy::Replace,
         wit::Remedy::ReplaceUncounted => plan::Remedy::ReplaceUncounted,
+        wit::Remedy::RestartRole => plan::Remedy::RestartRole,
+        wit::Remedy::RestartJob => plan::Remedy::RestartJob,
         wit::Remedy::GiveUp => plan::Remedy::GiveUp,
         wit::Remedy::Keep => plan::Remedy::Keep,
     };
@@ -303,6 +305,7 @@ fn text(raw: wit::Text) -> plan::Text {
         wit::Piece::Index(offset) => plan::Piece::Index(offset),
         wit::Piece::JobName => plan::Piece::JobName,
         wit::Piece::PodName => plan::Piece::PodName,
+        wit::Piece::Attempt => plan::Piece::Attempt,
         wit::Piece::PeerIp((role, index)) => plan::Piece::PeerIp(role, index),
         wit::Piece::PeerHost((role, index)) => plan::Piece::PeerHost(role, index),
     };

@@ -408,8 +408,14 @@ fn a_job_that_the_original_left_evicted_ends_now_or_as_its_launcher_ended() {
 fn a_job_fails_when_its_launcher_was_lost() {
     let mut story = Story::running();
     (story.seen.children, story.seen.pods) = (vec![], workers("pi", 2, PodFixture::running_unready));
-    story.seen.roles =
-        vec![RoleFacts { role: "launcher".into(), succeeded: vec![], lost: true, failures: 0, given_up: vec![] }];
+    story.seen.roles = vec![RoleFacts {
+        role: "launcher".into(),
+        succeeded: vec![],
+        lost: true,
+        failures: 0,
+        given_up: vec![],
+        attempt: 0,
+    }];
     let seen = story.judge();
     assert_eq!(seen.order(), ["Created=True", "Running=False", "Failed=True"]);
     assert_eq!((&seen.condition("Failed")["reason"], seen.verdict.outcome), (&json!("LauncherLost"), Outcome::Failed));
