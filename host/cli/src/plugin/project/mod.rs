@@ -84,9 +84,9 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
 const C_SOURCE: &str = "job.c";
 
 /// Runs a tool in the folder of a project. What it prints goes to standard error.
-fn run(folder: &Path, tool: &Path, arguments: &[&str], to_install: &str) -> anyhow::Result<()> {
-    let (name, place) = (tool.display(), folder.display());
-    let ended = Command::new(tool).args(arguments).current_dir(folder).stdout(std::io::stderr()).status();
+fn run(folder: &Path, tool: &mut Command, to_install: &str) -> anyhow::Result<()> {
+    let (name, place) = (tool.get_program().display().to_string(), folder.display());
+    let ended = tool.current_dir(folder).stdout(std::io::stderr()).status();
     let ended = ended.with_context(|| format!("{name} does not start; {to_install}, in {place}"))?;
     ensure!(ended.success(), "{name} ended with {ended}");
     Ok(())
