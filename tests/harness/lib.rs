@@ -9,7 +9,7 @@
 //! TROUPE_REQUIRE=ecosystem cargo test -p tests kueue     # real Kueue beside the host
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
-//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust and C
+//! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
 //! TROUPE_REQUIRE=book cargo test -p tests book::walk           # the commands of README and the book
 //! TROUPE_REQUIRE=page cargo test -p tests page::         # the page of the host in Chromium
 //! TROUPE_REQUIRE=image cargo test -p tests install       # the image as it is released
@@ -26,8 +26,9 @@
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
-//! - The test of languages (`languages`) needs what a control plane does, builds a new plugin's crate, and installs what
-//!   compiles C for WebAssembly by apt: it is left out unless `TROUPE_REQUIRE` names it.
+//! - The test of languages (`languages`) needs what a control plane does, npm and Python, builds a new plugin's crate, and
+//!   installs what makes components of C by apt, of JavaScript by npm and of Python by pip: it is left out unless
+//!   `TROUPE_REQUIRE` names it.
 //! - The page's test (`page`) needs Debian's Chromium, which is installed by apt as root where it is missing, and writes pictures
 //!   to `target/page`: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The released image (`image`) needs what a node does, and a release build of ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
@@ -96,10 +97,11 @@ pub use poll::until;
 pub use python::Python;
 pub use registry::{Guests, Registry, USER};
 
-/// Makes sure that this machine has what builds plugins of C.
+/// Makes sure that this machine has what builds plugins of C and installs the tools of Python.
 ///
 /// # Errors
 /// If the packages of Debian that are missing cannot be installed.
-pub fn c_plugins() -> anyhow::Result<()> {
-    packages::install(packages::C_PLUGINS)
+pub fn languages() -> anyhow::Result<()> {
+    packages::install(packages::C_PLUGINS)?;
+    packages::install(packages::VENV)
 }

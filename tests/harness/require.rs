@@ -20,7 +20,8 @@ pub(crate) enum Need {
     /// A control plane, and minutes to build a new plugin's crate and all that it depends on. Only tried where
     /// `TROUPE_REQUIRE` names it.
     Author,
-    /// A control plane, and Debian's packages that compile C for WebAssembly. Only tried where `TROUPE_REQUIRE` names it.
+    /// A control plane, npm and Python, and packages of Debian, npm and PyPI of some hundred megabytes that make components
+    /// of other languages than Rust. Only tried where `TROUPE_REQUIRE` names it.
     Languages,
     /// A control plane and `curl`, for minutes. Only tried where `TROUPE_REQUIRE` names it.
     Book,
@@ -87,6 +88,9 @@ fn available(need: Need) -> Result<(), String> {
         runs("curl", &["--version"])?;
     }
     if need == Need::Languages {
+        for program in ["npm", "python3"] {
+            runs(program, &["--version"])?;
+        }
         runs("clang", &["--version"]).map(drop).or_else(|_| may_install())?;
     }
     if matches!(need, Need::Node | Need::Frameworks | Need::Image) {

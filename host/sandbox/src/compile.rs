@@ -2,7 +2,7 @@
 
 use super::{
     convert::{Exports, INTERFACE, TRACK},
-    gate::{self, MEMORIES, TABLES},
+    gate::{self, MEMORIES, MODULES, TABLES},
     limits::Limits,
     load_error::LoadError,
     log::clean,
@@ -46,7 +46,9 @@ pub(super) fn config() -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
+        // Code that passes values between two components inside of one has both their memories. Without this, wasmtime
+        // panics when it compiles such a component.
+        .wasm_multi_memory(true)
         .concurrency_support(false)
         .memory_init_cow(true);
     config
@@ -58,11 +60,11 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let workers = std::thread::available_parallelism().map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(2));
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
-        .total_core_instances(8 * instances)
-        .max_core_instances_per_component(16)
-        .total_memories(instances)
+        .total_core_instances(2 * MODULES * instances)
+        .max_core_instances_per_component(2 * MODULES)
+        .total_memories(MEMORIES * instances)
         .max_memories_per_component(MEMORIES)
-        .total_tables(4 * instances)
+        .total_tables(TABLES * instances)
         .max_tables_per_component(TABLES)
         .max_memory_size(limits.memory)
         .table_elements(limits.table)

@@ -4,11 +4,16 @@
 use super::load_error::LoadError;
 use wasmparser::{Encoding, Parser, Payload};
 
-/// Maximum number of memories of a component.
-pub(super) const MEMORIES: u32 = 1;
+/// Maximum number of memories of a component. What links a language's runtime to its bindings may have one of its own
+/// beside the program's (QuickJS: an empty one). Together they have no more bytes than `Limits::memory`.
+pub(super) const MEMORIES: u32 = 2;
 
 /// Maximum number of tables of a component.
 pub(super) const TABLES: u32 = 4;
+
+/// Maximum number of core modules in a component; the pool has room for twice as many instances of them. A Python
+/// interpreter with its libraries and stubs has 38 modules.
+pub(super) const MODULES: u32 = 64;
 
 /// Counts over all modules and components inside a component.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ const MOST: Counts = Counts {
     largest_body: 1 << 20,
     memories: MEMORIES as u64,
     tables: TABLES as u64,
-    modules: 32,
+    modules: MODULES as u64,
     nesting: 8,
     custom_sections: 256,
     definitions: 200_000,

@@ -20,7 +20,7 @@ pub struct Limits {
     pub fuel_per_minute: u64,
     /// Wall-clock time of one function call, where the epoch advances.
     pub wall: Duration,
-    /// Linear memory of an instance, in bytes.
+    /// Linear memory of an instance, all its memories together, in bytes.
     pub memory: usize,
     /// Elements of each table of an instance.
     pub table: usize,
@@ -56,7 +56,7 @@ pub struct PluginLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub wall_milliseconds: Option<u32>,
-    /// Maximum linear memory of an instance, in bytes.
+    /// Maximum linear memory of an instance, all its memories together, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u64))]
     pub memory_bytes: Option<u32>,
@@ -125,11 +125,13 @@ pub(super) struct OutOfMemory {
 pub(super) struct Ceiling {
     memory: usize,
     table: usize,
+    /// Bytes of all memories of the instance. Counts too much once the machine has no memory left for a growth.
+    held: usize,
 }
 
 impl Ceiling {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { memory: limits.memory, table: limits.table }
+        Self { memory: limits.memory, table: limits.table, held: 0 }
     }
 }
 
@@ -138,8 +140,15 @@ fn below(wanted: usize, limit: usize) -> wasmtime::Result<bool> {
 }
 
 impl ResourceLimiter for Ceiling {
-    fn memory_growing(&mut self, _: usize, wanted: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        below(wanted, self.memory)
+    /// A component may have several memories, and a limit for each would be a limit for none.
+    fn memory_growing(&mut self, has: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let held = self.held.saturating_sub(has).saturating_add(wanted);
+        below(held, self.memory)?;
+        // A memory that its own type limits does not grow, whatever is said here.
+        if most.is_none_or(|most| wanted <= most) {
+            self.held = held;
+        }
+        Ok(true)
     }
 
     fn table_growing(&mut self, _: usize, wanted: usize, _: Option<usize>) -> wasmtime::Result<bool> {
@@ -159,5 +168,18 @@ mod tests {
         assert_eq!(usual.with(&PluginLimits::default()), usual);
         assert_eq!(usual.with(&own(1 << 20)), Limits { fuel: 7, memory: 1 << 20, ..usual.clone() });
         assert_eq!(usual.with(&own(u32::MAX)), Limits { fuel: 7, ..usual });
+    }
+
+    #[test]
+    fn all_memories_of_an_instance_share_one_limit() {
+        let mut ceiling = Ceiling::new(&Limits { memory: 100, ..Limits::default() });
+        let mut grow = |has, wanted, most| ceiling.memory_growing(has, wanted, most).map_err(|error| error.to_string());
+        assert_eq!(grow(0, 40, None), Ok(true));
+        assert_eq!(grow(0, 30, Some(30)), Ok(true));
+        // Not granted, so not held.
+        assert_eq!(grow(30, 50, Some(30)), Ok(true));
+        assert_eq!(grow(40, 71, None), Err("101 bytes of memory are more than 100".to_owned()));
+        assert_eq!(grow(40, 70, None), Ok(true));
+        assert_eq!(grow(30, 31, None), Err("101 bytes of memory are more than 100".to_owned()));
     }
 }

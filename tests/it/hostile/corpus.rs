@@ -75,6 +75,13 @@ fn what_runs_away() -> Vec<Bad> {
         made("it grows its memory", Faulted("OutOfBudget", "plan", "memory"), |it| {
             it.plan = "(drop (memory.grow (i32.const 65000))) i32.const 8192".into();
         }),
+        made("it grows its memory beside another", Faulted("OutOfBudget", "plan", "memory"), |it| {
+            it.beside = Some("(module (memory 1000))".into());
+            it.plan = "(drop (memory.grow (i32.const 21))) i32.const 8192".into();
+        }),
+        made("what is beside it grows when it starts", Refused("ran out of memory in describe"), |it| {
+            it.beside = Some(format!("(module (memory 0) {grow} (start $grow))"));
+        }),
         made("it grows its table", Faulted("OutOfBudget", "plan", "memory"), |it| {
             it.more = "(table $t 1 funcref)".into();
             it.plan = "(drop (table.grow $t (ref.null func) (i32.const 10000000))) i32.const 8192".into();
@@ -192,6 +199,26 @@ fn what_is_no_plugin() -> Vec<Bad> {
     ]
 }
 
+/// Two components within one, each with a memory. An engine that has one memory a module panics at the code between them.
+const TWO_MEMORIES: &str = r#"(component
+    (component $to
+        (core module $m
+            (memory (export "memory") 1)
+            (func (export "take") (param i32 i32))
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 0))
+        (core instance $i (instantiate $m))
+        (func (export "take") (param "text" string)
+            (canon lift (core func $i "take") (memory $i "memory") (realloc (func $i "realloc")))))
+    (component $from
+        (import "take" (func $take (param "text" string)))
+        (core module $m (memory (export "memory") 1))
+        (core instance $i (instantiate $m))
+        (core func $lowered (canon lower (func $take) (memory $i "memory")))
+        (core module $calls (import "" "take" (func (param i32 i32))))
+        (core instance (instantiate $calls (with "" (instance (export "take" (func $lowered)))))))
+    (instance $to (instantiate $to))
+    (instance (instantiate $from (with "take" (func $to "take")))))"#;
+
 /// More of something than a plugin needs.
 fn what_is_too_much() -> Vec<Bad> {
     let of_module = |sections: &[(u8, &[u8])]| component(&[(1, &module(sections))]);
@@ -202,7 +229,7 @@ fn what_is_too_much() -> Vec<Bad> {
     let one_body = [leb(1), leb(body.len()), body].concat();
     let nested = (0..100).fold(component(&[]), |inner, _| component(&[(4, &inner)]));
     let small = module(&[]);
-    let modules: Vec<(u8, &[u8])> = vec![(1, small.as_slice()); 40];
+    let modules: Vec<(u8, &[u8])> = vec![(1, small.as_slice()); 80];
     let notes: Vec<(u8, &[u8])> = vec![(0, b"\x04note".as_slice()); 300];
     vec![
         bad(
@@ -217,11 +244,24 @@ fn what_is_too_much() -> Vec<Bad> {
             Refused("in one function"),
         ),
         bad("components within components", nested, Refused("components within each other")),
-        bad("two memories", of_module(&[(5, &[2, 0, 1, 0, 1])]), Refused("2 memories, more than 1")),
-        bad("forty modules", component(&modules), Refused("33 modules, more than 32")),
+        bad("three memories", of_module(&[(5, &[3, 0, 1, 0, 1, 0, 1])]), Refused("3 memories, more than 2")),
+        bad(
+            "two memories in one module",
+            of_module(&[(5, &[2, 0, 1, 0, 1])]),
+            Refused("the component exports nothing"),
+        ),
+        bad(
+            "a text that passes from one memory into another",
+            wat::parse_str(TWO_MEMORIES).unwrap(),
+            Refused("the component exports nothing"),
+        ),
+        bad("eighty modules", component(&modules), Refused("65 modules, more than 64")),
         bad("notes", component(&notes), Refused("257 custom sections, more than 256")),
         bad("globals", of_module(&[(6, &many(300_000, &[0x7f, 0, 0x41, 0, 0x0b]))]), Refused("300000 definitions")),
         made("more memory than there is room for", Refused("memory"), |it| it.pages = 1025),
+        made("two memories for which there is no room together", Refused("ran out of memory in describe"), |it| {
+            it.beside = Some("(module (memory 1021))".into());
+        }),
         made("a larger table than there is room for", Refused("table"), |it| it.more = "(table 20000 funcref)".into()),
     ]
 }
@@ -281,6 +321,17 @@ fn the_hand_made_plugin_is_a_good_one_but_for_one_part() {
     plugins.load("it", &Handmade::default().component()).unwrap();
     let answer = handmade_pass(&plugins);
     assert!(matches!(&answer, Answer::Judged { verdict, .. } if verdict.status == json!({})), "{answer:?}");
+}
+
+// QuickJS has an empty one.
+#[test]
+fn a_second_memory_within_the_limit_is_as_good_as_none() {
+    for beside in ["(module (memory 0))", "(module (memory 1000))"] {
+        let plugins = empty(Compiler::InProcess);
+        plugins.load("it", &Handmade { beside: Some(beside.into()), ..Handmade::default() }.component()).unwrap();
+        let answer = handmade_pass(&plugins);
+        assert!(matches!(&answer, Answer::Judged { .. }), "{beside}: {answer:?}");
+    }
 }
 
 #[test]

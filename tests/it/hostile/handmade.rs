@@ -4,6 +4,9 @@
 /// Where what `describe` returns lies in the guest's memory.
 const DESCRIPTION: u32 = 4096;
 
+/// The section of a component that is a module.
+const CORE_MODULE: u8 = 1;
+
 /// A description, and room after it.
 const DATA: u32 = 1024;
 
@@ -33,7 +36,6 @@ impl Shell {
     /// The component with this module in place of its own.
     fn around(self, module: &[u8]) -> Vec<u8> {
         const HEADER: usize = 8;
-        const CORE_MODULE: u8 = 1;
         let (mut wasm, mut rest) = (self.bytes()[..HEADER].to_vec(), &self.bytes()[HEADER..]);
         while let [id, more @ ..] = rest {
             let (length, content) = unleb(more);
@@ -66,6 +68,8 @@ pub(crate) struct Handmade {
     pub(crate) changed: Vec<(usize, u8)>,
     /// What it is put into; `build.rs` makes them.
     pub(crate) shell: Shell,
+    /// Another module beside it, with a memory of its own: its text.
+    pub(crate) beside: Option<String>,
 }
 
 impl Default for Handmade {
@@ -81,6 +85,7 @@ impl Default for Handmade {
             realloc: ALLOCATE.into(),
             changed: vec![],
             shell: Shell::Plain,
+            beside: None,
         }
     }
 }
@@ -97,7 +102,18 @@ const ALLOCATE: &str = "
 impl Handmade {
     /// The component.
     pub(crate) fn component(&self) -> Vec<u8> {
-        self.shell.around(&wat::parse_str(self.module()).unwrap())
+        const CORE_INSTANCE: u8 = 2;
+        let mut wasm = self.shell.around(&wat::parse_str(self.module()).unwrap());
+        if let Some(beside) = &self.beside {
+            let module = wat::parse_str(beside).unwrap();
+            // One instance of the second module, without arguments.
+            for (id, content) in [(CORE_MODULE, &module[..]), (CORE_INSTANCE, &[1, 0, 1, 0])] {
+                wasm.push(id);
+                wasm.extend(leb(content.len()));
+                wasm.extend(content);
+            }
+        }
+        wasm
     }
 
     fn module(&self) -> String {

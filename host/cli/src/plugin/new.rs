@@ -20,6 +20,11 @@ pub enum Language {
     Rust,
     /// C, against the generated bindings; needs clang, lld and wasi-libc.
     C,
+    /// JavaScript, in a component with QuickJS; needs Node.js and npm.
+    #[value(name = "javascript")]
+    JavaScript,
+    /// Python, in a component with CPython: 18 MB, for a registry and a host with `--max-plugin-bytes`; needs Python 3.
+    Python,
 }
 
 /// A file and its text: its names are those of the kind AcmeJob until they are replaced.
@@ -72,6 +77,23 @@ impl Language {
                 CONTRACT,
                 OF_CONFIG_MAP,
             ],
+            Self::JavaScript => &[
+                (".gitignore", include_str!("new/template/javascript/gitignore")),
+                ("README.md", include_str!("new/template/javascript/README.md")),
+                ("job.js", include_str!("new/template/javascript/job.js")),
+                ("package.json", include_str!("new/template/javascript/package.json")),
+                ("package-lock.json", include_str!("new/template/javascript/package-lock.json")),
+                CONTRACT,
+                OF_CONFIG_MAP,
+            ],
+            Self::Python => &[
+                (".gitignore", include_str!("new/template/python/gitignore")),
+                ("README.md", include_str!("new/template/python/README.md")),
+                ("job.py", include_str!("new/template/python/job.py")),
+                ("plugin.yaml", include_str!("new/template/python/plugin.yaml")),
+                ("requirements.txt", include_str!("new/template/python/requirements.txt")),
+                CONTRACT,
+            ],
         }
     }
 
@@ -79,7 +101,7 @@ impl Language {
     fn component(self, file: &str) -> String {
         match self {
             Self::Rust => format!("target/wasm32-wasip2/release/{file}.wasm"),
-            Self::C => "target/plugin.wasm".to_owned(),
+            Self::C | Self::JavaScript | Self::Python => "target/plugin.wasm".to_owned(),
         }
     }
 }

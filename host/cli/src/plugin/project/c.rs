@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
@@ -36,7 +37,7 @@ pub(super) fn build(folder: &Path) -> anyhow::Result<()> {
         "bindings/plugin_component_type.o",
     ];
     arguments.extend(sources.iter().map(String::as_str));
-    run(folder, Path::new("clang"), &arguments, TO_INSTALL)?;
+    run(folder, Command::new("clang").args(&arguments), TO_INSTALL)?;
     let module = fs::read(folder.join(MODULE)).with_context(|| format!("{MODULE} cannot be read"))?;
     // `printf` calls an older WASI, which the adapter turns into the one that the host offers.
     let encoded = || -> anyhow::Result<Vec<u8>> {

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "lab")]
 mod c;
+mod javascript;
+mod python;
 mod rust;
 
 use super::{inspect, recording::replayer};
@@ -54,17 +56,24 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
         let file = folder.join(COMPONENT);
         let target = file.parent().unwrap_or(folder);
         fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
-        if !has(C_SOURCE) {
+        if has(javascript::SOURCE) {
+            javascript::build(folder)?;
+        } else if has(python::SOURCE) {
+            python::build(folder)?;
+        } else if has(C_SOURCE) {
+            #[cfg(feature = "lab")]
+            c::build(folder)?;
+            #[cfg(not(feature = "lab"))]
+            bail!("this program was built without the feature `lab`, which has what builds components of C");
+        } else {
             bail!(
-                "{} has none of {} and {C_SOURCE}; `troupe plugin new` makes a plugin's project",
+                "{} has none of {}, {C_SOURCE}, {} and {}; `troupe plugin new` makes a plugin's project",
                 folder.display(),
-                rust::MANIFEST
+                rust::MANIFEST,
+                javascript::SOURCE,
+                python::SOURCE
             );
         }
-        #[cfg(feature = "lab")]
-        c::build(folder)?;
-        #[cfg(not(feature = "lab"))]
-        bail!("this program was built without the feature `lab`, which has what builds components of C");
         file.canonicalize().with_context(|| format!("{} was not built", file.display()))?
     };
     let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
@@ -75,10 +84,30 @@ pub(super) fn component(folder: &Path) -> anyhow::Result<PathBuf> {
 const C_SOURCE: &str = "job.c";
 
 /// Runs a tool in the folder of a project. What it prints goes to standard error.
-fn run(folder: &Path, tool: &Path, arguments: &[&str], to_install: &str) -> anyhow::Result<()> {
-    let (name, place) = (tool.display(), folder.display());
-    let ended = Command::new(tool).args(arguments).current_dir(folder).stdout(std::io::stderr()).status();
+fn run(folder: &Path, tool: &mut Command, to_install: &str) -> anyhow::Result<()> {
+    let (name, place) = (tool.get_program().display().to_string(), folder.display());
+    let ended = tool.current_dir(folder).stdout(std::io::stderr()).status();
     let ended = ended.with_context(|| format!("{name} does not start; {to_install}, in {place}"))?;
     ensure!(ended.success(), "{name} ended with {ended}");
     Ok(())
+}
+
+/// Returns the path of a tool of the project, which is installed first unless it is there and this list of packages is
+/// that of the last time.
+fn installed(
+    folder: &Path,
+    tool: &str,
+    packages: &str,
+    install: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(folder.join(tool)).with_context(|| tool.to_owned())?;
+    let wanted = fs::read(folder.join(packages)).with_context(|| format!("{packages} cannot be read"))?;
+    let last = folder.join("target").join(packages);
+    if !path.is_file() || fs::read(&last).ok().as_ref() != Some(&wanted) {
+        eprintln!("installing what {packages} names");
+        install()?;
+        ensure!(path.is_file(), "{tool} is not there: {packages} has to name its package");
+        fs::write(&last, wanted).with_context(|| format!("{} cannot be written", last.display()))?;
+    }
+    Ok(path)
 }
