@@ -28,6 +28,7 @@ mod plugins;
 mod preflight;
 mod requests;
 mod resilience;
+mod restarts;
 mod rhino;
 mod rights;
 mod sequences;

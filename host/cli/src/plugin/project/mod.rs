@@ -104,7 +104,7 @@ fn installed(
     let wanted = fs::read(folder.join(packages)).with_context(|| format!("{packages} cannot be read"))?;
     let last = folder.join("target").join(packages);
     if !path.is_file() || fs::read(&last).ok().as_ref() != Some(&wanted) {
-        eprintln!("installing what {packages} names");
+        troupe::out::diagnostic(format_args!("installing what {packages} names"));
         install()?;
         ensure!(path.is_file(), "{tool} is not there: {packages} has to name its package");
         fs::write(&last, wanted).with_context(|| format!("{} cannot be written", last.display()))?;
