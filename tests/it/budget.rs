@@ -174,6 +174,34 @@ fn an_mpi_job_of_two_workers_costs_its_objects_and_its_headlines() {
     );
 }
 
+/// What a job of a kind of training-operator costs: its pods and Services, three headlines (Created, Running, Succeeded) and
+/// their events, in which one names all that was made. The original emits an event for each pod and each Service, and writes
+/// the status with every change of a count.
+fn of_kubeflow(kind: &str, replicas: &str, types: &[(&str, u32)], container: &str) {
+    let of = |replicas: u32| {
+        let main = json!({ "name": container, "image": "x" });
+        json!({ "replicas": replicas, "template": { "spec": { "containers": [main] } } })
+    };
+    let specs: serde_json::Map<_, _> = types.iter().map(|(name, count)| ((*name).to_owned(), of(*count))).collect();
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": { "name": "train", "namespace": "default" },
+        "spec": { replicas: specs },
+    });
+    let pods = types.iter().map(|(_, count)| *count as usize).sum();
+    let status = format!("patch {}s/status", kind.to_lowercase());
+    let budget = [("create events", 3), ("create pods", pods), ("create services", pods), (&*status, 3)];
+    assert_eq!(requests_of(job, "700ms"), expect(&budget), "{kind}");
+}
+
+#[test]
+fn a_job_of_each_kind_of_training_operator_costs_its_objects_and_its_headlines() {
+    of_kubeflow("TFJob", "tfReplicaSpecs", &[("Chief", 1), ("PS", 1), ("Worker", 2)], "tensorflow");
+    of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", &[("Master", 1), ("Worker", 3)], "pytorch");
+    of_kubeflow("XGBoostJob", "xgbReplicaSpecs", &[("Master", 1), ("Worker", 3)], "xgboost");
+    of_kubeflow("JAXJob", "jaxReplicaSpecs", &[("Worker", 4)], "jax");
+    of_kubeflow("PaddleJob", "paddleReplicaSpecs", &[("Worker", 4)], "paddle");
+}
+
 // A host compiles each component when it starts, and jobs wait for that.
 #[test]
 fn a_component_has_at_most_460_kilobytes() {

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use decide::grants::Grants;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt};
-use sandbox::{Executor, Options, Plugins, configured, source, wanted};
+use sandbox::{Executor, Plugins, configured, source, wanted};
 use serde_json::json;
 use std::{path::Path, process::ExitCode};
 use troupe::{
@@ -16,6 +16,7 @@ use troupe::{
     measure::requests::Requests,
     out,
     plugin_resource::{self, ConfigMapSource, PluginSpec},
+    record::replay::Replayer,
 };
 
 /// The maximum size of a component, in bytes.
@@ -133,8 +134,5 @@ async fn component(client: &Client, spec: &PluginSpec, own: &str) -> anyhow::Res
 /// Returns the description of a component, from an engine of its own.
 fn describe(wasm: &[u8]) -> anyhow::Result<decide::plan::Descriptor> {
     ensure!(source::is_component(wasm), "it is no WebAssembly component");
-    let plugins = Plugins::empty(Options::new(Executor::Inline))?;
-    plugins.load("it", wasm)?;
-    let (descriptor, _) = plugins.frameworks().into_iter().next().context("it describes nothing")?;
-    Ok((*descriptor).clone())
+    Ok(Replayer::load("it", wasm)?.descriptor().clone())
 }

@@ -25,7 +25,7 @@ fn is_running(job: &Value) -> bool {
     at(job, "/status/conditions").as_array().is_some_and(|all| all.iter().any(running))
 }
 
-// training-operator #2269
+// AC-26
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn all_pods_of_a_job_start_again_once_when_one_fails_although_the_host_is_killed() {

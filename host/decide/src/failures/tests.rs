@@ -507,7 +507,7 @@ impl World {
     }
 }
 
-// training-operator #2269: one pod fails, and all start again; a success of the attempt before is none any more.
+// AC-26: one pod fails, and all start again; a success of the attempt before is none any more.
 #[test]
 fn a_restart_of_the_job_replaces_every_pod_once_and_counts_one_failure() {
     let mut world = World::of_gang(Remedy::RestartJob);
