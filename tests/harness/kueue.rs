@@ -4,12 +4,12 @@
 //! webhooks are reached by a Service of type ExternalName, whose name its own certificate has.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::slice;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 use crate::control_plane::ControlPlane;
 use crate::poll::until;
 use crate::ports::free_port;
-use crate::process::{Process, output, until_alive};
-use crate::run_dir::{cluster_dir, locked};
+use crate::process::{Process, until_alive};
+use crate::published::Published;
 
-const MODULE: &str = "sigs.k8s.io/kueue";
-const VERSION: &str = "v0.19.2";
+const KUEUE: Published =
+    Published { module: "sigs.k8s.io/kueue", version: "v0.19.2", commands: &["kueue"], replaced: &[] };
 const START: Duration = Duration::from_secs(180);
 
 /// The namespace of Kueue and of its webhooks' Service.
@@ -36,7 +36,7 @@ const SECRET: &str = "kueue-webhook-server-cert";
 
 /// Where webhook configurations are.
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The webhooks of Kueue's own kinds; those of jobs are left out, since they fail closed.
 const HOOKS: [&str; 3] = ["workload", "clusterqueue", "resourceflavor"];
@@ -54,15 +54,15 @@ pub struct Kueue {
 impl Kueue {
     /// Builds it if it is missing, starts it, and returns when its webhooks answer.
     pub async fn start(plane: &ControlPlane) -> Result<Kueue> {
-        let (module, binary) = tokio::task::spawn_blocking(build).await.context("building Kueue panicked")??;
+        let built = tokio::task::spawn_blocking(|| KUEUE.build()).await.context("building Kueue panicked")??;
         let client = plane.client("admin").await?;
         let port = free_port()?;
         let certificates = plane.dir().join("kueue-certificates");
         fs::create_dir_all(&certificates)?;
-        let definitions = prepare(&client, &module, port).await?;
+        let definitions = prepare(&client, &built.module, port).await?;
         let config = plane.dir().join("kueue.yaml");
         fs::write(&config, configuration(&certificates, port).to_string())?;
-        let mut command = Command::new(binary);
+        let mut command = Command::new(built.program("kueue"));
         command.arg("--config").arg(config).arg("--kubeconfig").arg(plane.kubeconfig("admin")?);
         let process = Process::start("kueue", plane.dir(), command)?;
         let mut kueue = Kueue { process, definitions };
@@ -174,7 +174,7 @@ fn configurations() -> [[&'static str; 2]; 2] {
     ]
 }
 
-fn documents(file: &Path) -> Result<Vec<Value>> {
+pub(crate) fn documents(file: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
     let all = serde_norway::Deserializer::from_str(&text).map(Value::deserialize);
     all.filter(|document| !matches!(document, Ok(Value::Null)))
@@ -182,7 +182,7 @@ fn documents(file: &Path) -> Result<Vec<Value>> {
         .collect()
 }
 
-async fn create<K>(api: Api<K>, object: Value) -> Result<()>
+pub(crate) async fn create<K>(api: Api<K>, object: Value) -> Result<()>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
 {
@@ -197,43 +197,6 @@ async fn delete(client: &Client, path: &str) -> Result<()> {
     Ok(())
 }
 
-fn post(path: &str, object: &Value) -> Result<Request<Vec<u8>>> {
+pub(crate) fn post(path: &str, object: &Value) -> Result<Request<Vec<u8>>> {
     Ok(Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?)
-}
-
-/// Returns the folder of the module and the program, which is built if `target/cluster/bin` lacks it.
-fn build() -> Result<(PathBuf, PathBuf)> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Download {
-        dir: PathBuf,
-    }
-    let source = format!("{MODULE}@{VERSION}");
-    let told = output(Command::new("go").args(["mod", "download", "-json", &source]).env("GOWORK", "off"))?;
-    let Download { dir } = serde_json::from_str(&told)?;
-    let folder = cluster_dir().join(format!("bin/kueue-{VERSION}"));
-    let program = folder.join("kueue");
-    let _lock = locked(&folder.join(".lock"))?;
-    if program.exists() {
-        return Ok((dir, program));
-    }
-    eprintln!("cluster: building {source}, which takes ten minutes the first time");
-    // The module's own requirements, so that it has the dependencies that it was tested with.
-    let requirements = fs::read_to_string(dir.join("go.mod"))?;
-    let rest = requirements.split_once('\n').context("a go.mod has lines")?.1;
-    fs::write(folder.join("go.mod"), format!("module scratch\n{rest}\nrequire {MODULE} {VERSION}\n"))?;
-    fs::write(folder.join("go.sum"), fs::read(dir.join("go.sum"))?)?;
-    let part = folder.join("kueue.part");
-    let status = Command::new("go")
-        .args(["build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"])
-        .arg(&part)
-        .arg(format!("{MODULE}/cmd/kueue"))
-        .current_dir(&folder)
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .status()
-        .context("failed to start go")?;
-    ensure!(status.success(), "failed to build {source}: go build ended with {status}");
-    fs::rename(&part, &program)?;
-    Ok((dir, program))
 }

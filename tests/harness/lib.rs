@@ -6,7 +6,7 @@
 //! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
 //! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
 //! TROUPE_REQUIRE=frameworks cargo test -p tests node::   # real frameworks as well
-//! TROUPE_REQUIRE=ecosystem cargo test -p tests kueue     # real Kueue beside the host
+//! TROUPE_REQUIRE=ecosystem cargo test -p tests -- kueue volcano # real Kueue, real Volcano
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
 //! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
@@ -21,7 +21,7 @@
 //!   and what programs on this machine need of PyPI by pip, into `target/tools`.
 //! - The frameworks (`frameworks`) need what a node does, and download a gigabyte of Debian's and PyPI's packages the first time:
 //!   they are left out unless `TROUPE_REQUIRE` names them. Their images are kept under `target/cluster/images`.
-//! - The ecosystem (`ecosystem`) needs what a control plane does; the first build of Kueue takes ten minutes: it is left out
+//! - The ecosystem (`ecosystem`) needs what a control plane does; the first builds of Kueue and Volcano take ten minutes each: it is left out
 //!   unless `TROUPE_REQUIRE` names it.
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
@@ -75,6 +75,7 @@ mod packages;
 mod poll;
 mod ports;
 mod process;
+mod published;
 mod python;
 mod registry;
 pub mod release;
@@ -82,6 +83,7 @@ pub mod release;
 #[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
 mod run_dir;
+mod volcano;
 
 pub use binaries::{Binaries, Tool};
 pub use certificate::{certificate, tls};
@@ -96,6 +98,7 @@ pub use overload::Overload;
 pub use poll::until;
 pub use python::Python;
 pub use registry::{Guests, Registry, USER};
+pub use volcano::Volcano;
 
 /// Makes sure that this machine has what builds plugins of C and installs the tools of Python.
 ///

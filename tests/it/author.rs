@@ -41,7 +41,7 @@ async fn a_new_crate_is_built_tested_and_served_by_the_commands_of_its_guides() 
     let here = shell.at(folder);
     let offline = |command: &str| here.runs(&format!("export CARGO_NET_OFFLINE=true && {command}"));
     offline("cargo run --quiet --example crd > made.yaml && diff made.yaml crd.yaml");
-    offline("cargo test --quiet && troupe plugin bench --rounds 1");
+    offline("cargo fmt --check && cargo test --quiet && troupe plugin bench --rounds 1");
     for command in block(&readme, "troupe plugin test") {
         offline(command);
     }

@@ -35,4 +35,5 @@ mod sequences;
 mod suspension;
 pub(crate) mod top;
 mod turns;
+mod volcano;
 pub(crate) mod world;

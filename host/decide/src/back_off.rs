@@ -56,6 +56,16 @@ impl From<OfReplica> for (u32, u32, i64) {
     }
 }
 
+/// The attempt that a role is at which was started again as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Attempt {
+    /// How often it was started again.
+    pub count: u32,
+    /// Its pods are created at this time at the earliest.
+    pub not_before: Timestamp,
+}
+
 /// Failures in a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

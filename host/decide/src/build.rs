@@ -1,11 +1,11 @@
 //! Builds children as the API server gets them: templates and bodies with identity, names and variables filled in.
 
 use crate::{
-    Snapshot,
+    Snapshot, attempts,
     decision::Part,
     names, outdated, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
-    restarts, standing, weight, workload,
+    standing, weight, workload,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) fn content(
             let role = names::role_of_object(plan, object);
             let pod_name = role.map(|role| names::of_replica(role, job_name, index));
             let mut body = body.clone();
-            let attempt = role.map_or(0, |role| restarts::attempt(&snapshot.ledger, &role.name));
+            let attempt = role.map_or(0, |role| snapshot.ledger.attempt(&role.name));
             fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), (index, attempt));
             Some(body)
         }
@@ -87,9 +87,13 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
     if let Some(hash) = outdated::annotation(snapshot, role) {
         pod["metadata"]["annotations"][outdated::TEMPLATE_HASH_ANNOTATION] = json!(hash);
     }
-    let attempt = restarts::attempt(&snapshot.ledger, &role.name);
+    let attempt = snapshot.ledger.attempt(&role.name);
+    if let Some(Value::Object(annotations)) = pod.pointer_mut("/metadata/annotations") {
+        // The user's template may have it.
+        annotations.remove(attempts::ATTEMPT_ANNOTATION);
+    }
     if attempt > 0 {
-        pod["metadata"]["annotations"][restarts::ATTEMPT_ANNOTATION] = json!(attempt.to_string());
+        pod["metadata"]["annotations"][attempts::ATTEMPT_ANNOTATION] = json!(attempt.to_string());
     }
     pod["spec"] = template["spec"].take();
     pod
@@ -149,24 +153,30 @@ fn fill_in(
     plan: &Plan,
     fill: &[(String, Text)],
     pod_name: Option<&str>,
-    turn: (u32, u32),
+    (index, attempt): (u32, u32),
 ) {
     for (pointer, text) in fill {
         if let Some(place) = body.pointer_mut(pointer) {
-            *place = json!(expanded(snapshot, plan, text, pod_name, turn));
+            *place = json!(expanded(snapshot, plan, text, pod_name, (index, attempt)));
         }
     }
 }
 
 /// Expands a text for a replica's index and attempt.
-fn expanded(snapshot: &Snapshot, plan: &Plan, text: &Text, pod_name: Option<&str>, turn: (u32, u32)) -> String {
+fn expanded(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    text: &Text,
+    pod_name: Option<&str>,
+    (index, attempt): (u32, u32),
+) -> String {
     let peer = |role: &str, index| standing::address(snapshot, plan, role, index).unwrap_or_default().to_owned();
-    names::expand_with(text, &snapshot.job.name, pod_name, turn, peer)
+    names::expand_with(text, &snapshot.job.name, pod_name, (index, attempt), peer)
 }
 
 fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str) -> Value {
-    let turn = (index, restarts::attempt(&snapshot.ledger, &role.name));
-    let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), turn);
+    let place = (index, snapshot.ledger.attempt(&role.name));
+    let fill = |text: &Text| expanded(snapshot, plan, text, Some(name), place);
     let mut template = json!({ "metadata": {} });
     for (section, entries) in ownership::given(&role.template["metadata"]) {
         template["metadata"][section] = entries.clone();
@@ -190,7 +200,7 @@ fn template(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &st
             }
         }
     }
-    fill_in(&mut template, snapshot, plan, &role.fill, Some(name), turn);
+    fill_in(&mut template, snapshot, plan, &role.fill, Some(name), place);
     workload::place(snapshot, role, &mut template);
     template
 }

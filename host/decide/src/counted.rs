@@ -1,11 +1,10 @@
 //! Which ends of pods count: each pod once, none that the host has caused, and none after the end of the job is known.
 
 use crate::{
-    Snapshot,
+    Snapshot, attempts,
     back_off::Failures,
     ledger::Ledger,
     plan::{Ending, Role},
-    restarts,
     snapshot::{Pod, PodPhase},
 };
 
@@ -22,7 +21,7 @@ pub(crate) fn is_known(known: &Failures, ledger: &Ledger, index: u32, pod: &Pod)
 pub(crate) fn succeeds(snapshot: &Snapshot, role: &Role, index: u32, pod: &Pod) -> bool {
     let known = snapshot.ledger.failures.get(&role.name);
     let counts_no_more = known.is_some_and(|known| is_known(known, &snapshot.ledger, index, pod));
-    let counts_no_more = counts_no_more || restarts::is_old(snapshot, role, pod);
+    let counts_no_more = counts_no_more || attempts::is_old(snapshot, role, pod);
     let is_given_up = snapshot.ledger.is_given_up(&role.name, index);
     pod.phase == PodPhase::Succeeded && !counts_no_more && !is_given_up && !ends_too_late(snapshot, role, index, pod)
 }

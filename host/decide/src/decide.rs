@@ -94,6 +94,11 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
         // The clean-up starts from a snapshot whose ledger says that the job is finished.
         Outcome::Succeeded | Outcome::Failed => (vec![], vec![]),
     };
+    if verdict.outcome == Outcome::Open && ledger.ending.is_none() {
+        // They would be of the attempt that is over.
+        let again: Vec<bool> = plan.roles.iter().map(|role| due.restarts(role)).collect();
+        actions.retain(|action| action.creates_pod_of().is_none_or(|role| !again[role]));
+    }
     failures::settle(standing, &due, &mut actions, &mut ledger);
     if snapshot.namespace_terminating {
         actions.retain(|action| !action.creates() && *action.write() != Write::Require);
@@ -213,7 +218,7 @@ fn next_ledger(standing: &Standing<'_>, due: &Due<'_>, verdict: &Verdict) -> Led
         }
     }
     ledger.ending = ledger.ending.or(verdict.outcome.ending());
-    due.record(standing, &mut ledger);
+    due.record(standing, verdict.outcome, &mut ledger);
     forget_removed(plan, &mut ledger);
     for role in plan.roles.iter().filter(|role| role.removes_itself()) {
         match snapshot.job_behind(role) {

@@ -174,6 +174,14 @@ impl Action {
     pub fn creates(&self) -> bool {
         matches!(self.write, Write::Create(_) | Write::CreateSecret { .. })
     }
+
+    /// Returns the place in the plan of the role of which this creates a pod.
+    pub(crate) fn creates_pod_of(&self) -> Option<usize> {
+        match self.write {
+            Write::Create(Part::Pod { role, .. }) => Some(role),
+            _ => None,
+        }
+    }
 }
 
 /// A part of a plan that becomes one object. A decision names the part and the writer builds the body, since all bodies

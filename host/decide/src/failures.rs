@@ -4,13 +4,13 @@
 //! host in between. For the same reason a pod that is deleted and must not count is in the ledger before.
 
 use crate::{
-    Snapshot,
+    Snapshot, attempts,
     back_off::Failures,
     counted::{ends_too_late, is_known},
     decision::{Action, Wake, Write},
     ledger::Ledger,
     names,
-    plan::{Deletion, Ending, Failure, Plan, Remedy, Role, Success},
+    plan::{Deletion, Ending, Failure, Outcome, Plan, Remedy, Role, Success},
     ranges::Ranges,
     restarts,
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase},
@@ -71,7 +71,7 @@ impl<'a> Due<'a> {
         for pod in snapshot.own_pods() {
             let Some((role, index)) = place(snapshot, plan, pod) else { continue };
             let (Some(remedy), ledger) = (remedy(snapshot, role, pod), &snapshot.ledger) else { continue };
-            if remedy == Remedy::Keep || restarts::is_old(snapshot, role, pod) || ledger.is_given_up(&role.name, index)
+            if remedy == Remedy::Keep || attempts::is_old(snapshot, role, pod) || ledger.is_given_up(&role.name, index)
             {
                 continue;
             }
@@ -104,7 +104,7 @@ impl<'a> Due<'a> {
     /// Returns what becomes of a pod of this role and index.
     #[must_use]
     pub fn replacement(&self, role: &Role, index: u32, pod: &Pod) -> Replacement {
-        if restarts::is_old(self.snapshot, role, pod) {
+        if attempts::is_old(self.snapshot, role, pod) {
             return Replacement::UnderWay;
         }
         let known = self.snapshot.ledger.failures.get(&role.name);
@@ -154,8 +154,15 @@ impl<'a> Due<'a> {
         self.counted.get(role).is_some_and(|due| due.contains_key(&(index, uid)))
     }
 
-    /// Counts the pods that are due, and forgets those whose place another pod has taken.
-    pub(crate) fn record(&self, standing: &Standing<'_>, ledger: &mut Ledger) {
+    /// Returns whether pods of the role are due to be deleted and created again as a whole.
+    pub(crate) fn restarts(&self, role: &Role) -> bool {
+        let all = self.counted.values().flat_map(BTreeMap::values).filter(|due| !due.ending);
+        all.into_iter().any(|due| restarts::is_meant(role, due.role, due.remedy))
+    }
+
+    /// Counts the pods that are due, and forgets those whose place another pod has taken. What would start roles again starts
+    /// none in a pass that ends the job.
+    pub(crate) fn record(&self, standing: &Standing<'_>, outcome: Outcome, ledger: &mut Ledger) {
         for (role, failures) in &mut ledger.failures {
             forget(failures, role, standing, ledger.ending);
         }
@@ -186,9 +193,6 @@ impl<'a> Due<'a> {
                 continue;
             }
             failures.settled.remove(&index);
-            if due.remedy.restarts() {
-                continue;
-            }
             failures.row.add(due.at, self.snapshot.now);
             if due.role.failures_per_replica.is_some() {
                 let own = failures.replicas.entry(index).or_default();
@@ -197,16 +201,24 @@ impl<'a> Due<'a> {
             }
             failures.pods.insert(index, uid.to_owned());
         }
+        if outcome != Outcome::Open {
+            return;
+        }
         // Last: it forgets what was recorded of the pods that end with it.
-        let restarting = self.counted.values().flat_map(BTreeMap::values).filter(|due| due.remedy.restarts());
-        for due in restarting.filter(|due| !due.ending) {
-            restarts::record(standing, (due.role, due.remedy), due.at, ledger);
+        for (&(index, uid), due) in
+            self.counted.values().flatten().filter(|(_, due)| due.remedy.restarts() && !due.ending)
+        {
+            let failures = ledger.failures.entry(due.role.name.clone()).or_default();
+            let not_before = failures.row.ends_at(self.snapshot.now).unwrap_or(self.snapshot.now);
+            restarts::record(standing, (due.role, due.remedy), not_before, ledger);
+            // It is known by its uid, whatever attempt it names.
+            ledger.failures.entry(due.role.name.clone()).or_default().pods.insert(index, uid.to_owned());
         }
     }
 }
 
 /// Leaves of the pods with which roles start again the one that ended first: of the job if any is of that, else of each role.
-/// The others end with it, and each restart is counted once.
+/// Whatever else has failed in these roles ends with it, and each restart is counted once.
 fn one_restart<'a>(counted: &mut BTreeMap<&'a str, BTreeMap<(u32, &'a str), DuePod<'a>>>) {
     let mut restarts: Vec<(Timestamp, &str, u32, &str, Remedy)> = vec![];
     for (role, due) in &*counted {
@@ -214,13 +226,14 @@ fn one_restart<'a>(counted: &mut BTreeMap<&'a str, BTreeMap<(u32, &'a str), DueP
         restarts.extend(of_role.map(|(&(index, uid), due)| (due.at, *role, index, uid, due.remedy)));
     }
     restarts.sort_unstable_by_key(|&(at, role, index, uid, _)| (at, role, index, uid));
-    let of_job = restarts.iter().find(|(.., remedy)| *remedy == Remedy::RestartJob).copied();
-    let mut roles = BTreeSet::new();
-    let first: Vec<_> = of_job.map_or(restarts, |first| vec![first]);
-    let first: BTreeSet<&str> =
-        first.iter().filter(|(_, role, ..)| roles.insert(*role)).map(|&(.., uid, _)| uid).collect();
-    for due in counted.values_mut() {
-        due.retain(|(_, uid), due| due.ending || !due.remedy.restarts() || first.contains(uid));
+    if let Some(&(.., of_job, _)) = restarts.iter().find(|(.., remedy)| *remedy == Remedy::RestartJob) {
+        counted.values_mut().for_each(|due| due.retain(|(_, uid), due| due.ending || *uid == of_job));
+        return;
+    }
+    for (role, due) in counted {
+        if let Some(&(.., of_role, _)) = restarts.iter().find(|(_, of, ..)| of == role) {
+            due.retain(|(_, uid), due| due.ending || *uid == of_role);
+        }
     }
 }
 
@@ -310,7 +323,9 @@ fn exit_codes<'a>(pod: &'a Pod, container: &'a str) -> impl Iterator<Item = i32>
 
 /// Returns the deletion of the replica's pod if the ledger has counted it as failed and another pod follows.
 pub(crate) fn removal(standing: &Standing<'_>, replica: &Replica<'_>) -> Option<Action> {
-    let pod: &Arc<Pod> = replica.pod.filter(|pod| !pod.terminating)?;
+    // A pod of an earlier attempt goes with the others of it.
+    let is_current = |pod: &&Arc<Pod>| !pod.terminating && !attempts::is_old(standing.snapshot, replica.role, pod);
+    let pod: &Arc<Pod> = replica.pod.filter(is_current)?;
     let counted = standing.snapshot.ledger.failures.get(&replica.role.name)?.pods.get(&replica.index)?;
     let is_replaced = *counted == pod.uid && pod.phase == PodPhase::Failed && !standing.is_done(replica.role);
     is_replaced.then(|| Action::delete_pod(pod))
@@ -320,22 +335,21 @@ pub(crate) fn removal(standing: &Standing<'_>, replica: &Replica<'_>) -> Option<
 pub(crate) fn backs_off(snapshot: &Snapshot, replica: &Replica<'_>) -> bool {
     let own = replica.role.failures_per_replica.is_some();
     let failures = snapshot.ledger.failures.get(&replica.role.name);
-    let starts_again = restarts::attempt(&snapshot.ledger, &replica.role.name) > 0;
-    failures.is_some_and(|it| {
+    let one = failures.is_some_and(|it| {
         it.pods.contains_key(&replica.index) && it.ends_at(replica.index, own, snapshot.now).is_some()
-            || starts_again && it.row.ends_at(snapshot.now).is_some()
-    })
+    });
+    one || restarts::backs_off_until(snapshot, &replica.role.name).is_some()
 }
 
 /// Returns when the first back-off of the job ends.
 pub(crate) fn wake(snapshot: &Snapshot) -> Wake {
-    let starts_again = |role: &str| restarts::attempt(&snapshot.ledger, role) > 0;
-    let ends = snapshot.ledger.failures.iter().flat_map(|(role, failures)| {
+    let restarts = snapshot.ledger.attempts.keys().filter_map(|role| restarts::backs_off_until(snapshot, role));
+    let ends = snapshot.ledger.failures.values().flat_map(|failures| {
         let own = failures.pods.keys().filter_map(|index| failures.replicas.get(index)).map(|replica| replica.row);
-        let of_role = (!failures.pods.is_empty() || starts_again(role)).then_some(failures.row);
+        let of_role = (!failures.pods.is_empty()).then_some(failures.row);
         of_role.into_iter().chain(own).filter_map(|row| row.ends_at(snapshot.now))
     });
-    ends.min().map_or(Wake::OnChange, Wake::At)
+    ends.chain(restarts).min().map_or(Wake::OnChange, Wake::At)
 }
 
 /// Takes out the deletions of pods that are due, and of those whose end would count although the host causes it, unless the
@@ -351,7 +365,7 @@ pub(crate) fn settle(standing: &Standing<'_>, due: &Due<'_>, actions: &mut Vec<A
         let (Write::Delete { uid, .. }, "Pod") = (action.write(), &*action.kind) else { return true };
         let Some((place, index)) = names::role_of_pod(plan, &snapshot.job.name, &action.name) else { return true };
         let role = &plan.roles[place];
-        let is_old = |pod: &&Arc<Pod>| restarts::is_old(snapshot, role, pod);
+        let is_old = |pod: &&Arc<Pod>| attempts::is_old(snapshot, role, pod);
         if role.deletion == Deletion::Uncounted || pods.get(uid.as_str()).is_some_and(is_old) {
             return true;
         }

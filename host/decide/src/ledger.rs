@@ -1,7 +1,7 @@
 //! What must outlive a pod or the process, kept in the job's `status.troupe`.
 
 use crate::{
-    back_off::Failures,
+    back_off::{Attempt, Failures},
     digest::RecordedDigest,
     plan::{Clean, Ending, Outcome},
     ranges::Ranges,
@@ -41,9 +41,9 @@ pub struct Ledger {
     /// Failed pods that were replaced, or are going to be, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, Failures>,
-    /// How often roles were started again as a whole, by role.
+    /// The attempts of roles that were started again as a whole, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub attempts: BTreeMap<String, u32>,
+    pub attempts: BTreeMap<String, Attempt>,
     /// Hashes of the templates that the job began with, by role.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub templates: BTreeMap<String, String>,
@@ -202,6 +202,12 @@ impl Ledger {
     /// Records that a replica has succeeded.
     pub fn record_success(&mut self, role: &str, index: u32) {
         self.succeeded.entry(role.to_owned()).or_default().insert(index);
+    }
+
+    /// Returns how often the role was started again as a whole.
+    #[must_use]
+    pub fn attempt(&self, role: &str) -> u32 {
+        self.attempts.get(role).map_or(0, |attempt| attempt.count)
     }
 
     /// Returns whether the replica is given up.

@@ -2,6 +2,7 @@
 //!
 //! No I/O, no clock, no randomness: `now` is in the [`Snapshot`], and this package depends on no runtime.
 
+pub mod attempts;
 pub mod back_off;
 pub mod blocker;
 pub mod build;
@@ -39,7 +40,7 @@ mod queue;
 pub mod ranges;
 pub mod rejection;
 mod replicas;
-pub mod restarts;
+mod restarts;
 mod runs;
 pub mod snapshot;
 pub mod standing;

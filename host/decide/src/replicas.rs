@@ -24,7 +24,7 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     let absent = wanted.filter(|it| it.pod.is_none_or(|pod| pod.terminating)).filter(|it| needs[it.place]);
     // Attempts do not overlap.
     let restarting = restarts::held(standing);
-    let absent = absent.filter(|it| restarting.is_none() || restarts::attempt(ledger, &it.role.name) == 0);
+    let absent = absent.filter(|it| restarting.is_none() || ledger.attempt(&it.role.name) == 0);
     let (held, missing): (Vec<_>, Vec<_>) = absent.partition(|replica| is_held(standing.snapshot, replica));
     let mut waiting: Vec<Waiting> = held.into_iter().map(held_by).collect();
     waiting.extend(restarting);
@@ -64,12 +64,12 @@ fn held_by(replica: &Replica<'_>) -> Waiting {
 }
 
 fn back_off(snapshot: &Snapshot, replica: &Replica<'_>) -> Waiting {
-    let ledger = &snapshot.ledger;
+    let (ledger, own) = (&snapshot.ledger, &replica.role.name);
+    let count = |role: &String| ledger.failures.get(role).map_or(0, |failures| failures.count);
     // A role that starts again with others may have had no failure itself.
-    let is_meant = |role: &String| restarts::attempt(ledger, role) > 0 || *role == replica.role.name;
-    let failed = ledger.failures.iter().filter(|(role, _)| is_meant(role)).max_by_key(|(_, failures)| failures.count);
-    let (role, failures) = failed.map_or((&replica.role.name, 0), |(role, failures)| (role, failures.count));
-    Waiting::BackOff { role: role.clone(), failures }
+    let others = ledger.attempts.keys().filter(|_| count(own) == 0 && ledger.attempts.contains_key(own));
+    let role = others.max_by_key(|role| count(role)).unwrap_or(own);
+    Waiting::BackOff { role: role.clone(), failures: count(role) }
 }
 
 fn create(replica: &Replica<'_>) -> Action {

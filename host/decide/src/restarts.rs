@@ -6,6 +6,9 @@
 //! the new attempt is created before the last one of the old is gone, so that the two never meet.
 
 use crate::{
+    attempts::is_old,
+    back_off::{Attempt, MOST_BACK_OFF},
+    blocker,
     decision::Action,
     ledger::Ledger,
     plan::{Remedy, Role},
@@ -16,51 +19,56 @@ use crate::{
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// The annotation of a pod that names the attempt it was created for, if that is not the first.
-pub const ATTEMPT_ANNOTATION: &str = "troupe.dev/attempt";
-
-/// Returns how often the role was started again.
-#[must_use]
-pub fn attempt(ledger: &Ledger, role: &str) -> u32 {
-    ledger.attempts.get(role).copied().unwrap_or_default()
-}
-
-/// Returns whether the pod is of an earlier attempt of its role. It decides nothing any more.
-#[must_use]
-pub fn is_old(snapshot: &Snapshot, role: &Role, pod: &Pod) -> bool {
-    pod.attempt < attempt(&snapshot.ledger, &role.name)
+/// Returns when the pods of the role's attempt may be created, if that is still to come. A time that is further away than any
+/// back-off is none: the clock was set back.
+pub(crate) fn backs_off_until(snapshot: &Snapshot, role: &str) -> Option<Timestamp> {
+    let at = snapshot.ledger.attempts.get(role)?.not_before;
+    (snapshot.now < at && at.duration_since(snapshot.now) <= MOST_BACK_OFF).then_some(at)
 }
 
 /// Returns the deletions of pods of earlier attempts.
 pub(crate) fn removals<'a>(standing: &'a Standing<'_>) -> impl Iterator<Item = Action> + 'a {
-    old(standing).filter(|(_, pod)| !pod.terminating).map(|(_, pod)| Action::delete_pod(pod))
+    let wanted = standing.replicas.iter().filter_map(|replica| Some((replica, replica.pod?)));
+    wanted
+        .filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod) && !pod.terminating)
+        .map(|(_, pod)| Action::delete_pod(pod))
 }
 
-/// Returns what the new attempts of roles wait for: the pod of an earlier one.
+/// Returns what the new attempts of roles wait for: a pod of an earlier one, first one that does not go by itself.
 pub(crate) fn held(standing: &Standing<'_>) -> Option<Waiting> {
-    let (replica, _) = old(standing).next()?;
-    Some(Waiting::Terminating { kind: "Pod".to_owned(), name: replica.name.clone() })
+    let pods = standing.replicas.iter().chain(&standing.surplus).filter_map(|replica| Some((replica, replica.pod?)));
+    let old: Vec<(&Replica<'_>, &Arc<Pod>)> =
+        pods.filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod)).collect();
+    let stuck = old.iter().find_map(|(replica, pod)| {
+        let by = blocker::lost(pod).filter(|_| pod.terminating)?;
+        Some(Waiting::Blocked { pod: replica.name.clone(), by, others: 0 })
+    });
+    let first = || old.first().map(|(it, _)| Waiting::Terminating { kind: "Pod".to_owned(), name: it.name.clone() });
+    stuck.or_else(first)
 }
 
-fn old<'a>(standing: &'a Standing<'_>) -> impl Iterator<Item = (&'a Replica<'a>, &'a Arc<Pod>)> {
-    let pods = standing.replicas.iter().filter_map(|replica| Some((replica, replica.pod?)));
-    pods.filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod))
+/// Returns whether a role starts again with the failed pod of another.
+pub(crate) fn is_meant(role: &Role, failed: &Role, remedy: Remedy) -> bool {
+    remedy == Remedy::RestartJob || remedy == Remedy::RestartRole && role.name == failed.name
 }
 
-/// Starts the roles of a restart again: that of the failed pod, or all, after a back-off from when it ended. What became of
-/// their replicas counts no more.
-pub(crate) fn record(standing: &Standing<'_>, (failed, remedy): (&Role, Remedy), at: Timestamp, ledger: &mut Ledger) {
-    let is_meant = |role: &&Role| remedy == Remedy::RestartJob || role.name == failed.name;
-    for role in standing.plan.roles.iter().filter(is_meant) {
+/// Starts the roles of a restart again: that of the failed pod, or all. What became of their replicas counts no more.
+pub(crate) fn record(
+    standing: &Standing<'_>,
+    (failed, remedy): (&Role, Remedy),
+    not_before: Timestamp,
+    ledger: &mut Ledger,
+) {
+    for role in standing.plan.roles.iter().filter(|role| is_meant(role, failed, remedy)) {
         let of_role = standing.replicas.iter().filter(|replica| replica.role.name == role.name);
         // A ledger that somebody has emptied is behind the pods.
         let made = of_role.filter_map(|replica| replica.pod).map(|pod| pod.attempt).max().unwrap_or_default();
-        let next = made.max(attempt(ledger, &role.name)).saturating_add(1);
-        ledger.attempts.insert(role.name.clone(), next);
+        let count = made.max(ledger.attempt(&role.name)).saturating_add(1);
+        ledger.attempts.insert(role.name.clone(), Attempt { count, not_before });
         ledger.succeeded.remove(&role.name);
         ledger.given_up.remove(&role.name);
-        let failures = ledger.failures.entry(role.name.clone()).or_default();
-        failures.pods.clear();
-        failures.row.add(at, standing.snapshot.now);
+        if let Some(failures) = ledger.failures.get_mut(&role.name) {
+            failures.pods.clear();
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! Compares a job with its plan: which replicas exist, which gates are open, what the job waits for.
 
 use crate::{
-    Snapshot, counted,
+    Snapshot, attempts, counted,
     first_failure::shortened,
     names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
-    restarts,
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
     workload,
@@ -203,7 +202,7 @@ impl<'a> Standing<'a> {
         }
         let of_role = self.replicas.iter().filter(|replica| replica.role.name == role);
         let reached = of_role.filter(|replica| match replica.pod {
-            Some(pod) if !pod.terminating && !restarts::is_old(self.snapshot, replica.role, pod) => {
+            Some(pod) if !pod.terminating && !attempts::is_old(self.snapshot, replica.role, pod) => {
                 has_reached(pod, reached)
             }
             _ => self.has_succeeded(replica),
@@ -223,7 +222,7 @@ pub fn address<'a>(snapshot: &'a Snapshot, plan: &Plan, role: &str, index: u32) 
         None => {
             let role = plan.roles.iter().find(|candidate| candidate.name == role)?;
             let name = names::of_replica(role, &snapshot.job.name, index);
-            let is_current = |pod: &Pod| !pod.terminating && !restarts::is_old(snapshot, role, pod);
+            let is_current = |pod: &Pod| !pod.terminating && !attempts::is_old(snapshot, role, pod);
             snapshot.own_pods().find(|pod| pod.name == name && is_current(pod))
         }
     };

@@ -1,12 +1,12 @@
 //! What the host deletes of a suspended job: pods by its clean-pod policy, and objects that exist only while it runs.
 
 use crate::{
-    Snapshot,
+    Snapshot, attempts,
     cleanup::removes,
     decision::Action,
     jobs, names,
     plan::{Clean, Moment, Success},
-    snapshot::PodPhase,
+    snapshot::{Pod, PodPhase},
     standing::Standing,
 };
 
@@ -18,11 +18,11 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
         return vec![];
     }
     let job_name = &snapshot.job.name;
-    let recorded = |name: &str| {
-        let place = names::role_of_pod(plan, job_name, name);
+    let recorded = |pod: &Pod| {
+        let place = names::role_of_pod(plan, job_name, &pod.name);
         place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
             let wanted = index < role.replicas && role.success != Success::Momentary;
-            !wanted || snapshot.ledger.has_succeeded(&role.name, index)
+            !wanted || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
         })
     };
     // A pod that ended for the queue's sake says nothing of its replica, which is made again.
@@ -30,7 +30,7 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
     let pods = snapshot
         .own_pods()
         .filter(|pod| removes(clean, pod))
-        .filter(|pod| pod.phase != PodPhase::Succeeded || recorded(&pod.name))
+        .filter(|pod| pod.phase != PodPhase::Succeeded || recorded(pod))
         .map(|pod| Action::delete_pod(pod));
     let objects = snapshot.children.iter().filter(|child| !child.terminating).filter(|child| {
         let going = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::Suspended));

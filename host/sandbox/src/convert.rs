@@ -7,9 +7,9 @@ use super::{
     observe::{self, Facts, Row},
 };
 use decide::{
-    Outlook, Snapshot,
+    Outlook, Snapshot, attempts,
     failures::{Due, Replacement},
-    names, plan, restarts, snapshot,
+    names, plan, snapshot,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -240,7 +240,7 @@ fn pod(row: &Row<'_>, snapshot: &Snapshot, plan: &plan::Plan, due: &Due<'_>) -> 
         reason: pod.reason.clone(),
         message: pod.message.clone(),
         ready: pod.ready,
-        terminating: pod.terminating || row.index.is_some() && restarts::is_old(snapshot, role, pod),
+        terminating: pod.terminating || row.index.is_some() && attempts::is_old(snapshot, role, pod),
         ips: pod.ips.clone(),
         node: pod.node.clone(),
         created: milliseconds(pod.created),

@@ -1,7 +1,7 @@
 //! What a plugin gets of a snapshot, in the order that the contract promises.
 
 use decide::{
-    Snapshot, condition::Condition, failures::Due, jobs, names, plan::Plan, ranges::Ranges, restarts, snapshot::Pod,
+    Snapshot, attempts, condition::Condition, failures::Due, jobs, names, plan::Plan, ranges::Ranges, snapshot::Pod,
 };
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn rows<'a>(snapshot: &'a Snapshot, plan: &Plan) -> Vec<Row<'a>> {
         .filter_map(|pod| {
             let (role, index) = if pod.owner_uid == snapshot.job.uid {
                 let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
-                let is_old = restarts::is_old(snapshot, &plan.roles[role], pod);
+                let is_old = attempts::is_old(snapshot, &plan.roles[role], pod);
                 if is_old && pod.phase.is_terminal() {
                     return None;
                 }
@@ -77,7 +77,7 @@ pub(super) fn facts<'a>(
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
         let succeeded = recorded.unwrap_or_default().without(present);
         let (lost, failures) = (jobs::is_lost(snapshot, role), due.count(&role.name));
-        let attempt = restarts::attempt(&snapshot.ledger, &role.name);
+        let attempt = snapshot.ledger.attempt(&role.name);
         Facts { role: &role.name, succeeded, lost, failures, given_up: due.given_up(role), attempt }
     });
     facts.filter(|facts| facts.lost || facts.failures > 0 || facts.attempt > 0 || !facts.succeeded.is_empty())

@@ -408,9 +408,13 @@ impl Plugins {
             Err(NoPlan::Rejected(rejection)) => Err(rejection),
             Ok(plan) => Ok(Arc::new(plan)),
         };
-        let mut plan_cache = self.plan_cache();
-        plan_cache.put(shown.key, planned.clone(), shown.input.bytes());
-        plan_cache.show(snapshot, &plugin.digest, &shown);
+        // Its settings may have changed meanwhile, and with them the cache; `put` takes the locks in this order.
+        let loaded = self.loaded.read();
+        if loaded.iter().any(|now| Arc::ptr_eq(now, &plugin)) {
+            let mut plan_cache = self.plan_cache();
+            plan_cache.put(shown.key, planned.clone(), shown.input.bytes());
+            plan_cache.show(snapshot, &plugin.digest, &shown);
+        }
         Ok(planned?)
     }
 

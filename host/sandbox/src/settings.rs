@@ -1,7 +1,10 @@
 //! A cluster operator's settings for a plugin, and their validation against the plugin's schema.
 
 use crate::PluginLimits;
-use decide::{grants::Grants, plan::Descriptor};
+use decide::{
+    grants::Grants,
+    plan::{Descriptor, SettingsError},
+};
 use serde_json::{Value, json};
 
 /// A cluster operator's settings for a plugin.
@@ -65,7 +68,10 @@ pub fn configured(described: &Descriptor, config: &Value) -> Result<Descriptor, 
     if !wrong.is_empty() {
         return Err(refused(wrong.join("; ")));
     }
-    let whole = described.with_settings(config).map_err(|error| refused(error.to_string()))?;
+    let whole = described.with_settings(config).map_err(|error| match error {
+        SettingsError::Mark { .. } => ConfigError::Schema { plugin: plugin(), message: error.to_string() },
+        SettingsError::Value { .. } | SettingsError::OwnKind { .. } => refused(error.to_string()),
+    })?;
     decide::vet::description(&whole).map_err(|error| refused(error.to_string()))?;
     Ok(whole)
 }

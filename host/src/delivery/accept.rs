@@ -14,7 +14,7 @@ use decide::{
     Digest, Snapshot,
     difference::differences,
     grants::{self, Grants},
-    plan::{Answer, Descriptor, Fault, JobKind},
+    plan::{Answer, ChildKind, Descriptor, Fault, JobKind},
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
 use std::{sync::Arc, time::Duration};
@@ -40,6 +40,9 @@ const WRONG_NAME: &str = "WrongName";
 
 /// The API server calls a kind otherwise than the component does.
 const KIND_MISMATCH: &str = "KindMismatch";
+
+/// The settings are not what the plugin's schema allows, or name what is not there.
+const INVALID_CONFIG: &str = "InvalidConfig";
 
 /// Returns whether a component was refused since it is not this Plugin's, or its kinds are not what it says or another's:
 /// then the Plugin would serve none of them.
@@ -78,12 +81,16 @@ impl Shared {
         let apart = self.handles.plugins.apart();
         let descriptor = apart.add(new, settings).map_err(|error| match error {
             ConfigError::Refused { message, .. } => {
-                refused("InvalidConfig", format!("spec.config is not what the plugin's schema allows: {message}"))
+                refused(INVALID_CONFIG, format!("spec.config is not what the plugin's schema allows: {message}"))
             }
             error => refused("InvalidSchema", error.to_string()),
         })?;
-        let names = names::check(&self.sources.client, &descriptor).await;
-        names.map_err(|error| refused(KIND_MISMATCH, error.to_string()))?;
+        let names = names::check(&self.sources.client, &new.descriptor).await;
+        names.map_err(|error| refused(KIND_MISMATCH, format!("{error}; the plugin has to be mended")))?;
+        let added =
+            Descriptor { kinds: vec![], children: added(&new.descriptor, &descriptor), ..(*descriptor).clone() };
+        let names = names::check(&self.sources.client, &added).await;
+        names.map_err(|error| refused(INVALID_CONFIG, format!("spec.config names a kind otherwise: {error}")))?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }
@@ -140,6 +147,11 @@ impl Shared {
         }
         (comparison, some)
     }
+}
+
+/// The kinds of child that the settings add.
+fn added(described: &Descriptor, configured: &Descriptor) -> Vec<ChildKind> {
+    configured.children.iter().skip(described.children.len()).cloned().collect()
 }
 
 /// What the component asks for and the Plugin does not grant.

@@ -24,7 +24,7 @@ pub(super) enum NamesError {
 
 /// A kind and a plural of the API server, of which the plugin has only one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API server calls {} {}, the plugin calls {} {}; the plugin has to be mended", there.0, there.1, here.0, here.1)]
+#[error("the API server calls {} {}, and not {} {}", there.0, there.1, here.0, here.1)]
 pub(super) struct Mismatch {
     there: (String, String),
     here: (String, String),

@@ -86,7 +86,15 @@ impl Delivery {
         let again = Again::after(self.not_archived.again, began);
         for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
+            let stored = match archive.read_mark(&digest).await {
+                Ok(before) => {
+                    // Where a Plugin has it serve, what stands there is the Plugin's.
+                    let mark = before.is_none_or(|before| !before.is_of(&name)).then_some(mark);
+                    archive.keep(&digest, wasm, None, mark.as_ref()).await
+                }
+                Err(error) => Err(error),
+            };
+            let Err(error) = stored else {
                 self.not_archived.digests.remove(&digest);
                 self.shared.handles.stores.change(|layout| layout.admit_new_jobs(&digest));
                 self.wake_new(&name, &digest);
@@ -157,7 +165,21 @@ impl Delivery {
             warn!(plugin = name, digest = active.short(), "the digest that served is lost; new jobs wait for another");
             return self.shared.handles.route(&name, &Route::default());
         }
+        self.settle_as_accepted(&name, &active).await;
         self.shared.handles.route(&name, &Route::to(&active));
         self.seek(&active).await;
+    }
+
+    /// What comes with the host has the settings again with which its Plugin had it serve, before any pass.
+    async fn settle_as_accepted(&self, name: &str, digest: &Digest) {
+        let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
+        let Some(prepared) = handles.plugins.prepared(digest) else { return };
+        match archive.read_mark(digest).await {
+            Ok(Some(mark)) if mark.is_of(name) => handles.settle(name, &prepared, &mark.settings()),
+            Ok(_) => {}
+            Err(error) => {
+                warn!(plugin = name, error = chain(&error), "its settings come with the first look at its Plugin");
+            }
+        }
     }
 }

@@ -7,10 +7,10 @@ use crate::observe::{
 };
 use decide::{
     Digest,
+    attempts::ATTEMPT_ANNOTATION,
     outdated::TEMPLATE_HASH_ANNOTATION,
     ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::FieldError,
-    restarts::ATTEMPT_ANNOTATION,
     snapshot::{Child, ContainerState, ContainerStatus, Job, Pod, PodPhase, Unscheduled},
 };
 use jiff::Timestamp;

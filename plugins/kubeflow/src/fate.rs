@@ -89,6 +89,14 @@ impl RestartScope {
     }
 }
 
+/// Returns the restart policy of a job's pods. Where the whole job starts again, no kubelet starts a container again by itself.
+pub(crate) fn of_pods(job: &TrainingJob, policy: RestartPolicy) -> &'static str {
+    match RestartScope::of(job) {
+        Ok(RestartScope::Job) => RestartPolicy::Never.of_pod(),
+        Ok(RestartScope::Pod) | Err(_) => policy.of_pod(),
+    }
+}
+
 /// Returns the rules that name the pods of these replicas whose fate is another pod.
 pub(crate) fn replaced(family: &Family<'_>, replicas: &Replicas<'_>) -> Vec<FailureRule> {
     let then = match RestartScope::of(family.job) {

@@ -18,7 +18,7 @@
 //! And an annotation of Troupe: `kubeflow.troupe.dev/restart-scope: Job` has all pods of the job start again where the
 //! original replaces one, those that have succeeded too, for frameworks of which no process goes on without the others
 //! (training-operator #2269). Each restart is counted once towards `backoffLimit`, and no pod is created before the last one
-//! of the attempt before is gone. Pods then carry the annotation `troupe.dev/attempt`.
+//! of the attempt before is gone. The pods have `restartPolicy: Never`, and then the annotation `troupe.dev/attempt`.
 //!
 //! Not supported: the events `ExitedWithCode` and `SuccessfulDeletePodGroup`, and the original's metrics of jobs; MPIJob of `kubeflow.org/v1`, whose CRD has the name of that of v2beta1, which the plugin `mpi`
 //! serves; the file `initContainer.yaml` of the original; annotations of a job on its PodGroup.

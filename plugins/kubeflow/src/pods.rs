@@ -3,7 +3,7 @@
 use crate::env::{self, Variable};
 use crate::family::{Group, Replicas};
 use crate::valid::Valid;
-use crate::{gang, rules};
+use crate::{fate, gang, rules};
 use serde_json::json;
 use troupe_plugin::PodTemplate;
 use troupe_plugin::types::{Refusal, Template};
@@ -33,7 +33,7 @@ pub(crate) fn template(
         template.label(JOB_ROLE, "master");
     }
     if let Some(pods) = valid.pods(group.of) {
-        template.set("restartPolicy", pods.restart_policy.of_pod());
+        template.set("restartPolicy", fate::of_pods(family.job, pods.restart_policy));
         if !pods.has_port
             && let Some(mut container) = template.container(kind.container)
         {

@@ -1395,7 +1395,7 @@ pub mod troupe {
                 pub message: _rt::String,
                 /// The condition Ready is True.
                 pub ready: bool,
-                /// It has a deletion timestamp.
+                /// It has a deletion timestamp, or is of an earlier attempt of its role.
                 pub terminating: bool,
                 pub ips: _rt::Vec<_rt::String>,
                 pub node: _rt::String,

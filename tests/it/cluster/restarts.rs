@@ -35,8 +35,11 @@ async fn all_pods_of_a_job_start_again_once_when_one_fails_although_the_host_is_
     world.create(&JAX_JOBS, &gang()).await;
     world.is(&JAX_JOBS, "gang", "running", is_running).await;
     let ends = json!({ "metadata": { "annotations": { "troupe.dev/exit-code": "1", "troupe.dev/run-for": "0s" } } });
+    // A kubelet would start the container again with the policy that the job names.
+    let first = world.get(&PODS, "gang-worker-1").await.unwrap();
+    assert_eq!(text(&first, "/spec/restartPolicy"), "Never");
     world.patch(&PODS, "gang-worker-1", &ends).await;
-    let counted = |job: &Value| at(job, "/status/troupe/attempts/worker") == &json!(1);
+    let counted = |job: &Value| at(job, "/status/troupe/attempts/worker/count") == &json!(1);
     world.is(&JAX_JOBS, "gang", "started again", counted).await;
     host.kill();
     let host = world.operator().await;

@@ -248,7 +248,7 @@ fn what_is_too_much() -> Vec<Bad> {
         bad(
             "two memories in one module",
             of_module(&[(5, &[2, 0, 1, 0, 1])]),
-            Refused("the component exports nothing"),
+            Refused("memories count of 2 exceeds the per-instance limit of 1"),
         ),
         bad(
             "a text that passes from one memory into another",

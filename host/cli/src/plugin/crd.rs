@@ -18,7 +18,9 @@ pub(super) fn check(file: &Path, plugin: &Descriptor) -> anyhow::Result<()> {
     let crds: Vec<Value> = documents.collect::<Result<_, _>>().with_context(|| format!("{name} is no YAML"))?;
     for kind in &plugin.kinds {
         let crd = crds.iter().find(|crd| crd["metadata"]["name"] == kind.crd());
-        let crd = crd.with_context(|| format!("{name} does not define {}", kind.crd()))?;
+        let crd = crd.with_context(|| {
+            format!("{name} does not define {}; the README of the plugin's project says what makes it", kind.crd())
+        })?;
         fits(crd, kind).with_context(|| format!("{name}: {}", kind.crd()))?;
         out::line(format_args!("{:<10} {name} defines {} and keeps what the host writes", "crd", kind.crd()));
     }

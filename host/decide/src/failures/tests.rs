@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    back_off::{Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
+    back_off::{Attempt, Failures, LEAST_BACK_OFF, MOST_BACK_OFF},
     decide,
     decision::{Decision, Report, Write},
     plan::{Answer, Bindings, Clean, EnvEntry, FailureRule, Outcome, Piece, Text, Verdict},
@@ -503,7 +503,7 @@ impl World {
     }
 
     fn attempts(&self) -> Vec<(&str, u32)> {
-        self.snapshot.ledger.attempts.iter().map(|(role, attempt)| (role.as_str(), *attempt)).collect()
+        self.snapshot.ledger.attempts.iter().map(|(role, attempt)| (role.as_str(), attempt.count)).collect()
     }
 }
 
@@ -586,12 +586,94 @@ fn a_pod_names_its_attempt_and_its_texts_may() {
     let mut world = World::of_gang(Remedy::RestartRole);
     let text = Text(vec![Piece::Attempt]);
     world.plan.roles[0].env = vec![EnvEntry { container: String::new(), name: "ATTEMPT".into(), value: text }];
+    world.plan.roles[0].template["metadata"] = json!({ "annotations": { "troupe.dev/attempt": "4294967295" } });
     let made = |world: &World| crate::build::pod(&world.snapshot, &world.plan, &world.plan.roles[0], 0, "hamlet-w-0");
     let first = made(&world);
-    assert_eq!(first["metadata"].get("annotations").and_then(|all| all.get("troupe.dev/attempt")), None);
+    assert_eq!(first["metadata"]["annotations"].get("troupe.dev/attempt"), None, "not even the user's own");
     assert_eq!(first["spec"]["containers"][0]["env"][0]["value"], "0");
-    world.snapshot.ledger.attempts.insert("w".into(), 2);
+    world.snapshot.ledger.attempts.insert("w".into(), Attempt { count: 2, ..Attempt::default() });
     let third = made(&world);
     assert_eq!(third["metadata"]["annotations"]["troupe.dev/attempt"], "2");
     assert_eq!(third["spec"]["containers"][0]["env"][0]["value"], "2");
+}
+
+// A user may patch any number into his pods: one that failed counts once and goes, whatever it names.
+#[test]
+fn a_pod_of_the_greatest_attempt_counts_once() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    (0..3).for_each(|index| world.set(index, |pod| pod.attempt = u32::MAX));
+    world.set(1, |pod| *pod = Pod { attempt: u32::MAX, ..failed(1, 1) });
+    world.pass();
+    assert_eq!((world.attempts(), world.count()), (vec![("w", u32::MAX)], 1));
+    assert_eq!(writes(&world.pass()), ["delete pod/hamlet-w-1"]);
+    assert_eq!(world.count(), 1);
+}
+
+// What decides the end must stay in sight: a failure that ends the job starts nothing again.
+#[test]
+fn nothing_starts_again_in_the_pass_that_ends_the_job() {
+    for outcome in [Outcome::Failing, Outcome::Succeeding] {
+        let mut world = World::of_gang(Remedy::RestartJob);
+        world.verdict.outcome = outcome;
+        world.fails(1, 1);
+        world.pass();
+        assert_eq!((world.attempts(), world.count()), (vec![], 1), "{outcome:?}");
+    }
+}
+
+#[test]
+fn other_failures_in_a_pass_with_a_restart_end_with_it() {
+    let mut world = World::of_gang(Remedy::RestartJob);
+    world.plan.roles[0].failures = vec![
+        FailureRule {
+            about: Failure::ExitCodes { container: String::new(), ranges: vec![(1, 1)] },
+            then: Remedy::RestartJob,
+        },
+        FailureRule { about: Failure::Any, then: Remedy::GiveUp },
+    ];
+    world.fails(0, 2);
+    world.fails(1, 1);
+    world.pass();
+    assert_eq!((world.count(), world.snapshot.ledger.given_up.len()), (1, 0));
+    assert_eq!(world.attempts(), [("m", 1), ("w", 1)]);
+}
+
+// Attempts never meet, also while the job gets smaller.
+#[test]
+fn a_pod_beyond_the_wanted_replicas_holds_the_next_attempt_too() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    world.fails(0, 1);
+    world.pass();
+    world.plan.roles[0].replicas = 2;
+    world.snapshot.pods.retain(|pod| pod.name == "hamlet-w-2" || pod.name == "hamlet-m-0");
+    world.set(2, |pod| pod.terminating = true);
+    world.later(LEAST_BACK_OFF);
+    let decision = world.pass();
+    assert_eq!((writes(&decision), decision.waiting.len()), (vec![], 1));
+    world.remove(2);
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-0", "create pod/hamlet-w-1"]);
+}
+
+// A pod that is deleted by hand long after a restart is made again at once.
+#[test]
+fn only_the_restart_itself_waits_for_its_back_off() {
+    let mut world = World::of_gang(Remedy::RestartRole);
+    world.fails(0, 1);
+    world.pass();
+    world.snapshot.pods = (0..2).map(|index| Arc::new(Pod { attempt: 1, ..pod(index, PodPhase::Running) })).collect();
+    world.later(LEAST_BACK_OFF);
+    assert_eq!(writes(&world.pass()), ["create pod/hamlet-w-2"]);
+}
+
+#[test]
+fn a_suspended_job_keeps_no_pod_of_an_earlier_attempt() {
+    let mut world = World::of_gang(Remedy::RestartJob);
+    world.fails(0, 1);
+    world.pass();
+    let mut kind = (*world.snapshot.kind).clone();
+    kind.suspend = Some("/suspend".into());
+    world.snapshot.kind = Arc::new(kind);
+    Arc::make_mut(&mut world.snapshot.job).spec = json!({ "suspend": true });
+    world.plan.policy.clean_on_suspend = Clean::All;
+    assert_eq!(writes(&world.pass()).len(), 4, "the master that had succeeded too");
 }

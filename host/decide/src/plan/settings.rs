@@ -77,12 +77,13 @@ impl Descriptor {
             let named = Vec::<Named>::deserialize(value)
                 .map_err(|error| SettingsError::Value { setting: setting(), why: error.to_string() })?;
             for Named { api_version, kind, plural } in named {
-                if whole.children.iter().any(|child| child.api_version == api_version && child.kind == kind) {
-                    continue;
-                }
                 let (selector, keep) = (Some(watched.selector.clone()), watched.keep.clone());
                 // The kind may come to the cluster later, and its jobs wait for nothing else of it.
                 let child = ChildKind { api_version, kind, plural, selector, keep, optional: true };
+                // In another version it would be watched twice, and each object of it seen twice.
+                if whole.children.iter().any(|known| known.id() == child.id()) {
+                    continue;
+                }
                 if self.kinds.iter().any(|own| own.id() == child.id()) {
                     return Err(SettingsError::OwnKind { setting: setting(), kind: child.id() });
                 }

@@ -191,7 +191,7 @@ fn pieces(role: &Role, job_name: &str) -> Vec<Value> {
     let piece = |piece: &Piece| match piece {
         Piece::Fixed(text) => json!(text),
         Piece::Index(offset) => json!(offset),
-        Piece::Attempt => json!(0),
+        Piece::Attempt => json!(""),
         Piece::JobName => json!(job_name),
         Piece::PodName | Piece::PeerIp(..) | Piece::PeerHost(..) => json!(""),
     };

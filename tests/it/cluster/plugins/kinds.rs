@@ -96,6 +96,7 @@ async fn a_cron_job_runs_a_kind_of_somebodys_plugin_once_the_settings_name_it() 
 
     // A host that starts again knows the kind from its Plugin, and goes on.
     let Stage { world, host: old, .. } = stage;
+    let seen = world.follow(&CRON_JOBS).await;
     let new = host(&world, operator::binary()).await;
     old.kill();
     let last = until(SOON, "a run by the new host".to_owned(), || async {
@@ -103,6 +104,7 @@ async fn a_cron_job_runs_a_kind_of_somebodys_plugin_once_the_settings_name_it() 
         Ok(runs.into_iter().find(|run| !ended.contains(run)))
     });
     world.set_status(&ECHO_JOBS, &last.await.unwrap(), &json!({ "phase": "Succeeded" })).await;
+    assert!(!seen.lock().iter().any(rejected), "it knew the settings before its first pass");
 
     // Kinds that no job may own stay out, and what serves goes on.
     shell.runs(

@@ -92,8 +92,8 @@ fn run(folder: &Path, tool: &mut Command, to_install: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// Returns the path of a tool of the project, which is installed first unless it is there and this list of packages is
-/// that of the last time.
+/// Returns the path of a tool of the project, which is installed first unless it is there, and was installed in this folder
+/// from this list of packages.
 fn installed(
     folder: &Path,
     tool: &str,
@@ -101,9 +101,11 @@ fn installed(
     install: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(folder.join(tool)).with_context(|| tool.to_owned())?;
-    let wanted = fs::read(folder.join(packages)).with_context(|| format!("{packages} cannot be read"))?;
+    let list = fs::read_to_string(folder.join(packages)).with_context(|| format!("{packages} cannot be read"))?;
+    // A tool may have the path of its folder in it.
+    let wanted = format!("{}\n{list}", path.display());
     let last = folder.join("target").join(packages);
-    if !path.is_file() || fs::read(&last).ok().as_ref() != Some(&wanted) {
+    if !path.is_file() || fs::read_to_string(&last).ok().as_ref() != Some(&wanted) {
         troupe::out::diagnostic(format_args!("installing what {packages} names"));
         install()?;
         ensure!(path.is_file(), "{tool} is not there: {packages} has to name its package");

@@ -58,9 +58,8 @@ impl Framework for AcmeJob {
         let worker = &job.spec.worker;
         template.label(LABEL, job.name());
         template.set("restartPolicy", "Never");
-        template
-            .first_container()
-            .env("WORKER_COUNT", &worker.replicas.to_string());
+        let mut container = template.first_container();
+        container.env("WORKER_COUNT", &worker.replicas.to_string());
         let pod_name = vec![job_name(), text("-worker-"), index()];
         let role = Role {
             // What differs from pod to pod: the host fills it in.
@@ -90,7 +89,11 @@ impl Framework for AcmeJob {
 
     /// The plan has no object whose body depends on what the pods are, so there is nothing to bind.
     fn bind(_: &Job, _: &Observation, _: &[String]) -> Result<Bindings, Refusal> {
-        Ok(Bindings { bodies: vec![], runs: vec![], remove: vec![] })
+        Ok(Bindings {
+            bodies: vec![],
+            runs: vec![],
+            remove: vec![],
+        })
     }
 
     fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
@@ -125,7 +128,10 @@ impl Framework for AcmeJob {
 /// Returns the template of the job's pods, or refuses what cannot work with every field that is wrong.
 fn checked(job: &Job) -> Result<PodTemplate<'_>, Refusal> {
     let mut errors = vec![];
-    let Worker { replicas, ref template } = job.spec.worker;
+    let Worker {
+        replicas,
+        ref template,
+    } = job.spec.worker;
     if !(1..=MAX_REPLICAS).contains(&replicas) {
         let message = format!("must be from 1 to {MAX_REPLICAS}, not {replicas}");
         errors.push(FieldError {
@@ -187,8 +193,8 @@ mod tests {
         let plan = AcmeJob::plan(&job).unwrap();
         let template = testkit::template(&plan.roles[0].template, &spec);
         assert_eq!(
-            template["spec"]["containers"][0]["env"],
-            json!([{ "name": "WORKER_COUNT", "value": "2" }])
+            template["spec"]["containers"][0]["env"][0],
+            json!({ "name": "WORKER_COUNT", "value": "2" })
         );
         assert_eq!(template["metadata"]["labels"][LABEL], "pair");
     }

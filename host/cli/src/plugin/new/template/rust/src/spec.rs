@@ -1,4 +1,4 @@
-//! The fields of an AcmeJob. The host passes them as JSON; `crd.yaml` is made from these types.
+//! The fields of AcmeJob. The host passes them as JSON; `crd.yaml` is made from these types.
 
 use serde::{Deserialize, Serialize};
 use troupe_plugin::UserTemplate;
