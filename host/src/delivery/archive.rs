@@ -211,6 +211,8 @@ impl Archive {
         if annotations.get(DIGEST_ANNOTATION).is_none_or(|kept| kept != digest.as_str()) {
             return Ok(false);
         }
+        let kept = Mark::read(&annotations);
+        let mark = mark.filter(|mark| kept.is_none_or(|kept| mark.replaces(&kept)));
         if let Some((key, text)) = mark.map(Mark::annotation)
             && annotations.get(&key) != Some(&text)
         {

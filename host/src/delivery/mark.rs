@@ -29,6 +29,9 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// What stands in the mark of what comes with the host.
+    pub(super) const BY_HOST: &str = "this host";
+
     /// The component serves its kinds with these settings, and is granted no more than `grants`.
     pub(super) fn new(by: String, descriptor: &Descriptor, settings: &Settings, grants: Grants) -> Self {
         let kinds = descriptor.kinds.iter().map(JobKind::id).collect();
@@ -39,6 +42,11 @@ impl Mark {
     /// What stands in a mark that a Plugin is the reason of.
     pub(super) fn by_plugin(name: &str, generation: i64) -> String {
         format!("Plugin {name}, generation {generation}")
+    }
+
+    /// It takes the place of this one: where a Plugin has what comes with the host serve, the mark stays the Plugin's.
+    pub(super) fn replaces(&self, kept: &Self) -> bool {
+        self.by != Self::BY_HOST || kept.by.is_empty() || kept.by == Self::BY_HOST
     }
 
     /// The Plugin of this name is the reason of it.

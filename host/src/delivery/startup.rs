@@ -86,15 +86,7 @@ impl Delivery {
         let again = Again::after(self.not_archived.again, began);
         for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let stored = match archive.read_mark(&digest).await {
-                Ok(before) => {
-                    // Where a Plugin has it serve, what stands there is the Plugin's.
-                    let mark = before.is_none_or(|before| !before.is_of(&name)).then_some(mark);
-                    archive.keep(&digest, wasm, None, mark.as_ref()).await
-                }
-                Err(error) => Err(error),
-            };
-            let Err(error) = stored else {
+            let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
                 self.not_archived.digests.remove(&digest);
                 self.shared.handles.stores.change(|layout| layout.admit_new_jobs(&digest));
                 self.wake_new(&name, &digest);
@@ -116,7 +108,7 @@ impl Delivery {
         let prepared = plugins.prepared(digest)?;
         let name = prepared.descriptor.name.clone();
         let (_, settings) = self.shared.handles.bundled.get(&name)?;
-        let mark = Mark::new("this host".to_owned(), &prepared.descriptor, settings, settings.grants.clone()?);
+        let mark = Mark::new(Mark::BY_HOST.to_owned(), &prepared.descriptor, settings, settings.grants.clone()?);
         let wasm = Plugins::built_in(&name)?;
         Some((name, wasm, mark))
     }
