@@ -69,11 +69,7 @@ fn kinds() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         ("batch.paddlepaddle.org", "PaddleJob", json!({ "ps": role("paddle", 2), "worker": role("paddle", 8) })),
         ("kubeflow.org", "MPIJob", json!({ "mpiReplicaSpecs": of("main", "Launcher", "Worker") })),
-        (
-            "openrhino.org",
-            "RhinoJob",
-            json!({ "appImage": "rhino:1", "appExec": "./app", "parallelism": 9, "ttl": 60 }),
-        ),
+        ("openrhino.org", "RhinoJob", json!({ "image": "rhino:1", "appExec": "./app", "parallelism": 9, "ttl": 60 })),
         ("kubeflow.org", "TFJob", json!({ "tfReplicaSpecs": two("Chief", "Worker") })),
         ("kubeflow.org", "PyTorchJob", json!({ "pytorchReplicaSpecs": of("pytorch", "Master", "Worker") })),
         ("kubeflow.org", "XGBoostJob", json!({ "xgbReplicaSpecs": of("xgboost", "Master", "Worker") })),
