@@ -63,14 +63,13 @@ fn main() {
 
 /// The kinds that come with the host, each with a job of 10 pods.
 fn kinds() -> Vec<(&'static str, &'static str, Value)> {
-    let two = |first: &str, second: &str| json!({ first: role("tensorflow", 1), second: role("tensorflow", 9) });
     let of =
         |container: &str, first: &str, second: &str| json!({ first: role(container, 1), second: role(container, 9) });
     vec![
         ("batch.paddlepaddle.org", "PaddleJob", json!({ "ps": role("paddle", 2), "worker": role("paddle", 8) })),
         ("kubeflow.org", "MPIJob", json!({ "mpiReplicaSpecs": of("main", "Launcher", "Worker") })),
         ("openrhino.org", "RhinoJob", json!({ "image": "rhino:1", "appExec": "./app", "parallelism": 9, "ttl": 60 })),
-        ("kubeflow.org", "TFJob", json!({ "tfReplicaSpecs": two("Chief", "Worker") })),
+        ("kubeflow.org", "TFJob", json!({ "tfReplicaSpecs": of("tensorflow", "Chief", "Worker") })),
         ("kubeflow.org", "PyTorchJob", json!({ "pytorchReplicaSpecs": of("pytorch", "Master", "Worker") })),
         ("kubeflow.org", "XGBoostJob", json!({ "xgbReplicaSpecs": of("xgboost", "Master", "Worker") })),
         ("kubeflow.org", "JAXJob", json!({ "jaxReplicaSpecs": { "Worker": role("jax", 10) } })),

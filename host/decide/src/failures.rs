@@ -59,6 +59,13 @@ struct DuePod<'a> {
     gives_up: bool,
 }
 
+impl DuePod<'_> {
+    /// Returns whether more than the pod starts again. Nothing does while the job is ending.
+    fn starts_again(&self) -> bool {
+        self.remedy.restarts() && !self.ending
+    }
+}
+
 impl<'a> Due<'a> {
     /// Returns the failed pods of wanted replicas that a rule is about and that the ledger lacks. Of a suspended job only
     /// those of roles that distinguish the host's deletions from others.
@@ -156,8 +163,8 @@ impl<'a> Due<'a> {
 
     /// Returns whether pods of the role are due to be deleted and created again as a whole.
     pub(crate) fn restarts(&self, role: &Role) -> bool {
-        let all = self.counted.values().flat_map(BTreeMap::values).filter(|due| !due.ending);
-        all.into_iter().any(|due| restarts::is_meant(role, due.role, due.remedy))
+        let mut all = self.counted.values().flat_map(BTreeMap::values).filter(|due| due.starts_again());
+        all.any(|due| restarts::is_meant(role, due.role, due.remedy))
     }
 
     /// Counts the pods that are due, and forgets those whose place another pod has taken. What would start roles again starts
@@ -205,9 +212,7 @@ impl<'a> Due<'a> {
             return;
         }
         // Last: it forgets what was recorded of the pods that end with it.
-        for (&(index, uid), due) in
-            self.counted.values().flatten().filter(|(_, due)| due.remedy.restarts() && !due.ending)
-        {
+        for (&(index, uid), due) in self.counted.values().flatten().filter(|(_, due)| due.starts_again()) {
             let failures = ledger.failures.entry(due.role.name.clone()).or_default();
             let not_before = failures.row.ends_at(self.snapshot.now).unwrap_or(self.snapshot.now);
             restarts::record(standing, (due.role, due.remedy), not_before, ledger);
@@ -222,7 +227,7 @@ impl<'a> Due<'a> {
 fn one_restart<'a>(counted: &mut BTreeMap<&'a str, BTreeMap<(u32, &'a str), DuePod<'a>>>) {
     let mut restarts: Vec<(Timestamp, &str, u32, &str, Remedy)> = vec![];
     for (role, due) in &*counted {
-        let of_role = due.iter().filter(|(_, due)| due.remedy.restarts() && !due.ending);
+        let of_role = due.iter().filter(|(_, due)| due.starts_again());
         restarts.extend(of_role.map(|(&(index, uid), due)| (due.at, *role, index, uid, due.remedy)));
     }
     restarts.sort_unstable_by_key(|&(at, role, index, uid, _)| (at, role, index, uid));

@@ -26,25 +26,29 @@ pub(crate) fn backs_off_until(snapshot: &Snapshot, role: &str) -> Option<Timesta
     (snapshot.now < at && at.duration_since(snapshot.now) <= MOST_BACK_OFF).then_some(at)
 }
 
-/// Returns the deletions of pods of earlier attempts.
+/// Returns the deletions of pods of earlier attempts. Those beyond the wanted replicas are deleted as such.
 pub(crate) fn removals<'a>(standing: &'a Standing<'_>) -> impl Iterator<Item = Action> + 'a {
-    let wanted = standing.replicas.iter().filter_map(|replica| Some((replica, replica.pod?)));
-    wanted
-        .filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod) && !pod.terminating)
-        .map(|(_, pod)| Action::delete_pod(pod))
+    old(standing, &standing.replicas).filter(|(_, pod)| !pod.terminating).map(|(_, pod)| Action::delete_pod(pod))
 }
 
 /// Returns what the new attempts of roles wait for: a pod of an earlier one, first one that does not go by itself.
 pub(crate) fn held(standing: &Standing<'_>) -> Option<Waiting> {
-    let pods = standing.replicas.iter().chain(&standing.surplus).filter_map(|replica| Some((replica, replica.pod?)));
-    let old: Vec<(&Replica<'_>, &Arc<Pod>)> =
-        pods.filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod)).collect();
-    let stuck = old.iter().find_map(|(replica, pod)| {
+    let all = || old(standing, &standing.replicas).chain(old(standing, &standing.surplus));
+    let stuck = all().find_map(|(replica, pod)| {
         let by = blocker::lost(pod).filter(|_| pod.terminating)?;
         Some(Waiting::Blocked { pod: replica.name.clone(), by, others: 0 })
     });
-    let first = || old.first().map(|(it, _)| Waiting::Terminating { kind: "Pod".to_owned(), name: it.name.clone() });
+    let first = || all().next().map(|(it, _)| Waiting::Terminating { kind: "Pod".to_owned(), name: it.name.clone() });
     stuck.or_else(first)
+}
+
+/// Returns the replicas with a pod of an earlier attempt.
+fn old<'a>(
+    standing: &'a Standing<'_>,
+    replicas: &'a [Replica<'a>],
+) -> impl Iterator<Item = (&'a Replica<'a>, &'a Arc<Pod>)> {
+    let pods = replicas.iter().filter_map(|replica| Some((replica, replica.pod?)));
+    pods.filter(|(replica, pod)| is_old(standing.snapshot, replica.role, pod))
 }
 
 /// Returns whether a role starts again with the failed pod of another.

@@ -14,7 +14,7 @@ use decide::{
     Digest, Snapshot,
     difference::differences,
     grants::{self, Grants},
-    plan::{Answer, ChildKind, Descriptor, Fault, JobKind},
+    plan::{Answer, Descriptor, Fault, JobKind},
 };
 use sandbox::{ConfigError, Plugins, Prepared, Settings, wanted};
 use std::{sync::Arc, time::Duration};
@@ -42,7 +42,7 @@ const WRONG_NAME: &str = "WrongName";
 const KIND_MISMATCH: &str = "KindMismatch";
 
 /// The settings are not what the plugin's schema allows, or name what is not there.
-const INVALID_CONFIG: &str = "InvalidConfig";
+pub(super) const INVALID_CONFIG: &str = "InvalidConfig";
 
 /// Returns whether a component was refused since it is not this Plugin's, or its kinds are not what it says or another's:
 /// then the Plugin would serve none of them.
@@ -87,9 +87,7 @@ impl Shared {
         })?;
         let names = names::check(&self.sources.client, &new.descriptor).await;
         names.map_err(|error| refused(KIND_MISMATCH, format!("{error}; the plugin has to be mended")))?;
-        let added =
-            Descriptor { kinds: vec![], children: added(&new.descriptor, &descriptor), ..(*descriptor).clone() };
-        let names = names::check(&self.sources.client, &added).await;
+        let names = names::check(&self.sources.client, &added(&new.descriptor, &descriptor)).await;
         names.map_err(|error| refused(INVALID_CONFIG, format!("spec.config names a kind otherwise: {error}")))?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
@@ -149,9 +147,10 @@ impl Shared {
     }
 }
 
-/// The kinds of child that the settings add.
-fn added(described: &Descriptor, configured: &Descriptor) -> Vec<ChildKind> {
-    configured.children.iter().skip(described.children.len()).cloned().collect()
+/// A description of the kinds of child alone that the settings add.
+fn added(described: &Descriptor, configured: &Descriptor) -> Descriptor {
+    let children = configured.children[described.children.len()..].to_vec();
+    Descriptor { kinds: vec![], children, ..configured.clone() }
 }
 
 /// What the component asks for and the Plugin does not grant.

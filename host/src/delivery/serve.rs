@@ -2,7 +2,7 @@
 //! what they came with was accepted.
 
 use super::{
-    accept::{Accepted, CONFLICT},
+    accept::{Accepted, CONFLICT, INVALID_CONFIG},
     look::{Acceptable, Refused},
     plugin_task::PluginTask,
     report::{Stage, StageFailure},
@@ -32,7 +32,7 @@ impl PluginTask {
             return Err(refused(CONFLICT, message));
         }
         let added = handles.plugins.add(&prepared, &settings);
-        let descriptor = added.map_err(|error| refused("InvalidConfig", error.to_string()))?;
+        let descriptor = added.map_err(|error| refused(INVALID_CONFIG, error.to_string()))?;
         handles.stores.change(|layout| match step.plans_jobs() {
             true => layout.add(&descriptor, digest),
             false => layout.add_candidate(&descriptor, digest),
