@@ -43,7 +43,7 @@ fn shell(wit: &str, version: &str, clears: bool) -> Result<Vec<u8>, Box<dyn Erro
             (func (export "{}") (result i32) unreachable)
             (func (export "{}") (param i32) (result i32) unreachable)
             (func (export "{}") (param i32) (result i32) unreachable)
-            (func (export "{}") (param i32 i32 i32 i32) (result i32) unreachable)
+            (func (export "{}") (param i32 i32 i32 i32 i32 i32) (result i32) unreachable)
             {clear})"#,
         of("describe"),
         of("plan"),

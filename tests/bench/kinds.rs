@@ -137,7 +137,12 @@ fn planned(plugins: &Plugins, snapshot: &Snapshot) -> Arc<Plan> {
 fn judged(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>) {
     let bound = plan.objects.iter().filter(|object| object.body == Body::Bound);
     let wanted: Vec<String> = bound.map(|object| object.key.clone()).collect();
-    let answer = block_on(plugins.judge(snapshot, plan, &wanted, Outlook { suspended: false, waiting: None }));
+    let answer = block_on(plugins.judge(
+        snapshot,
+        plan,
+        &wanted,
+        Outlook { suspended: false, waiting: None, criteria_met: None },
+    ));
     assert!(matches!(answer, Answer::Judged { .. }), "{}: {answer:?}", snapshot.kind.kind);
 }
 

@@ -141,7 +141,9 @@ fn round(runtime: &Runtime, plugins: &Plugins, snapshot: &Snapshot) -> (Duration
             let began = Instant::now();
             let answer = runtime.block_on(async {
                 let plan = plugins.plan(snapshot).await.unwrap();
-                plugins.judge(snapshot, &plan, &[], Outlook { suspended: false, waiting: None }).await
+                plugins
+                    .judge(snapshot, &plan, &[], Outlook { suspended: false, waiting: None, criteria_met: None })
+                    .await
             });
             assert!(matches!(answer, Answer::Judged { .. }), "{answer:?}");
             began.elapsed()

@@ -62,7 +62,12 @@ fn judged(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>) -> Answer {
     let bound = plan.objects.iter().filter(|object| object.body == Body::Bound);
     let wanted: Vec<String> = bound.map(|object| object.key.clone()).collect();
     assert!(!wanted.is_empty());
-    let answer = block_on(plugins.judge(snapshot, plan, &wanted, Outlook { suspended: false, waiting: None }));
+    let answer = block_on(plugins.judge(
+        snapshot,
+        plan,
+        &wanted,
+        Outlook { suspended: false, waiting: None, criteria_met: None },
+    ));
     assert!(matches!(&answer, Answer::Judged { bindings, .. } if bindings.bodies.len() == wanted.len()));
     answer
 }

@@ -38,7 +38,7 @@ fn again(mut work: impl FnMut()) -> AllocationInfo {
 
 fn answer(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
     let plan = block_on(plugins.plan(snapshot)).unwrap();
-    block_on(plugins.judge(snapshot, &plan, &[], Outlook { suspended: false, waiting: None }))
+    block_on(plugins.judge(snapshot, &plan, &[], Outlook { suspended: false, waiting: None, criteria_met: None }))
 }
 
 /// A job of so many pods that has everything it needs.

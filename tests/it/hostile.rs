@@ -33,18 +33,23 @@ pub(crate) fn guest(feature: &str) -> Vec<u8> {
 }
 
 fn build(feature: &str) -> Vec<u8> {
+    built("hostile", feature)
+}
+
+/// The component of a package of this workspace, with this feature.
+pub(crate) fn built(package: &str, feature: &str) -> Vec<u8> {
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
     let status = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .args(["build", "--locked", "--quiet", "--package", "hostile", "--lib", "--release"])
+        .args(["build", "--locked", "--quiet", "--package", package, "--lib", "--release"])
         .args(["--target", "wasm32-wasip2", "--features", feature, "--target-dir"])
         .arg(&target_dir)
         .status()
         .unwrap();
-    assert!(status.success(), "tests/hostile with {feature:?} does not build");
-    let wasm: PathBuf = target_dir.join("wasm32-wasip2/release/hostile.wasm");
+    assert!(status.success(), "tests/{package} with {feature:?} does not build");
+    let wasm: PathBuf = target_dir.join(format!("wasm32-wasip2/release/{package}.wasm"));
     fs::read(wasm).unwrap()
 }
 
@@ -83,7 +88,7 @@ fn plan(plugins: &Plugins, snapshot: &Snapshot) -> Result<Arc<Plan>, NoPlan> {
 
 fn judge(plugins: &Plugins, snapshot: &Snapshot, plan: &Arc<Plan>, wanted: &[&str]) -> Answer {
     let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
-    let outlook = Outlook { suspended: false, waiting: None };
+    let outlook = Outlook { suspended: false, waiting: None, criteria_met: None };
     futures::executor::block_on(plugins.judge(snapshot, plan, &wanted, outlook))
 }
 
@@ -109,9 +114,11 @@ fn fault(answer: Answer) -> (String, String, String) {
         Fault::OutOfBudget { plugin, function, budget } => (plugin, function, budget.to_string()),
         Fault::BreakerOpen { plugin, scope, cause, .. } => (plugin, format!("{scope:?}"), cause),
         Fault::Throttled { plugin, fuel, .. } => (plugin, "any".to_owned(), fuel.to_string()),
-        Fault::Missing { .. } | Fault::NotAccepted { .. } | Fault::Refused { .. } | Fault::NotKept { .. } => {
-            panic!("it is not loaded: {fault}")
-        }
+        Fault::Missing { .. }
+        | Fault::NotAccepted { .. }
+        | Fault::Refused { .. }
+        | Fault::NotKept { .. }
+        | Fault::Unread { .. } => panic!("it was not asked: {fault}"),
     };
     assert_eq!(plugin, "hostile");
     (reason, function, message)

@@ -14,6 +14,7 @@ mod cluster;
 mod conformance;
 mod crds;
 mod cycles;
+mod driver;
 #[path = "../bench/fleet.rs"]
 mod fleet;
 mod fuzz;

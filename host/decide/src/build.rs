@@ -1,7 +1,7 @@
 //! Builds children as the API server gets them: templates and bodies with identity, names and variables filled in.
 
 use crate::{
-    Snapshot, attempts,
+    Snapshot, addresses, attempts,
     decision::Part,
     names, outdated, ownership,
     plan::{Answer, Backing, Body, Object, Plan, Role, Run, Text},
@@ -91,6 +91,10 @@ pub fn pod(snapshot: &Snapshot, plan: &Plan, role: &Role, index: u32, name: &str
     if let Some(Value::Object(annotations)) = pod.pointer_mut("/metadata/annotations") {
         // The user's template may have it.
         annotations.remove(attempts::ATTEMPT_ANNOTATION);
+        annotations.remove(addresses::ADDRESSES_ANNOTATION);
+    }
+    if let Some(hash) = addresses::hash(snapshot, plan, role) {
+        pod["metadata"]["annotations"][addresses::ADDRESSES_ANNOTATION] = json!(hash);
     }
     if attempt > 0 {
         pod["metadata"]["annotations"][attempts::ATTEMPT_ANNOTATION] = json!(attempt.to_string());

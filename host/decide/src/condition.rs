@@ -140,6 +140,8 @@ words! {
         PluginRefused,
         /// The plugin's bytes are not kept yet.
         PluginNotKept,
+        /// The host cannot read an object that the job names.
+        ContentUnread,
         /// The plugin reported an internal error.
         InternalError,
         /// The host does not accept the plugin's answer.

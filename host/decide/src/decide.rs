@@ -30,6 +30,9 @@ const TAKEN_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// Requeue delay after a plugin fault, unless the fault names a time.
 const FAULT_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
+/// How long content that a plan depends on may be out of date, as in a kubelet.
+const CONTENTS_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
 /// Minimum requeue delay that a plugin can ask for.
 const SOONEST: SignedDuration = SignedDuration::from_secs(1);
 
@@ -134,7 +137,8 @@ fn judged(standing: &Standing<'_>, bindings: &Bindings, verdict: &Verdict) -> De
         None => Wake::OnChange,
     };
     let prepared = if verdict.outcome == Outcome::Open { blocker::wake(snapshot) } else { Wake::OnChange };
-    let wakes = [wake, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
+    let contents = if verdict.outcome.is_over() { Wake::OnChange } else { contents_again(snapshot) };
+    let wakes = [wake, contents, until_expired, failures::wake(snapshot), asked_for(snapshot, verdict), prepared];
     let outdated = if verdict.outcome == Outcome::Open { outdated::message(standing) } else { None };
     Decision { actions, report, waiting, outdated, wake: wakes.into_iter().min().unwrap_or(wake) }
 }
@@ -246,7 +250,7 @@ fn forget_removed(plan: &Plan, ledger: &mut Ledger) {
     for role in plan.roles.iter().filter(|role| role.at_once.is_some()) {
         for indices in [ledger.succeeded.get_mut(&role.name), ledger.given_up.get_mut(&role.name)].into_iter().flatten()
         {
-            *indices = indices.below(role.replicas);
+            *indices = indices.within(&role.indices());
         }
     }
 }
@@ -262,7 +266,7 @@ fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
         Rejection::Invalid(_) => format!("Found validation errors: {rejection}"),
         Rejection::Unsupported(_) | Rejection::TooMuch(_) | Rejection::NotServed(_) => rejection.to_string(),
     };
-    without_verdict(snapshot, Condition::Rejected, rejection.reason(), message, Wake::OnChange)
+    without_verdict(snapshot, Condition::Rejected, rejection.reason(), message, contents_again(snapshot))
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
@@ -277,6 +281,11 @@ fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message
     let report = Report::Condition(HostCondition { kind, reason, message });
     let actions = suspend_unplanned(snapshot).into_iter().chain(queue::release(snapshot)).collect();
     Decision { actions, report, waiting: vec![], outdated: None, wake }
+}
+
+/// Returns when the content that the plan depends on is read again: no watch shows that it has changed.
+fn contents_again(snapshot: &Snapshot) -> Wake {
+    if snapshot.contents.is_empty() { Wake::OnChange } else { Wake::At(later(snapshot, CONTENTS_AGAIN)) }
 }
 
 fn later(snapshot: &Snapshot, after: SignedDuration) -> jiff::Timestamp {

@@ -41,7 +41,7 @@ pub(crate) fn objects(
         }
         let closed = standing.closed(&object.after);
         let mut held = false;
-        for index in standing.indices(object) {
+        for index in standing.indices(object).iter() {
             if actions.len() >= MOST_AT_ONCE {
                 break;
             }
@@ -113,11 +113,11 @@ fn orphans(standing: &Standing<'_>) -> Vec<Action> {
     let Standing { snapshot, plan, .. } = standing;
     let per_replica = plan.objects.iter().filter(|object| object.remove_when.contains(&Moment::ReplicaGone));
     let gone = per_replica.flat_map(|object| {
-        let replicas = names::role_of_object(plan, object).map_or(0, |role| role.replicas);
+        let role = names::role_of_object(plan, object);
         let of_kind = snapshot.children.iter().filter(move |child| child.kind == object.kind && !child.terminating);
         of_kind.filter(move |child| {
             let index = names::index_of_object(plan, object, &snapshot.job.name, &child.name);
-            index.is_some_and(|index| index >= replicas)
+            index.is_some_and(|index| role.is_none_or(|role| !role.wants(index)))
         })
     });
     gone.map(|child| Action::delete(child)).collect()

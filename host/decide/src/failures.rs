@@ -124,7 +124,7 @@ impl<'a> Due<'a> {
         }
         let is_terminating = pod.terminating && pod.phase == PodPhase::Failed;
         let remedy = remedy(self.snapshot, role, pod).or(is_terminating.then(|| rule(role, pod)));
-        let Some(remedy) = remedy.filter(|remedy| *remedy != Remedy::Keep && index < role.replicas) else {
+        let Some(remedy) = remedy.filter(|remedy| *remedy != Remedy::Keep && role.wants(index)) else {
             return Replacement::None;
         };
         if self.has(&role.name, index, &pod.uid) {
@@ -148,7 +148,7 @@ impl<'a> Due<'a> {
     #[must_use]
     pub fn given_up(&self, role: &Role) -> Ranges {
         let recorded = self.snapshot.ledger.given_up.get(&role.name);
-        let mut indices = recorded.map_or_else(Ranges::default, |indices| indices.below(role.replicas));
+        let mut indices = recorded.map_or_else(Ranges::default, |indices| indices.within(&role.indices()));
         self.of_role(&role.name).filter(|(_, due)| due.gives_up).for_each(|((index, _), _)| indices.insert(*index));
         indices
     }
@@ -260,7 +260,7 @@ fn forget(failures: &mut Failures, role: &str, standing: &Standing<'_>, ending: 
 fn place<'a>(snapshot: &Snapshot, plan: &'a Plan, pod: &Pod) -> Option<(&'a Role, u32)> {
     let (role, index) = names::role_of_pod(plan, &snapshot.job.name, &pod.name)?;
     let role = plan.roles.get(role)?;
-    (index < role.replicas).then_some((role, index))
+    role.wants(index).then_some((role, index))
 }
 
 /// Returns when the last container of the pod ended, which is what a Job's back-off counts from; now where one has not, as in

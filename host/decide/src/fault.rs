@@ -82,6 +82,16 @@ pub enum Fault {
         /// Why the bytes are not kept.
         why: String,
     },
+    /// The host cannot read an object that the job's user names and whose content the plan depends on.
+    #[error("{kind} {name}, which the job names, cannot be read, which the host tries again: {why}")]
+    Unread {
+        /// The kind of the object.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// The API server's answer.
+        why: String,
+    },
     /// The host does not accept the plugin's answer.
     #[error("plugin {plugin} gave an answer in {function} that the host does not accept: {message}")]
     Unacceptable {
@@ -200,6 +210,7 @@ impl Fault {
             Self::NotAccepted { .. } => Reason::PluginNotAccepted,
             Self::Refused { .. } => Reason::PluginRefused,
             Self::NotKept { .. } => Reason::PluginNotKept,
+            Self::Unread { .. } => Reason::ContentUnread,
             Self::Internal { .. } => Reason::InternalError,
             Self::Unacceptable { .. } => Reason::UnacceptableAnswer,
             Self::NonDeterministic { .. } => Reason::NonDeterministic,

@@ -102,6 +102,8 @@ pub(crate) enum Flaw {
     // Templates and their edits.
     #[error("there is nothing at {pointer} to fill in")]
     NothingToFill { pointer: String },
+    #[error("a criterion is about role {role}, which the plan does not have")]
+    CriterionOfNothing { role: String },
     #[error("its template has no containers")]
     NoContainers,
     #[error("what is at {at} of the template is not {right}")]
@@ -224,6 +226,7 @@ rules! {
     "V42" NotAskedFor,
     "V43" AttemptInName,
     "V44" RestartOfJob,
+    "V45" CriterionOfNothing,
 }
 
 /// Returns what would allow a use.

@@ -8,7 +8,7 @@ mod quantity;
 
 use crate::{
     grants::Grants,
-    plan::{Body, ChildKind, Gate, Moment, Object, Piece, Role, Text, Upkeep},
+    plan::{Body, ChildKind, Gate, Moment, Object, OwnedBy, Piece, Role, Text, Upkeep},
     pod_group::{KIND, PodGroup},
 };
 use quantity::Resources;
@@ -109,6 +109,7 @@ pub fn describe(children: &mut Vec<ChildKind>, asks: &mut Grants) {
             selector: None,
             keep: pod_group.keep().iter().map(|pointer| (*pointer).to_owned()).collect(),
             optional: true,
+            owned_by: OwnedBy::Job,
         });
         asks.deletes.insert(format!("{KIND}.{}", pod_group.group()));
     }

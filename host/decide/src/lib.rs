@@ -2,6 +2,7 @@
 //!
 //! No I/O, no clock, no randomness: `now` is in the [`Snapshot`], and this package depends on no runtime.
 
+pub mod addresses;
 pub mod attempts;
 pub mod back_off;
 pub mod blocker;
@@ -10,6 +11,7 @@ pub mod cleanup;
 pub mod condition;
 mod contest;
 mod counted;
+pub mod criteria;
 mod decide;
 pub mod decision;
 mod diff;

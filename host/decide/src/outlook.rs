@@ -1,6 +1,6 @@
 //! What the host's own rules say of a job at an instant; the plugin's `judge` reports it in the framework's terms.
 
-use crate::standing::Standing;
+use crate::{criteria, standing::Standing};
 use serde::{Deserialize, Serialize};
 
 /// What the host's own rules say of a job.
@@ -10,6 +10,9 @@ pub struct Outlook {
     pub suspended: bool,
     /// What the job waits for, as a message.
     pub waiting: Option<String>,
+    /// The place of the first of the plan's success criteria that are met.
+    #[serde(default)]
+    pub criteria_met: Option<usize>,
 }
 
 impl Outlook {
@@ -17,6 +20,6 @@ impl Outlook {
     #[must_use]
     pub fn of(standing: &Standing<'_>) -> Self {
         let waiting = standing.waiting().map(|waiting| waiting.to_string());
-        Self { suspended: standing.snapshot.suspended(), waiting }
+        Self { suspended: standing.snapshot.suspended(), waiting, criteria_met: criteria::met(standing) }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! These are the host's own types; the generated bindings are used only in `convert.rs` of the host.
 
+mod content;
+mod criterion;
 mod descriptor;
 mod role;
 mod series;
@@ -9,8 +11,10 @@ mod settings;
 mod verdict;
 
 pub use self::{
-    descriptor::{ChildKind, Descriptor, JobKind, Queueing},
-    role::{Backing, Deletion, EnvEntry, Failure, FailureRule, Gate, Reached, Remedy, Role, Success},
+    content::{Content, Reference, Referred},
+    criterion::Criterion,
+    descriptor::{ChildKind, Descriptor, JobKind, OwnedBy, Queueing},
+    role::{Backing, Deletion, EnvEntry, Failure, FailureRule, Gate, OnNewAddress, Reached, Remedy, Role, Success},
     series::{Run, Runs, Series},
     settings::SettingsError,
     verdict::{Answer, Bindings, Ending, Event, Outcome, Verdict},
@@ -65,6 +69,9 @@ pub struct Plan {
     /// Objects that come and go by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
+    /// When the job's work is done: all criteria of one of these lists are met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub success_criteria: Vec<Vec<Criterion>>,
     /// Number of consecutive host ports reserved for this job.
     pub host_ports: u32,
     /// Which pods the host deletes, and when.

@@ -7,9 +7,10 @@ use crate::{
     ledger::Ledger,
     names,
     plan::{
-        Answer, Backing, Bindings, Body, Clean, Deletion, Fault, Gate, Moment, Object, Outcome, Plan, Policy, Reached,
-        Role, Scope, Success, Upkeep, Verdict,
+        Answer, Backing, Bindings, Body, Clean, Deletion, Fault, Gate, Moment, Object, OnNewAddress, Outcome, Plan,
+        Policy, Reached, Role, Scope, Success, Upkeep, Verdict,
     },
+    ranges::Ranges,
     snapshot::{Child, Job, Pod, PodPhase},
     standing::{self, Standing},
     testkit::{self, text},
@@ -44,6 +45,8 @@ fn role(name: &str, replicas: u32, after: Vec<Gate>) -> Role {
         at_once: None,
         template_hash: String::new(),
         failures_per_replica: None,
+        left_out: Ranges::default(),
+        on_new_address: OnNewAddress::Keep,
         after,
     }
 }
@@ -116,6 +119,8 @@ fn plan() -> impl Strategy<Value = Arc<Plan>> {
         let success = if momentary { Success::Momentary } else { Success::Final };
         Role { success, ..role("b", replicas, after) }
     });
+    let left_out = prop_oneof![Just(vec![]), Just(vec![(1, 1)]), Just(vec![(0, 1), (3, 3)])].prop_map(Ranges::from);
+    let of_b = (of_b, left_out).prop_map(|(role, left_out)| Role { left_out, ..role });
     let launcher = (any::<bool>(), gates()).prop_map(|(vanishes, after)| launcher(vanishes, after));
     let roles = (0..4_u32, of_b, launcher).prop_map(|(a, b, launcher)| vec![role("a", a, vec![]), b, launcher]);
     let plan =
@@ -124,6 +129,7 @@ fn plan() -> impl Strategy<Value = Arc<Plan>> {
             objects,
             secrets: vec![],
             series: vec![],
+            success_criteria: vec![],
             host_ports: 0,
             policy: Policy { clean_on_success: well, clean_on_failure: badly, clean_on_suspend: suspended, ttl: None },
             warnings: vec![],

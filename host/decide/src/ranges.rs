@@ -27,6 +27,44 @@ impl Ranges {
         after > 0 && index <= self.0[after - 1].1
     }
 
+    /// Returns the last index, if there is any.
+    #[must_use]
+    pub fn last(&self) -> Option<u32> {
+        self.0.last().map(|(_, last)| *last)
+    }
+
+    /// Returns the indices in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(|(first, last)| *first..=*last)
+    }
+
+    /// Returns the indices that are in both sets.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let overlap = |one: &(u32, u32)| {
+            let pairs = other.0.iter().map(move |(first, last)| (one.0.max(*first), one.1.min(*last)));
+            pairs.filter(|(first, last)| first <= last).collect::<Vec<_>>()
+        };
+        Self(self.0.iter().flat_map(overlap).collect())
+    }
+
+    /// Returns the first `count` indices that are not in the set; fewer where there are no more.
+    #[must_use]
+    pub fn first_outside(&self, count: u32) -> Self {
+        let (mut found, mut left, mut next) = (vec![], count, Some(0));
+        let ends = self.0.iter().map(|(first, last)| (Some(*first), last.checked_add(1)));
+        for (first, after) in ends.chain([(None, None)]) {
+            let Some(start) = next.filter(|_| left > 0) else { break };
+            let room = first.map_or(u32::MAX, |first| first - start);
+            let taken = left.min(room);
+            if taken > 0 {
+                found.push((start, start.saturating_add(taken - 1)));
+            }
+            (left, next) = (left - taken, after);
+        }
+        Self(found)
+    }
+
     /// Adds an index.
     pub fn insert(&mut self, index: u32) {
         if self.contains(index) {
@@ -119,6 +157,21 @@ mod tests {
         let below = |end, ranges: &[(u32, u32)]| Vec::from(Ranges::from(ranges.to_vec()).below(end));
         assert_eq!(below(4, &[(0, 1), (3, 7), (9, 9)]), vec![(0, 1), (3, 3)]);
         assert_eq!(below(u32::MAX, &[(2, u32::MAX)]), vec![(2, u32::MAX - 1)]);
+    }
+
+    #[test]
+    fn the_first_indices_outside_a_set_go_around_it() {
+        let outside = |ranges: &[(u32, u32)], count| Vec::from(Ranges::from(ranges.to_vec()).first_outside(count));
+        assert_eq!(outside(&[], 3), vec![(0, 2)]);
+        assert_eq!(outside(&[(1, 1), (4, 6)], 4), vec![(0, 0), (2, 3), (7, 7)]);
+        assert_eq!(outside(&[(0, 1)], 2), vec![(2, 3)]);
+        assert_eq!(outside(&[(1, u32::MAX)], 3), vec![(0, 0)]);
+        assert_eq!(outside(&[(2, 3)], 0), vec![]);
+        let within = |one: &[(u32, u32)], other: &[(u32, u32)]| {
+            Vec::from(Ranges::from(one.to_vec()).within(&Ranges::from(other.to_vec())))
+        };
+        assert_eq!(within(&[(0, 3), (6, 9)], &[(2, 6), (9, 20)]), vec![(2, 3), (6, 6), (9, 9)]);
+        assert_eq!(Ranges::from(vec![(0, 1), (4, 4)]).iter().collect::<Vec<_>>(), [0, 1, 4]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Missing pods and surplus pods.
 
 use crate::{
-    Snapshot, blocker,
+    Snapshot, addresses, blocker,
     decision::{Action, Part},
     failures, restarts,
     standing::{Replica, Standing},
@@ -47,6 +47,7 @@ pub(crate) fn replicas(standing: &Standing<'_>) -> (Vec<Action>, Vec<Waiting>) {
     actions.extend(turns::too_many(standing));
     actions.extend(standing.replicas.iter().filter_map(|replica| failures::removal(standing, replica)));
     actions.extend(restarts::removals(standing));
+    actions.extend(addresses::removals(standing));
     (actions, waiting)
 }
 

@@ -9,7 +9,7 @@ use crate::{
     digest::{Digest, or_empty},
     ledger::{HostPorts, Ledger, NoPorts},
     names,
-    plan::{Backing, FieldError, JobKind, Role},
+    plan::{Backing, Content, FieldError, JobKind, Role},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,13 @@ pub struct Snapshot {
     pub pods: Vec<Arc<Pod>>,
     /// Other objects whose controller is the job, sorted by kind and name.
     pub children: Vec<Arc<Child>>,
+    /// Objects whose controller is a pod of the job, sorted by kind and name. They are shown to the plugin, and go with their
+    /// pod.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<Dependent>,
+    /// The content of the objects that the job's user names, where the plugin's plans depend on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contents: Vec<Content>,
     /// Names, as kind and name, that children of an earlier job of the same name still have until garbage collection
     /// deletes them. The name of a deleted Job is taken until its pods are gone.
     pub taken: BTreeSet<(String, String)>,
@@ -154,6 +161,9 @@ pub struct Pod {
     /// The attempt of its role that it was created for; the first is 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub attempt: u32,
+    /// Hash of the addresses that it was created with, if its role replaces pods whose addresses are others by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<String>,
     /// Init containers first, then containers.
     pub containers: Vec<ContainerStatus>,
     /// Type and status of each of its conditions, if it has failed.
@@ -237,6 +247,15 @@ pub struct Child {
     pub terminating: bool,
     /// The fields that the framework keeps, by JSON pointer.
     pub fields: BTreeMap<String, Value>,
+}
+
+/// An object that a pod of the job has made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dependent {
+    /// The name of the pod that is its controller.
+    pub pod: String,
+    /// The object.
+    pub object: Arc<Child>,
 }
 
 impl Child {

@@ -5,6 +5,7 @@ use crate::{
     first_failure::shortened,
     names,
     plan::{Backing, Body, Gate, Object, Plan, Reached, Role, Success},
+    ranges::Ranges,
     snapshot::{Child, Pod, PodPhase},
     waiting::Waiting,
     workload,
@@ -55,7 +56,7 @@ impl<'a> Standing<'a> {
         }
         let mut replicas = Vec::new();
         for (place, role) in plan.roles.iter().enumerate().filter(|(_, role)| role.backing == Backing::Pods) {
-            replicas.extend((0..role.replicas).map(|index| Replica {
+            replicas.extend(role.indices().iter().map(|index| Replica {
                 place,
                 role,
                 index,
@@ -135,11 +136,8 @@ impl<'a> Standing<'a> {
 
     /// Returns the indices of an object: those of its role's replicas, or only 0.
     #[must_use]
-    pub fn indices(&self, object: &Object) -> std::ops::Range<u32> {
-        match names::role_of_object(self.plan, object) {
-            Some(role) => 0..role.replicas,
-            None => 0..1,
-        }
+    pub fn indices(&self, object: &Object) -> Ranges {
+        names::role_of_object(self.plan, object).map_or_else(|| Ranges::from(vec![(0, 0)]), Role::indices)
     }
 
     /// Returns whether all replicas of a role have reached a state.
@@ -185,7 +183,7 @@ impl<'a> Standing<'a> {
     }
 
     fn exists(&self, object: &Object) -> bool {
-        self.indices(object).all(|index| self.child(&object.kind, &self.name_of(object, index)).is_some())
+        self.indices(object).iter().all(|index| self.child(&object.kind, &self.name_of(object, index)).is_some())
     }
 
     fn want(&self, role: &str) -> u32 {

@@ -21,7 +21,7 @@ pub(crate) fn suspend(standing: &Standing<'_>) -> Vec<Action> {
     let recorded = |pod: &Pod| {
         let place = names::role_of_pod(plan, job_name, &pod.name);
         place.and_then(|(role, index)| Some((plan.roles.get(role)?, index))).is_none_or(|(role, index)| {
-            let wanted = index < role.replicas && role.success != Success::Momentary;
+            let wanted = role.wants(index) && role.success != Success::Momentary;
             !wanted || snapshot.ledger.has_succeeded(&role.name, index) || attempts::is_old(snapshot, role, pod)
         })
     };

@@ -3,7 +3,8 @@
 use crate::{
     Digest, Snapshot,
     ledger::Ledger,
-    plan::{Backing, Clean, Deletion, JobKind, Piece, Plan, Policy, Queueing, Role, Success, Text},
+    plan::{Backing, Clean, Deletion, JobKind, OnNewAddress, Piece, Plan, Policy, Queueing, Role, Success, Text},
+    ranges::Ranges,
     snapshot::{Child, Job, Pod, PodPhase},
 };
 use jiff::Timestamp;
@@ -84,6 +85,7 @@ pub fn pod(name: &str, owner_uid: &str, phase: PodPhase) -> Pod {
         fields: BTreeMap::new(),
         template_hash: None,
         attempt: 0,
+        addresses: None,
         containers: vec![],
     }
 }
@@ -113,6 +115,8 @@ pub fn snapshot(job: Job) -> Snapshot {
         unreadable: None,
         pods: vec![],
         children: vec![],
+        dependents: vec![],
+        contents: vec![],
         taken: BTreeSet::new(),
         digest: Some(digest("d")),
         set_aside: None,
@@ -144,6 +148,8 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
         at_once: None,
         template_hash: String::new(),
         failures_per_replica: None,
+        left_out: Ranges::default(),
+        on_new_address: OnNewAddress::Keep,
         after: vec![],
     }
 }
@@ -153,7 +159,16 @@ pub fn role(name: &str, replicas: u32, pod_name: Text, template: Value) -> Role 
 pub fn plan(roles: Vec<Role>) -> Plan {
     let keep = Clean::Keep;
     let policy = Policy { clean_on_success: keep, clean_on_failure: keep, clean_on_suspend: keep, ttl: None };
-    Plan { roles, objects: vec![], secrets: vec![], series: vec![], host_ports: 0, policy, warnings: vec![] }
+    Plan {
+        roles,
+        objects: vec![],
+        secrets: vec![],
+        series: vec![],
+        success_criteria: vec![],
+        host_ports: 0,
+        policy,
+        warnings: vec![],
+    }
 }
 
 /// Returns a digest that differs for each name of at most 32 bytes.

@@ -20,8 +20,8 @@ use crate::{
     grants::Grants,
     names,
     plan::{
-        Backing, Bindings, Body, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object, Piece, Plan,
-        Reached, Remedy, Role, SecretRecipe, Success, Text, Upkeep,
+        Backing, Bindings, Body, Criterion, Deletion, Descriptor, Failure, FailureRule, Gate, Moment, Object,
+        OnNewAddress, Piece, Plan, Reached, Remedy, Role, SecretRecipe, Success, Text, Upkeep,
     },
     rejection::{FieldError, Objection, PlanError, Rejection},
     snapshot::Job,
@@ -105,6 +105,10 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
         let vetted = series::vet(descriptor, job, plan, series).and_then(|()| Ok(provenance.series(series)?));
         vetted.map_err(|objection| objection.about(subject))?;
     }
+    let is_of_nothing = |criterion: &&Criterion| plan.roles.iter().all(|role| role.name != criterion.role);
+    if let Some(Criterion { role, .. }) = plan.success_criteria.iter().flatten().find(is_of_nothing) {
+        return Err(PlanError::from(Flaw::CriterionOfNothing { role: role.clone() }).about(Subject::Plan).into());
+    }
     provenance.whole(descriptor).map_err(|flaw| PlanError::from(flaw).about(Subject::Plan))?;
     Ok(cleaned_kinds_agree(plan)?)
 }
@@ -113,7 +117,7 @@ fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subjec
     named(descriptor, &role.name)?;
     let kind = if role.backing == Backing::Pods { "Pod" } else { "Job" };
     declared(descriptor, kind)?;
-    for index in [0, role.replicas.saturating_sub(1)] {
+    for index in [0, role.indices().last().unwrap_or_default()] {
         own_name(job, subject, |job| names::of_replica(role, job, index))?;
     }
     shape::vet(&job.spec, role)?;
@@ -169,7 +173,7 @@ fn vet_object(
         return Err(Flaw::NotAnObject { kind: object.kind.clone() }.into());
     }
     let of_kind = |kind: &crate::plan::ChildKind| kind.kind == object.kind && kind.api_version == object.api_version;
-    if !descriptor.children.iter().any(of_kind) {
+    if !descriptor.own_children().any(of_kind) {
         return Err(Flaw::UndescribedKind { kind: format!("{} {}", object.api_version, object.kind) }.into());
     }
     if let Some(role) = &object.per_pod_of
@@ -177,7 +181,7 @@ fn vet_object(
     {
         return Err(Flaw::NoRole { role: role.clone() }.into());
     }
-    let last = names::role_of_object(plan, object).map_or(0, |role| role.replicas.saturating_sub(1));
+    let last = names::role_of_object(plan, object).and_then(|role| role.indices().last()).unwrap_or_default();
     for index in [0, last] {
         own_name(job, subject, |job| names::of_object(plan, object, job, index))?;
     }
@@ -202,7 +206,12 @@ fn vet_object(
 /// Returns whether the role says what becomes of its pods, which a Job knows for itself.
 fn has_fate(role: &Role) -> bool {
     let limited = role.at_once.is_some() || role.failures_per_replica.is_some();
-    limited || !role.failures.is_empty() || role.deletion != Deletion::Uncounted || role.success == Success::Shared
+    let placed = !role.left_out.is_empty() || role.on_new_address != OnNewAddress::Keep;
+    limited
+        || placed
+        || !role.failures.is_empty()
+        || role.deletion != Deletion::Uncounted
+        || role.success == Success::Shared
 }
 
 /// Refuses a rule that no exit code fits.
@@ -267,12 +276,12 @@ fn named(descriptor: &Descriptor, role: &str) -> Result<(), Flaw> {
 }
 
 fn declared(descriptor: &Descriptor, kind: &str) -> Result<(), Flaw> {
-    let named = descriptor.children.iter().any(|child| child.kind == kind);
+    let named = descriptor.own_children().any(|child| child.kind == kind);
     if named { Ok(()) } else { Err(Flaw::UndescribedKind { kind: kind.to_owned() }) }
 }
 
 fn kept(descriptor: &Descriptor, kind: &str, pointer: &str) -> Result<(), Flaw> {
-    let mut of_kind = descriptor.children.iter().filter(|child| child.kind == kind);
+    let mut of_kind = descriptor.own_children().filter(|child| child.kind == kind);
     if of_kind.any(|child| child.keep.iter().any(|kept| kept == pointer)) {
         return Ok(());
     }

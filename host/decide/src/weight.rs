@@ -92,7 +92,9 @@ pub fn snapshot(snapshot: &Snapshot) -> usize {
     let pods = snapshot.pods.iter().map(|one| pod(one)).sum::<usize>();
     let workload = snapshot.queue.iter().filter_map(|queue| queue.workload.as_ref());
     let children = snapshot.children.iter().chain(workload).map(|one| child(one)).sum::<usize>();
-    1024 + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
+    let dependents = snapshot.dependents.iter().map(|one| 64 + one.pod.len() + child(&one.object)).sum::<usize>();
+    let contents = snapshot.contents.iter().filter_map(|content| content.data.as_ref()).map(texts).sum::<usize>();
+    1024 + dependents + contents + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
 }
 
 /// Estimates the size of an answer, its plan included.

@@ -95,6 +95,7 @@ impl JobInput {
             spec: text(&job.spec),
             config: config.to_owned(),
             host_ports: snapshot.ledger.host_ports.map(|ports| ports.first),
+            contents: snapshot.contents.iter().map(content).collect(),
         };
         Self { view }
     }
@@ -113,14 +114,37 @@ impl JobInput {
         part(&job.generation.to_string());
         part(&job.created.to_string());
         part(&job.host_ports.unwrap_or_default().to_string());
-        for pairs in [&job.labels, &job.annotations] {
+        let mut pairs = |pairs: &[(String, String)]| {
             part(&pairs.len().to_string());
             for (name, value) in pairs {
                 part(name);
                 part(value);
             }
+        };
+        pairs(&job.labels);
+        pairs(&job.annotations);
+        for wit::Content { at, name, data } in &job.contents {
+            pairs(&[(at.clone(), name.clone())]);
+            match data {
+                Some(data) => pairs(data),
+                // Nothing is not an object without data.
+                None => pairs(&[(String::new(), String::new())]),
+            }
         }
         hash.finalize().into()
+    }
+
+    /// Returns whether the plugin got exactly these contents.
+    pub(super) fn has(&self, contents: &[plan::Content]) -> bool {
+        let is_same = |(shown, now): (&wit::Content, &plan::Content)| {
+            let data = now.data.as_ref().map(|data| data.iter());
+            let pairs = shown.data.as_ref().map(|data| data.iter().map(|(key, value)| (key, value)));
+            shown.at == now.at
+                && shown.name == now.name
+                && pairs.is_some() == data.is_some()
+                && pairs.into_iter().flatten().eq(data.into_iter().flatten())
+        };
+        self.view.contents.len() == contents.len() && self.view.contents.iter().zip(contents).all(is_same)
     }
 
     /// Returns the size of the job's spec as JSON, in bytes.
@@ -132,7 +156,9 @@ impl JobInput {
     pub(super) fn bytes(&self) -> usize {
         let view = &self.view;
         let pairs = view.labels.iter().chain(&view.annotations).map(|(name, value)| name.len() + value.len());
-        512 + view.spec.len() + view.config.len() + pairs.sum::<usize>()
+        let contents = view.contents.iter().flat_map(|content| content.data.iter().flatten());
+        let contents = contents.map(|(key, value)| key.len() + value.len());
+        512 + view.spec.len() + view.config.len() + pairs.sum::<usize>() + contents.sum::<usize>()
     }
 
     /// Returns `namespace/name`, for the log.
@@ -157,9 +183,13 @@ impl JobInput {
 impl Seen {
     pub(super) fn new(snapshot: &Snapshot, plan: &plan::Plan) -> Self {
         let (rows, due) = (observe::rows(snapshot, plan), Due::of(snapshot, plan));
-        let child = |child: &snapshot::Child| wit::ChildView {
-            key: names::key_of_child(plan, &snapshot.job.name, &child.api_version, &child.kind, &child.name)
-                .map(str::to_owned),
+        let child = |child: &snapshot::Child, pod: Option<&str>| wit::ChildView {
+            key: match pod {
+                None => names::key_of_child(plan, &snapshot.job.name, &child.api_version, &child.kind, &child.name)
+                    .map(str::to_owned),
+                Some(_) => None,
+            },
+            pod: pod.map(str::to_owned),
             api_version: child.api_version.clone(),
             kind: child.kind.clone(),
             name: child.name.clone(),
@@ -167,10 +197,12 @@ impl Seen {
             terminating: child.terminating,
             fields: fields(&child.fields),
         };
+        let own = snapshot.children.iter().map(|one| child(one, None));
+        let of_pods = snapshot.dependents.iter().map(|one| child(&one.object, Some(&one.pod)));
         let view = wit::Observation {
             now: milliseconds(snapshot.now),
             pods: rows.iter().map(|row| pod(row, snapshot, plan, &due)).collect(),
-            children: snapshot.children.iter().map(|one| child(one)).collect(),
+            children: own.chain(of_pods).collect(),
             roles: observe::facts(snapshot, plan, &rows, &due).map(role_facts).collect(),
             previous_status: text(&observe::previous_status(&snapshot.job.status)),
         };
@@ -210,6 +242,11 @@ fn ended(container: &wit::ContainerRow) -> usize {
 
 fn fields(kept: &BTreeMap<String, Value>) -> Vec<(String, String)> {
     kept.iter().map(|(pointer, value)| (pointer.clone(), text(value))).collect()
+}
+
+fn content(content: &plan::Content) -> wit::Content {
+    let pairs = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    wit::Content { at: content.at.clone(), name: content.name.clone(), data: content.data.as_ref().map(pairs) }
 }
 
 fn role_facts(facts: Facts<'_>) -> wit::RoleFacts {
@@ -339,7 +376,11 @@ impl Live {
         limits: &Limits,
         outlook: &Outlook,
     ) -> Result<plan::Verdict, Stop> {
-        let outlook = wit::Outlook { suspended: outlook.suspended, waiting: outlook.waiting.clone() };
+        let outlook = wit::Outlook {
+            suspended: outlook.suspended,
+            waiting: outlook.waiting.clone(),
+            criteria_met: outlook.criteria_met.and_then(|place| u32::try_from(place).ok()),
+        };
         let raw = self.functions().call_judge(store, &outlook);
         answer::verdict(raw.map_err(Stop::Trap)?.map_err(answer::refusal)?, limits)
     }

@@ -73,7 +73,7 @@ pub(super) fn facts<'a>(
 ) -> impl Iterator<Item = Facts<'a>> {
     let facts = plan.roles.iter().enumerate().map(|(place, role)| {
         // The ledger also holds replicas that were scaled down.
-        let recorded = snapshot.ledger.succeeded.get(&role.name).map(|indices| indices.below(role.replicas));
+        let recorded = snapshot.ledger.succeeded.get(&role.name).map(|indices| indices.within(&role.indices()));
         let present = rows.iter().filter(|row| row.role == place).filter_map(|row| row.index);
         let succeeded = recorded.unwrap_or_default().without(present);
         let (lost, failures) = (jobs::is_lost(snapshot, role), due.count(&role.name));

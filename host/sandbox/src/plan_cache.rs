@@ -80,6 +80,7 @@ impl PlanCache {
         let (job, ports) = (&snapshot.job, snapshot.ledger.host_ports);
         let last = self.shown.get(&job.uid)?;
         let same = last.resource_version == job.resource_version && last.host_ports == ports && last.digest == *digest;
+        let same = same && last.shown.input.has(&snapshot.contents);
         (same && !job.resource_version.is_empty()).then(|| last.shown.clone())
     }
 

@@ -43,6 +43,10 @@ fn redact(json: &mut Value) {
             for (name, field) in fields {
                 let is_secret = is_variable && name == "value" || name == LAST_APPLIED;
                 match field {
+                    // The content of a ConfigMap that a job's user names.
+                    Value::Object(data) if is_variable && name == "data" => {
+                        data.values_mut().for_each(|value| *value = REDACTED.into());
+                    }
                     Value::String(text) if is_secret => REDACTED.clone_into(text),
                     field => redact(field),
                 }

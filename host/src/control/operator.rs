@@ -19,6 +19,7 @@ use crate::{
         passes::{self, PassEnd},
     },
     observe::{
+        contents::Contents,
         layout::{Layout, Route, WatchId},
         stores::Stores,
         watch::watch,
@@ -119,6 +120,7 @@ impl Operator {
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
+            contents: Contents::new(client.clone()),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
             ports: PortAllocator::new(stores.clone(), options.host_ports),
             clock: options.clock,

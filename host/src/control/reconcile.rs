@@ -10,7 +10,10 @@ use crate::{
         jobs::{Jobs, PassResult},
         passes,
     },
-    observe::stores::{Observed, Stores},
+    observe::{
+        contents::Contents,
+        stores::{Observed, Stores},
+    },
     record::passes::{Pass, Passes, RecordedPass},
     write::{
         apply::{Attempted, DecisionInput, Writer},
@@ -75,6 +78,7 @@ pub struct Context {
     pub(crate) queue: Arc<Queue>,
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) writer: Writer,
+    pub(crate) contents: Contents,
     pub(crate) publisher: Publisher,
     pub(crate) ports: PortAllocator,
     pub(crate) passes: Passes,
@@ -253,8 +257,19 @@ impl Context {
 
     /// Returns the plugin's plan for the job as it is now; `None` if the job cannot be observed, or the plugin has none.
     pub(crate) async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
-        let Observed::Ready(snapshot) = self.observe(key) else { return None };
+        let Observed::Ready(mut snapshot) = self.observe(key) else { return None };
+        self.read_contents(&mut snapshot).await.ok()?;
         self.plugins.plan(&snapshot).await.ok()
+    }
+
+    /// Adds the content of what the job names and its plan depends on.
+    async fn read_contents(&self, snapshot: &mut Snapshot) -> Result<(), Answer> {
+        let layout = self.stores.layout();
+        let descriptor = snapshot.digest.as_ref().and_then(|digest| layout.descriptor(digest));
+        if let Some(descriptor) = descriptor.filter(|descriptor| !descriptor.reads.is_empty()) {
+            snapshot.contents = self.contents.of(snapshot, descriptor).await?;
+        }
+        Ok(())
     }
 
     /// Moves a job from an older digest to the active one, if its route says so and no live pod is affected.
@@ -265,6 +280,9 @@ impl Context {
         let Some(active) = served.route.active.clone().filter(moves) else { return };
         let mut moved = snapshot.clone();
         moved.digest = Some(active.clone());
+        if self.read_contents(&mut moved).await.is_err() || self.read_contents(snapshot).await.is_err() {
+            return;
+        }
         let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
         if touches_live(snapshot, &old, &new).is_none() {
             snapshot.kind = layout.kind_by(&key.kind, Some(&active)).unwrap_or_else(|| snapshot.kind.clone());
@@ -295,7 +313,10 @@ impl Context {
         let (plan, asked) = match held {
             Some(why) => (Err(Answer::Faulted(why)), None),
             None => {
-                let plan = self.plugins.plan_for_pass(snapshot, ports).await;
+                let plan = match self.read_contents(snapshot).await {
+                    Ok(()) => self.plugins.plan_for_pass(snapshot, ports).await,
+                    Err(answer) => Err(answer),
+                };
                 (plan, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
             }
         };

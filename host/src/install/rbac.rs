@@ -16,11 +16,12 @@ pub use users::job_roles;
 
 use decide::{
     grants::{Grants, Need},
-    plan::{ChildKind, Descriptor, JobKind, Queueing, group},
+    plan::{ChildKind, Descriptor, JobKind, OwnedBy, Queueing, group},
     vet,
     workload::{CLASSES, WORKLOADS},
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// ClusterRoles with this label set to "true" are aggregated into the host's.
 pub const AGGREGATE: &str = "troupe.dev/aggregate-to-operator";
@@ -183,6 +184,10 @@ fn own() -> Vec<Value> {
 fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     let mut rules: Vec<_> = descriptor.kinds.iter().flat_map(|kind| of_jobs(kind, grants)).collect();
     for child in descriptor.children.iter().filter(|child| grants.allows(Need::Kind, &child.id())) {
+        if child.owned_by == OwnedBy::Pod {
+            rules.push(rule(child.group(), &child.plural, &["list", "watch"]));
+            continue;
+        }
         rules.push(rule(child.group(), &child.plural, &verbs(child, grants)));
         if child.id() == "Job.batch" && child.can_be_followed() {
             // The status of a Job that counts as started is reset before the Job is released.
@@ -191,6 +196,10 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     }
     if grants.allows(Need::Kind, "Secret") {
         rules.push(rule("", "secrets", &["get", "create"]));
+    }
+    let read: BTreeSet<_> = descriptor.reads.iter().map(|reference| reference.kind).collect();
+    for kind in read.into_iter().filter(|kind| grants.allows(Need::Reading, kind.kind())) {
+        rules.push(rule("", kind.plural(), &["get"]));
     }
     if descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host) {
         rules.extend(of_queues());

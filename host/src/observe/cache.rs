@@ -102,14 +102,18 @@ impl Cache {
         std::mem::replace(&mut table.listed, Listed::NoSuchKind) == Listed::NotYet
     }
 
-    /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job.
+    /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job, and what should be of a pod and
+    /// is not.
     fn insert(&mut self, watch: WatchId, object: Object) {
-        let is_class =
-            self.layout.watches().get(&watch).is_some_and(|spec| matches!(spec.purpose, Purpose::Classes(_)));
-        let is_job = matches!(object.held, Held::Job(_));
-        let is_kept = is_job
-            || is_class
-            || object.owner.as_ref().is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner));
+        let owner = object.owner.as_deref();
+        let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
+            Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
+            Some(Purpose::Pods(_) | Purpose::Children(_)) => {
+                owner.is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner))
+            }
+            Some(Purpose::Dependents(_)) => owner.is_some_and(is_pod),
+            None => false,
+        };
         if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
             table.insert(object);
         }
@@ -128,6 +132,11 @@ impl Cache {
             Some(Purpose::Pods(_) | Purpose::Children(_)) => {
                 object.owner.as_ref().and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
             }
+            Some(Purpose::Dependents(_)) => {
+                let pod = object.owner.as_ref().and_then(|owner| self.pod(&object.namespace, owner));
+                let owner = pod.and_then(|pod| pod.owner.as_ref());
+                owner.and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
+            }
             Some(Purpose::Classes(_)) => self.queued_jobs().collect(),
             None => BTreeSet::new(),
         }
@@ -145,6 +154,14 @@ impl Cache {
         };
         let owner = job.owner.as_ref()?;
         Some(JobKey::new(self.kind_of(owner)?, namespace, &owner.name))
+    }
+
+    /// Returns the pod that this owner reference names, unless it is gone.
+    fn pod(&self, namespace: &str, owner: &Owner) -> Option<&Object> {
+        let here = (namespace.to_owned(), owner.name.clone());
+        let of_pods = self.layout.watches().iter().filter(|(_, watch)| matches!(watch.purpose, Purpose::Pods(_)));
+        let named = of_pods.filter_map(|(id, _)| self.table(*id)?.objects.get(&here));
+        named.into_iter().find(|pod| pod.uid == owner.uid)
     }
 
     /// Returns the batch/v1 Job that this owner reference names, unless it is gone.
@@ -196,7 +213,7 @@ impl Cache {
     pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
             Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
-            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Classes(_) => None,
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => None,
         })
     }
 
@@ -289,6 +306,10 @@ impl Cache {
     pub(crate) fn runs_pods_of(&self, uid: &str) -> bool {
         self.owned_by(uid).any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
     }
+}
+
+fn is_pod(owner: &Owner) -> bool {
+    owner.kind == "Pod" && owner.api_version == "v1"
 }
 
 fn is_batch_job(owner: &Owner) -> bool {

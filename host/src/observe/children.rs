@@ -2,11 +2,16 @@
 
 use crate::{
     job_key::JobKey,
-    observe::{cache::Cache, layout::WatchId, tombstones::Tombstones, wire::Held},
+    observe::{
+        cache::Cache,
+        layout::{Purpose, WatchId},
+        tombstones::Tombstones,
+        wire::Held,
+    },
 };
 use decide::{
     plan::FieldError,
-    snapshot::{Child, Pod},
+    snapshot::{Child, Dependent, Pod},
     workload::WORKLOADS,
 };
 use std::sync::Arc;
@@ -15,6 +20,8 @@ use std::sync::Arc;
 pub(crate) struct Children {
     pub(crate) pods: Vec<Arc<Pod>>,
     pub(crate) others: Vec<Arc<Child>>,
+    /// What the pods control.
+    pub(crate) dependents: Vec<Dependent>,
     /// The first error in the text of one of them.
     pub(crate) unreadable: Option<FieldError>,
 }
@@ -22,7 +29,7 @@ pub(crate) struct Children {
 impl Children {
     /// Returns the children of the job with this uid in these watches: its own, and the pods of its batch/v1 Jobs.
     pub(crate) fn of(cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) -> Self {
-        let mut found = Self { pods: Vec::new(), others: Vec::new(), unreadable: None };
+        let mut found = Self { pods: Vec::new(), others: Vec::new(), dependents: Vec::new(), unreadable: None };
         found.add(cache, watches, tombstones, key, uid);
         let jobs = found.others.iter().filter(|child| child.kind == "Job");
         let jobs: Vec<_> = jobs.map(|child| child.uid.clone()).collect();
@@ -31,6 +38,7 @@ impl Children {
             found.add(cache, watches, tombstones, key, uid);
         }
         found.others.truncate(own);
+        found.add_dependents(cache, watches);
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
@@ -41,6 +49,24 @@ impl Children {
         let is_workload =
             |child: &mut Arc<Child>| child.kind == WORKLOADS.kind && child.api_version == WORKLOADS.api_version;
         self.others.extract_if(.., is_workload).collect()
+    }
+
+    /// Adds what the pods control, in the order of kinds and names.
+    fn add_dependents(&mut self, cache: &Cache, watches: &[WatchId]) {
+        let is_of_pods = |id: &&WatchId| {
+            cache.layout().watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Dependents(_)))
+        };
+        let tables: Vec<_> = watches.iter().filter(is_of_pods).filter_map(|id| cache.table(*id)).collect();
+        for pod in self.pods.iter().filter(|_| !tables.is_empty()) {
+            for object in tables.iter().flat_map(|table| table.owned_by(&pod.uid)) {
+                if let Held::Child(child) = &object.held {
+                    self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
+                    self.dependents.push(Dependent { pod: pod.name.clone(), object: child.clone() });
+                }
+            }
+        }
+        let order = |dependent: &Dependent| (dependent.object.kind.clone(), dependent.object.name.clone());
+        self.dependents.sort_by_cached_key(order);
     }
 
     fn add(&mut self, cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) {

@@ -11,7 +11,7 @@ use crate::{
 use decide::{
     Digest, RecordedDigest,
     ledger::Ledger,
-    plan::{ChildKind, Descriptor, Fault, JobKind, Queueing},
+    plan::{ChildKind, Descriptor, Fault, JobKind, OwnedBy, Queueing},
     snapshot::Job,
     workload::{CLASSES, Class, WORKLOADS},
 };
@@ -123,6 +123,8 @@ pub enum Purpose {
     Pods(Vec<String>),
     /// Other children. Of each, only the values at these JSON pointers are kept.
     Children(Vec<String>),
+    /// Objects whose controller is a pod of a job, kept likewise.
+    Dependents(Vec<String>),
     /// Objects of the cluster that Workloads refer to, kept likewise.
     Classes(Vec<String>),
 }
@@ -303,7 +305,7 @@ impl Layout {
         let kinds = &self.kinds;
         self.watches.retain(|_, watch| match &watch.purpose {
             Purpose::Jobs(kind) => kinds.contains_key(kind),
-            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Classes(_) => {
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => {
                 needed.iter().any(|one| is_same_watch(one, watch))
             }
         });
@@ -460,7 +462,11 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
     WatchSpec {
         resource: child.into(),
         selector: child.selector.clone(),
-        purpose: if child.kind == "Pod" { Purpose::Pods } else { Purpose::Children }(child.keep.clone()),
+        purpose: match child.owned_by {
+            OwnedBy::Pod => Purpose::Dependents,
+            OwnedBy::Job if child.kind == "Pod" => Purpose::Pods,
+            OwnedBy::Job => Purpose::Children,
+        }(child.keep.clone()),
         optional: child.optional,
     }
 }

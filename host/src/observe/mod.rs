@@ -3,6 +3,7 @@
 pub(crate) mod accepted;
 pub(crate) mod cache;
 pub(crate) mod children;
+pub(crate) mod contents;
 pub(crate) mod decode;
 pub mod layout;
 pub(crate) mod pages;

@@ -7,7 +7,7 @@ use crate::{
     observe::{
         cache::Cache,
         children::Children,
-        layout::{Layout, Planner, WatchId, WatchSpec},
+        layout::{Layout, Planner, Purpose, WatchId, WatchSpec},
         records::Records,
         tombstones::{Tombstones, Witness},
         wire::{Held, Object},
@@ -221,6 +221,8 @@ impl Stores {
             ledger,
             pods: children.pods,
             children: children.others,
+            dependents: children.dependents,
+            contents: vec![],
             taken,
             digest,
             set_aside: None,
@@ -282,7 +284,10 @@ impl Stores {
     pub fn expect(&self, key: &JobKey, digest: Option<&Digest>, (api_version, kind): (&str, &str), expected: Expected) {
         let mut inner = self.inner.lock();
         let layout = inner.cache.layout().clone();
-        let is_of = |watch: &WatchSpec| watch.resource.kind == kind && watch.resource.api_version() == api_version;
+        let is_of = |watch: &WatchSpec| {
+            let is_own = !matches!(watch.purpose, Purpose::Dependents(_));
+            is_own && watch.resource.kind == kind && watch.resource.api_version() == api_version
+        };
         let of_kind = |id: &WatchId| layout.watches().get(id).is_some_and(is_of);
         // A kind that is not watched (Secret, Event) is never expected.
         let Some(watch) = layout.tables_of(&key.kind, digest).into_iter().find(of_kind) else { return };

@@ -7,6 +7,7 @@ use crate::observe::{
 };
 use decide::{
     Digest,
+    addresses::ADDRESSES_ANNOTATION,
     attempts::ATTEMPT_ANNOTATION,
     outdated::TEMPLATE_HASH_ANNOTATION,
     ownership::PLUGIN_DIGEST_ANNOTATION,
@@ -201,7 +202,7 @@ pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json:
     let object = match &spec.purpose {
         Purpose::Jobs(_) => job(&parts),
         Purpose::Pods(keep) => pod(text, &parts, keep),
-        Purpose::Children(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
+        Purpose::Children(keep) | Purpose::Dependents(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
     };
     if object.name.is_empty() {
         return Err(serde::de::Error::custom("an object without a name"));
@@ -420,6 +421,7 @@ fn seen(metadata: &Metadata, spec: PodSpecWire, status: PodStatusWire) -> Pod {
         fields: BTreeMap::new(),
         template_hash: metadata.annotations.get(TEMPLATE_HASH_ANNOTATION).cloned(),
         attempt: metadata.annotations.get(ATTEMPT_ANNOTATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+        addresses: metadata.annotations.get(ADDRESSES_ANNOTATION).cloned(),
         containers: init.chain(main).collect(),
     }
 }

@@ -4,7 +4,7 @@ use crate::plan::LABEL;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use troupe_plugin::types::ChildKind;
+use troupe_plugin::types::{ChildKind, OwnedBy};
 
 /// A kind of job.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -91,6 +91,7 @@ impl Kind {
             selector: (!is_job).then(|| LABEL.into()),
             keep: KEPT.map(str::to_owned).into(),
             optional: !is_job,
+            owned_by: OwnedBy::Job,
         }
     }
 }

@@ -125,6 +125,7 @@ impl Framework for Cron {
             children: kinds::KINDS.iter().map(kinds::Kind::child).collect(),
             gangs: false,
             config_schema: spec::config_schema().to_string(),
+            reads: vec![],
             event_reasons: vec![],
             grants: json!({ "deletes": kinds::KINDS.iter().map(kinds::Kind::grant).collect::<Vec<_>>() }).to_string(),
         }

@@ -26,6 +26,7 @@ pub(crate) fn plan(job: &CronJob) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![runs],
         gang: None,
+        success_criteria: vec![],
         host_ports: 0,
         policy: Policy {
             clean_on_success: Clean::Keep,

@@ -3,7 +3,7 @@
 use crate::conditions::{Conditions, Reason};
 use crate::tally::Tally;
 use crate::valid::{Mode, Valid, validate};
-use crate::{IndexedJob, rules, success};
+use crate::{IndexedJob, rules};
 use serde_json::{Map, Value, json};
 use troupe_plugin::types::{Event, Observation, Outcome, Outlook, Refusal, Verdict};
 use troupe_plugin::{ObservationExt, parse_rfc3339, rfc3339};
@@ -30,7 +30,8 @@ pub(crate) fn judge(job: &IndexedJob, seen: &Observation, outlook: &Outlook) -> 
         start = Some(now.clone());
     }
     let deadline = deadline(&valid, start.as_deref()).filter(|_| !outlook.suspended);
-    let end = known_end(&conditions).or_else(|| end(&valid, job, &tally, deadline.is_some_and(|at| at <= seen.now)));
+    let is_late = deadline.is_some_and(|at| at <= seen.now);
+    let end = known_end(&conditions).or_else(|| end(&valid, job, &tally, (outlook.criteria_met, is_late)));
     let outcome = match &end {
         None => {
             suspension(&mut conditions, outlook.suspended, &mut start, &now, &mut events);
@@ -66,7 +67,12 @@ fn known_end(conditions: &Conditions) -> Option<End> {
 }
 
 /// Returns the end that what is seen leads to: failures come before successes.
-fn end(valid: &Valid<'_>, job: &IndexedJob, tally: &Tally<'_>, is_late: bool) -> Option<End> {
+fn end(
+    valid: &Valid<'_>,
+    job: &IndexedJob,
+    tally: &Tally<'_>,
+    (criteria_met, is_late): (Option<u32>, bool),
+) -> Option<End> {
     if let Some(message) = rules::fail_job(valid, job.namespace(), &tally.pods) {
         return Some(End::Fails(Reason::new("PodFailurePolicy", message)));
     }
@@ -85,7 +91,7 @@ fn end(valid: &Valid<'_>, job: &IndexedJob, tally: &Tally<'_>, is_late: bool) ->
     if failed > 0 && valid.backoff_limit_per_index.is_some() && failed + succeeded >= valid.replicas() {
         return Some(End::Fails(Reason::new("FailedIndexes", "Job has failed indexes")));
     }
-    if let Some(rule) = success::met(valid, &tally.succeeded) {
+    if let Some(rule) = criteria_met {
         return Some(End::Succeeds(Reason::new("SuccessPolicy", format!("Matched rules at index {rule}"))));
     }
     let is_complete = match valid.mode {
@@ -270,7 +276,7 @@ mod tests {
     // J12
     #[test]
     fn a_suspended_job_has_no_start() {
-        let suspended = Outlook { suspended: true, waiting: None };
+        let suspended = Outlook { suspended: true, ..calm() };
         let job = job(&indexed(1, &json!({ "suspend": true })));
         let mut shown = seen(vec![], 0);
         let verdict = judge(&job, &shown, &suspended).unwrap();

@@ -36,7 +36,6 @@ mod conditions;
 pub mod crd;
 #[cfg(test)]
 mod fixtures;
-mod indexes;
 mod judge;
 mod plan;
 mod rules;
@@ -48,7 +47,8 @@ mod valid;
 pub use spec::{Config, ExitCodes, FailureRule, JobSpec, PodCondition, PodFailurePolicy, SuccessPolicy, SuccessRule};
 
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, OwnedBy, Queueing, Refusal, Switches,
+    Verdict,
 };
 use troupe_plugin::{Framework, Job};
 
@@ -73,6 +73,7 @@ impl Framework for Indexed {
             children: vec![pods()],
             gangs: false,
             config_schema: spec::CONFIG_SCHEMA.into(),
+            reads: vec![],
             event_reasons: [("Created", "SuccessfulCreate"), ("Refused", "FailedCreate")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),
@@ -116,5 +117,6 @@ fn pods() -> ChildKind {
         selector: Some(plan::JOB_NAME.into()),
         keep: vec![],
         optional: false,
+        owned_by: OwnedBy::Job,
     }
 }

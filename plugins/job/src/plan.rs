@@ -1,7 +1,7 @@
 //! What should exist for an IndexedJob: one role, whose replicas are the indexes.
 
 use crate::valid::{Mode, Valid, validate};
-use crate::{IndexedJob, rules};
+use crate::{IndexedJob, rules, success};
 use troupe_plugin::types::{Clean, Deletion, JobPlan, Policy, Refusal, Role, Success, Ttl};
 use troupe_plugin::{PodTemplate, index, job_name, pod_name, text};
 
@@ -26,6 +26,7 @@ pub(crate) fn plan(job: &IndexedJob) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![],
         gang: None,
+        success_criteria: success::criteria(&valid),
         host_ports: 0,
         policy: Policy {
             // What has not ended is removed before the end.

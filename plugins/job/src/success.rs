@@ -1,27 +1,23 @@
 //! `successPolicy`: which successes are enough.
 
-use crate::indexes::Indexes;
+use crate::plan::ROLE;
+use crate::spec::SuccessRule;
 use crate::valid::{Mode, Valid};
+use troupe_plugin::Indexes;
+use troupe_plugin::types::Criterion;
 
-/// Returns the place of the first rule that these successes meet.
-pub(crate) fn met(valid: &Valid<'_>, succeeded: &Indexes) -> Option<usize> {
-    let Mode::Indexed { completions } = valid.mode else { return None };
-    // As in a Job, nothing is enough before the first success.
-    if succeeded.count() == 0 {
-        return None;
-    }
-    valid.success_rules().position(|rule| {
-        let enough = rule.succeeded_count.and_then(|count| u32::try_from(count).ok());
-        match rule.succeeded_indexes.as_deref().map(|text| Indexes::parse(text, completions)) {
-            Some(Ok(wanted)) => {
-                let have = succeeded.count_in(&wanted);
-                have == wanted.count() || enough.is_some_and(|enough| have >= enough)
-            }
-            // Validation refuses it.
-            Some(Err(_)) => false,
-            None => enough.is_some_and(|enough| succeeded.count() >= enough),
-        }
-    })
+/// Returns a list of criteria for each rule: the first that is met counts. As in a Job, nothing is enough before the first
+/// success.
+pub(crate) fn criteria(valid: &Valid<'_>) -> Vec<Vec<Criterion>> {
+    let Mode::Indexed { .. } = valid.mode else { return vec![] };
+    valid.success_rules().map(|rule| vec![criterion(rule)]).collect()
+}
+
+fn criterion(rule: &SuccessRule) -> Criterion {
+    let enough = rule.succeeded_count.and_then(|count| u32::try_from(count).ok());
+    // Validation refuses a text that is no set.
+    let indexes = rule.succeeded_indexes.as_deref().and_then(|text| Indexes::parse(text).ok());
+    Criterion { role: ROLE.into(), indices: indexes.map_or_else(Vec::new, Indexes::into_ranges), at_least: enough }
 }
 
 #[cfg(test)]
@@ -31,18 +27,19 @@ mod tests {
     use crate::valid::validate;
     use serde_json::{Value, json};
 
-    // J11: the first rule that is met counts, by all of its indexes or by enough of them
+    // J11: by all of its indexes or by enough of them
     #[test]
-    fn a_rule_is_met_by_all_of_its_indexes_or_by_enough() {
-        let met = |rules: Value, succeeded: &[(u32, u32)]| {
+    fn a_rule_names_its_indexes_and_how_many_are_enough() {
+        let criteria = |rules: Value| {
             let job = job(&indexed(10, &json!({ "successPolicy": { "rules": rules } })));
-            met(&validate(&job).unwrap(), &Indexes::of(succeeded.to_vec()))
+            let lists = criteria(&validate(&job).unwrap());
+            lists.into_iter().map(|all| (all[0].indices.clone(), all[0].at_least)).collect::<Vec<_>>()
         };
-        let by_index = json!([{ "succeededIndexes": "1,3" }]);
-        assert_eq!((met(by_index.clone(), &[(0, 2)]), met(by_index, &[(1, 3)])), (None, Some(0)));
-        let by_both = json!([{ "succeededIndexes": "1,3,5", "succeededCount": 2 }]);
-        assert_eq!((met(by_both.clone(), &[(1, 2)]), met(by_both, &[(1, 3)])), (None, Some(0)));
-        let several = json!([{ "succeededIndexes": "9" }, { "succeededCount": 2 }]);
-        assert_eq!((met(several.clone(), &[(0, 0)]), met(several, &[(0, 1)])), (None, Some(1)));
+        let rules = json!([
+            { "succeededIndexes": "1,3" },
+            { "succeededIndexes": "1,3-5", "succeededCount": 2 },
+            { "succeededCount": 2 },
+        ]);
+        assert_eq!(criteria(rules), [(vec![(1, 1), (3, 3)], None), (vec![(1, 1), (3, 5)], Some(2)), (vec![], Some(2))]);
     }
 }

@@ -1,10 +1,9 @@
 //! The counts of a job at an instant.
 
-use crate::indexes::Indexes;
 use crate::plan::ROLE;
 use crate::valid::Valid;
-use troupe_plugin::ObservationExt;
 use troupe_plugin::types::{Observation, PodPhase, PodRow, Replacement};
+use troupe_plugin::{Indexes, ObservationExt};
 
 /// The counts of a job at an instant, as its status has them.
 #[derive(Debug)]

@@ -1,13 +1,12 @@
 //! The validation of an IndexedJob: what the API server checks of a Job. It reports all errors at once, each with its field.
 
 use crate::IndexedJob;
-use crate::indexes::Indexes;
 use crate::rules::Action;
 use crate::spec::{ExitCodes, FailureRule, JobSpec, SuccessRule};
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use troupe_plugin::MAX_REPLICAS;
 use troupe_plugin::types::{FieldError, Refusal};
+use troupe_plugin::{Indexes, MAX_REPLICAS};
 
 /// The most rules of a policy, and the most conditions of a rule.
 const MOST_RULES: usize = 20;
@@ -272,9 +271,15 @@ fn success_policy(errors: &mut Errors, spec: &JobSpec, mode: Mode) {
     for (index, rule) in policy.rules.iter().enumerate().take(MOST_RULES) {
         let at = format!("{AT}.rules[{index}]");
         let mut most = completions;
-        match rule.succeeded_indexes.as_deref().map(|text| Indexes::parse(text, completions)) {
-            Some(Ok(indexes)) => most = indexes.count(),
-            Some(Err(why)) => errors.add(format!("{at}.succeededIndexes"), why.0),
+        match rule.succeeded_indexes.as_deref().map(Indexes::parse) {
+            Some(Ok(indexes)) => {
+                most = indexes.count();
+                if let Some(last) = indexes.last().filter(|last| *last >= completions) {
+                    let message = format!("index {last} is not below spec.completions, {completions}");
+                    errors.add(format!("{at}.succeededIndexes"), message);
+                }
+            }
+            Some(Err(why)) => errors.add(format!("{at}.succeededIndexes"), why.to_string()),
             None if rule.succeeded_count.is_none() => {
                 errors.add(&*at, "must have succeededIndexes, succeededCount or both");
             }

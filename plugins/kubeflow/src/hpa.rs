@@ -5,7 +5,7 @@ use crate::kind::Framework;
 use crate::pytorch;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use troupe_plugin::types::{Body, ChildKind, Moment, Object, Upkeep};
+use troupe_plugin::types::{Body, ChildKind, Moment, Object, OwnedBy, Upkeep};
 use troupe_plugin::{job_name, json_text};
 
 const KEEP: [&str; 3] = ["/spec/minReplicas", "/spec/maxReplicas", "/spec/metrics"];
@@ -20,6 +20,7 @@ pub(crate) fn child() -> ChildKind {
         selector: None,
         keep: KEEP.map(String::from).into(),
         optional: true,
+        owned_by: OwnedBy::Job,
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct ReplicaType {
 pub(crate) enum Quorum {
     All,
     Any,
-    /// All, or replica 0.
+    /// Replica 0.
     First,
 }
 

@@ -15,7 +15,8 @@
 //! - restart policies: a failed pod is replaced with `Always` and `OnFailure`, and with `ExitCode` if its exit code is 128
 //!   or above or it has none.
 //!
-//! And an annotation of Troupe: `kubeflow.troupe.dev/restart-scope: Job` has all pods of the job start again where the
+//! And two annotations of Troupe: `kubeflow.troupe.dev/left-out-workers: "1,4-5"` names the workers that an elastic PyTorchJob
+//! is to be without when it is scaled down; `kubeflow.troupe.dev/restart-scope: Job` has all pods of the job start again where the
 //! original replaces one, those that have succeeded too, for frameworks of which no process goes on without the others
 //! (training-operator #2269). Each restart is counted once towards `backoffLimit`, and no pod is created before the last one
 //! of the attempt before is gone. The pods have `restartPolicy: Never`, and then the annotation `troupe.dev/attempt`.
@@ -110,6 +111,7 @@ mod hpa;
 mod jax;
 mod judge;
 mod kind;
+mod left_out;
 mod limits;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod original;
@@ -129,7 +131,8 @@ mod xgboost;
 pub use spec::{Config, ElasticPolicy, RdzvConf, ReplicaSpec, ReplicaSpecs, RunPolicy, SchedulingPolicy, Spec};
 
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, OwnedBy, Queueing, Refusal, Switches,
+    Verdict,
 };
 use troupe_plugin::{Framework, Job};
 
@@ -165,6 +168,7 @@ impl Framework for Kubeflow {
             children: vec![child("Pod", "pods"), child("Service", "services"), hpa::child()],
             gangs: true,
             config_schema: CONFIG_SCHEMA.into(),
+            reads: vec![],
             event_reasons: [("Created", "SuccessfulCreatePod"), ("Refused", "FailedCreatePod")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),
@@ -211,6 +215,7 @@ fn child(kind: &str, plural: &str) -> ChildKind {
         selector: Some(pods::JOB_NAME.into()),
         keep: vec![],
         optional: false,
+        owned_by: OwnedBy::Job,
     }
 }
 

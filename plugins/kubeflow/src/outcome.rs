@@ -1,11 +1,12 @@
 //! How a job stands, from the counts of its pods: the rules of success and failure, without times and words of
 //! conditions.
 
-use crate::family::Family;
+use crate::family::{Family, Group};
 use crate::fate::Fate;
-use crate::kind::{Quorum, Wording};
+use crate::kind::{Quorum, ReplicaType, Wording};
 use crate::rules;
 use crate::tally::Tally;
+use troupe_plugin::types::Criterion;
 
 /// How a job stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,12 +29,11 @@ pub(crate) struct Failure {
 }
 
 /// Returns how the job stands. A success comes before a failure in the same pass.
-pub(crate) fn standing(family: &Family<'_>, tallies: &[Tally]) -> Standing {
-    let decides = tallies.iter().find(|tally| tally.of.leads);
-    let decides = decides.or_else(|| tallies.iter().find(|tally| tally.of.name == "Worker"));
-    if decides.is_some_and(|tally| has_succeeded(family, tally)) {
+pub(crate) fn standing(family: &Family<'_>, tallies: &[Tally], is_done: bool) -> Standing {
+    if is_done {
         return Standing::Succeeded;
     }
+    let decides = deciding(family).and_then(|of| tallies.iter().find(|tally| tally.of == of));
     if let Some(failure) = tallies.iter().find_map(|tally| failure(family, tally)) {
         return Standing::Failed(failure);
     }
@@ -45,13 +45,20 @@ pub(crate) fn standing(family: &Family<'_>, tallies: &[Tally]) -> Standing {
     }
 }
 
-fn has_succeeded(family: &Family<'_>, tally: &Tally) -> bool {
-    let all = tally.wanted > 0 && tally.succeeded >= tally.wanted;
-    let quorum = if tally.of.leads { Quorum::All } else { rules::quorum(family) };
-    match quorum {
-        Quorum::All => all,
-        Quorum::Any => tally.succeeded > 0,
-        Quorum::First => all || tally.first_succeeded,
+/// Returns the type whose replicas decide how the job stands.
+fn deciding(family: &Family<'_>) -> Option<&'static ReplicaType> {
+    family.leader().or_else(|| family.replicas("Worker")).map(|replicas| replicas.of)
+}
+
+/// Returns which successes are enough.
+pub(crate) fn criteria(family: &Family<'_>, groups: &[Group<'_>]) -> Vec<Vec<Criterion>> {
+    let Some(of) = deciding(family) else { return vec![] };
+    let deciding = groups.iter().filter(|group| group.of == of && group.count > 0);
+    let criterion = |group: &Group<'_>, at_least| Criterion { role: group.role.into(), indices: vec![], at_least };
+    match if of.leads { Quorum::All } else { rules::quorum(family) } {
+        Quorum::All => vec![deciding.map(|group| criterion(group, None)).collect()],
+        Quorum::Any => deciding.map(|group| vec![criterion(group, Some(1))]).collect(),
+        Quorum::First => deciding.take(1).map(|group| vec![criterion(group, None)]).collect(),
     }
 }
 
@@ -84,16 +91,18 @@ pub(crate) fn named(family: &Family<'_>) -> (String, &'static str) {
 mod tests {
     use super::*;
     use crate::fixtures::{job, pod, spec};
+    use crate::plan::plan;
     use crate::tally;
     use serde_json::{Value, json};
-    use troupe_plugin::testkit::{PodFixture, seen};
+    use troupe_plugin::testkit::{self, PodFixture, seen};
     use troupe_plugin::types::PodRow;
 
     /// Returns how a job with these pods stands.
     fn stands(kind: &str, spec: &Value, pods: Vec<PodRow>) -> Standing {
         let job = job(kind, spec);
-        let family = Family::of(&job).unwrap();
-        standing(&family, &tally::of(&family, &seen(pods), false))
+        let (family, seen) = (Family::of(&job).unwrap(), seen(pods));
+        let met = testkit::outlook(&plan(&job).unwrap(), &seen).criteria_met;
+        standing(&family, &tally::of(&family, &seen, false), met.is_some())
     }
 
     fn failed(message: &str) -> Standing {

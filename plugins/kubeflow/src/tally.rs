@@ -3,7 +3,7 @@
 use crate::family::{Family, Replicas};
 use crate::fate::{self, Fate};
 use crate::kind::ReplicaType;
-use crate::{pods, rules};
+use crate::{left_out, pods, rules};
 use serde_json::{Map, Value};
 use troupe_plugin::types::{Observation, PodPhase, PodRow, Replacement};
 
@@ -11,13 +11,9 @@ use troupe_plugin::types::{Observation, PodPhase, PodRow, Replacement};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) of: &'static ReplicaType,
-    /// How many there should be.
-    pub(crate) wanted: u32,
     pub(crate) active: u32,
     pub(crate) succeeded: u32,
     pub(crate) failed: u32,
-    /// Replica 0 has succeeded, and so has its container of the framework.
-    pub(crate) first_succeeded: bool,
     /// What becomes of its failed pods: one for each.
     pub(crate) fates: Vec<Fate>,
     /// How many failed pods are replaced from now on: each is reported once.
@@ -31,32 +27,31 @@ pub(crate) fn of(family: &Family<'_>, seen: &Observation, suspended: bool) -> Ve
 }
 
 fn tally(family: &Family<'_>, replicas: &Replicas<'_>, seen: &Observation, suspended: bool) -> Tally {
-    let (of, wanted) = (replicas.of, replicas.count);
-    let mut tally =
-        Tally { of, wanted, active: 0, succeeded: 0, failed: 0, first_succeeded: false, fates: vec![], restarts: 0 };
+    let of = replicas.of;
+    let left_out = left_out::of_type(family.job, of);
+    let is_wanted =
+        |index: u32| !left_out.contains(index) && index.saturating_sub(left_out.count_below(index)) < replicas.count;
+    let mut tally = Tally { of, active: 0, succeeded: 0, failed: 0, fates: vec![], restarts: 0 };
     for pod in &seen.pods {
         let Some(index) = index(of, pod) else { continue };
         if suspended {
             tally.active += u32::from(holds_resources(pod));
-        } else if index < wanted {
-            tally.count(family, replicas, pod, index == 0);
+        } else if is_wanted(index) {
+            tally.count(family, replicas, pod);
         }
     }
     tally
 }
 
 impl Tally {
-    fn count(&mut self, family: &Family<'_>, replicas: &Replicas<'_>, pod: &PodRow, is_first: bool) {
+    fn count(&mut self, family: &Family<'_>, replicas: &Replicas<'_>, pod: &PodRow) {
         let exit_code = fate::exit_code(pod, family.kind.container);
         match pod.phase {
             PodPhase::Running if pod.terminating => self.failed += 1,
             // Better: how a pod ends that is being deleted says nothing of its work. Many programs exit with 0 then.
             _ if pod.terminating => {}
             PodPhase::Running => self.active += 1,
-            PodPhase::Succeeded => {
-                self.succeeded += 1;
-                self.first_succeeded |= is_first && exit_code.unwrap_or(0) == 0;
-            }
+            PodPhase::Succeeded => self.succeeded += 1,
             PodPhase::Failed => {
                 self.failed += 1;
                 self.restarts += usize::from(pod.replacement == Replacement::Due);

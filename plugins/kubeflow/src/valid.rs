@@ -3,6 +3,7 @@
 use crate::family::{Family, Replicas};
 use crate::fate::{RESTART_SCOPE, RestartPolicy, RestartScope};
 use crate::kind::ReplicaType;
+use crate::left_out::{self, LEFT_OUT_WORKERS};
 use crate::spec::{OWN_MANAGER, given};
 use serde::Deserialize;
 use troupe_plugin::types::{Clean, FieldError, Refusal};
@@ -87,6 +88,7 @@ pub(crate) fn validate<'a>(family: &'a Family<'a>, own: Vec<(String, String)>) -
     let mut errors = Errors(vec![]);
     errors.name(family);
     errors.restart_scope(family);
+    errors.left_out(family);
     errors.types(family);
     let pods: Vec<_> = family.replicas.iter().filter_map(|replicas| errors.replicas(family, replicas)).collect();
     let clean_pods = errors.run_policy(family);
@@ -120,6 +122,12 @@ impl Errors {
         if let Err(scope) = RestartScope::of(family.job) {
             let message = format!("{scope:?} is not supported; supported values: Pod, Job");
             self.add(format!("metadata.annotations[{RESTART_SCOPE}]"), message);
+        }
+    }
+
+    fn left_out(&mut self, family: &Family<'_>) {
+        if let Err(why) = left_out::workers(family.job) {
+            self.add(format!("metadata.annotations[{LEFT_OUT_WORKERS}]"), why);
         }
     }
 

@@ -122,7 +122,8 @@ pub use spec::{Config, MpiJobSpec, ReplicaSpec, RunPolicy};
 
 use serde_json::json;
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, OwnedBy, Queueing, Refusal, Switches,
+    Verdict,
 };
 use troupe_plugin::{Framework, Job, json_text};
 
@@ -159,6 +160,7 @@ impl Framework for Mpi {
             .into(),
             gangs: true,
             config_schema: config_schema(),
+            reads: vec![],
             event_reasons: [("NameTaken", "ErrResourceExists"), ("Refused", "MPIJobFailed")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),
@@ -219,6 +221,7 @@ fn child(api_version: &str, kind: &str, plural: &str, selector: &str, keep: &[&s
         selector: Some(selector.into()),
         keep: keep.iter().map(ToString::to_string).collect(),
         optional: false,
+        owned_by: OwnedBy::Job,
     }
 }
 

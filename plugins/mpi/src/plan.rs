@@ -30,6 +30,7 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
         secrets: vec![ssh_keys(job)],
         series: vec![],
         gang: gang::gang(job, &valid),
+        success_criteria: vec![],
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
         warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),

@@ -129,7 +129,8 @@ pub use spec::{PaddleJobSpec, ResourceSpec, SchedulingPolicy};
 use troupe_plugin::{
     Framework, json_text,
     types::{
-        Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+        Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, OwnedBy, Queueing, Refusal, Switches,
+        Verdict,
     },
 };
 
@@ -152,6 +153,7 @@ impl Framework for Paddle {
             selector: selector.map(Into::into),
             keep: keep.iter().map(|pointer| (*pointer).into()).collect(),
             optional: false,
+            owned_by: OwnedBy::Job,
         };
         Descriptor {
             name: "paddle".into(),
@@ -175,6 +177,7 @@ impl Framework for Paddle {
             ],
             gangs: true,
             config_schema: json_text(&spec::config_schema()),
+            reads: vec![],
             event_reasons: [("Created", "Created"), ("Refused", "Create")]
                 .map(|(host, own)| (host.into(), own.into()))
                 .into(),

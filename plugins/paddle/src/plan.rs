@@ -35,6 +35,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![],
         gang,
+        success_criteria: vec![],
         host_ports,
         policy: policy(job),
         warnings: vec![],

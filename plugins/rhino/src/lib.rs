@@ -76,7 +76,8 @@ pub use spec::{AppArgs, Config, RhinoJobSpec, TtlFrom};
 use serde_json::json;
 use troupe_plugin::Framework;
 use troupe_plugin::types::{
-    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, Queueing, Refusal, Switches, Verdict,
+    Bindings, ChildKind, Descriptor, JobPlan, KindInfo, Observation, Outlook, OwnedBy, Queueing, Refusal, Switches,
+    Verdict,
 };
 
 /// A RhinoJob as this plugin reads it.
@@ -100,6 +101,7 @@ impl Framework for Rhino {
             children: vec![child("v1", "Pod", "pods", &[]), child("batch/v1", "Job", "jobs", &jobs::KEEP)],
             gangs: false,
             config_schema: spec::config_schema(),
+            reads: vec![],
             event_reasons: vec![],
             grants: json!({ "deletes": ["RhinoJob.openrhino.org"], "volumes": ["nfs"], "commands": true }).to_string(),
         }
@@ -143,6 +145,7 @@ fn child(api_version: &str, kind: &str, plural: &str, keep: &[&str]) -> ChildKin
         selector: Some(plan::RHINO_ID.into()),
         keep: keep.iter().map(ToString::to_string).collect(),
         optional: false,
+        owned_by: OwnedBy::Job,
     }
 }
 

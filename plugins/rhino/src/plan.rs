@@ -22,6 +22,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         secrets: vec![],
         series: vec![],
         gang: None,
+        success_criteria: vec![],
         host_ports: 0,
         policy: policy(job, &valid),
         warnings: half_a_volume(&valid).into_iter().collect(),

@@ -348,6 +348,41 @@ pub mod troupe {
                         .finish()
                 }
             }
+            /// What the controller of a child is.
+            #[repr(u8)]
+            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+            pub enum OwnedBy {
+                /// The job. Pods of its batch/v1 Jobs count as its own.
+                Job,
+                /// A pod of the job: what its processes make by themselves, such as the executors of a Spark driver. The host shows these
+                /// objects and never writes them: they go with their pod. They need a selector, and a plan's own objects of the kind
+                /// another entry.
+                Pod,
+            }
+            impl ::core::fmt::Debug for OwnedBy {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        OwnedBy::Job => f.debug_tuple("OwnedBy::Job").finish(),
+                        OwnedBy::Pod => f.debug_tuple("OwnedBy::Pod").finish(),
+                    }
+                }
+            }
+            impl OwnedBy {
+                #[doc(hidden)]
+                pub unsafe fn _lift(val: u8) -> OwnedBy {
+                    if !cfg!(debug_assertions) {
+                        return unsafe { ::core::mem::transmute(val) };
+                    }
+                    match val {
+                        0 => OwnedBy::Job,
+                        1 => OwnedBy::Pod,
+                        _ => panic!("invalid enum discriminant"),
+                    }
+                }
+            }
             /// A kind of object that jobs of this framework own.
             #[derive(Clone, PartialEq)]
             pub struct ChildKind {
@@ -363,6 +398,8 @@ pub mod troupe {
                 /// Jobs are served also where the API server does not have this kind or the host may not read it (the PodGroup of a
                 /// scheduler that is not installed).
                 pub optional: bool,
+                /// Whose objects they are.
+                pub owned_by: OwnedBy,
             }
             impl ::core::fmt::Debug for ChildKind {
                 fn fmt(
@@ -376,6 +413,60 @@ pub mod troupe {
                         .field("selector", &self.selector)
                         .field("keep", &self.keep)
                         .field("optional", &self.optional)
+                        .field("owned-by", &self.owned_by)
+                        .finish()
+                }
+            }
+            #[repr(u8)]
+            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+            pub enum ReferredKind {
+                ConfigMap,
+                /// Only hashes are shown.
+                Secret,
+            }
+            impl ::core::fmt::Debug for ReferredKind {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        ReferredKind::ConfigMap => {
+                            f.debug_tuple("ReferredKind::ConfigMap").finish()
+                        }
+                        ReferredKind::Secret => {
+                            f.debug_tuple("ReferredKind::Secret").finish()
+                        }
+                    }
+                }
+            }
+            impl ReferredKind {
+                #[doc(hidden)]
+                pub unsafe fn _lift(val: u8) -> ReferredKind {
+                    if !cfg!(debug_assertions) {
+                        return unsafe { ::core::mem::transmute(val) };
+                    }
+                    match val {
+                        0 => ReferredKind::ConfigMap,
+                        1 => ReferredKind::Secret,
+                        _ => panic!("invalid enum discriminant"),
+                    }
+                }
+            }
+            /// An object of the job's namespace that its user names in the spec, and whose content the plan depends on.
+            #[derive(Clone, PartialEq)]
+            pub struct Reference {
+                pub kind: ReferredKind,
+                /// Where the name stands in `spec`. Nothing is read where no text does.
+                pub at: JsonPointer,
+            }
+            impl ::core::fmt::Debug for Reference {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Reference")
+                        .field("kind", &self.kind)
+                        .field("at", &self.at)
                         .finish()
                 }
             }
@@ -388,6 +479,9 @@ pub mod troupe {
                 pub kinds: _rt::Vec<KindInfo>,
                 /// Pods need not be named when a role is backed by them: list `Pod` here with the selector its pods carry.
                 pub children: _rt::Vec<ChildKind>,
+                /// What the host reads for `job-view.contents`; `reads` of the grants names the kinds, too. Content that changes is noticed
+                /// within a minute.
+                pub reads: _rt::Vec<Reference>,
                 /// Whether its plans may have a gang. The host describes the kinds of PodGroup itself, and asks for their grants.
                 pub gangs: bool,
                 /// A JSON schema of the plugin's `config`. A setting that is a list of kinds, each with `apiVersion`, `kind` and
@@ -422,6 +516,7 @@ pub mod troupe {
                         .field("version", &self.version)
                         .field("kinds", &self.kinds)
                         .field("children", &self.children)
+                        .field("reads", &self.reads)
                         .field("gangs", &self.gangs)
                         .field("config-schema", &self.config_schema)
                         .field("event-reasons", &self.event_reasons)
@@ -430,6 +525,28 @@ pub mod troupe {
                 }
             }
             /// ---- plan: what should exist
+            /// The content of an object that the job's user names.
+            #[derive(Clone, PartialEq)]
+            pub struct Content {
+                /// As in `reference`.
+                pub at: JsonPointer,
+                pub name: _rt::String,
+                /// The keys of `data` and their values, of a Secret the SHA-256 of each value in hexadecimal digits. None: there is no
+                /// such object.
+                pub data: ::core::option::Option<Pairs>,
+            }
+            impl ::core::fmt::Debug for Content {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Content")
+                        .field("at", &self.at)
+                        .field("name", &self.name)
+                        .field("data", &self.data)
+                        .finish()
+                }
+            }
             /// The job as the user wrote it.
             #[derive(Clone, PartialEq)]
             pub struct JobView {
@@ -448,6 +565,8 @@ pub mod troupe {
                 /// The first of the host ports that the plan asked for, once the host has set them aside for this job. None again
                 /// without replicas or while the job is suspended: the next ones may be others.
                 pub host_ports: ::core::option::Option<u32>,
+                /// One entry for each of `descriptor.reads` that names an object.
+                pub contents: _rt::Vec<Content>,
             }
             impl ::core::fmt::Debug for JobView {
                 fn fmt(
@@ -466,6 +585,7 @@ pub mod troupe {
                         .field("spec", &self.spec)
                         .field("config", &self.config)
                         .field("host-ports", &self.host_ports)
+                        .field("contents", &self.contents)
                         .finish()
                 }
             }
@@ -844,6 +964,42 @@ pub mod troupe {
                     }
                 }
             }
+            #[repr(u8)]
+            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+            pub enum OnNewAddress {
+                /// It stays as it is.
+                Keep,
+                /// It is deleted and made again with the new address, uncounted. Not for a role that a Job backs.
+                Replace,
+            }
+            impl ::core::fmt::Debug for OnNewAddress {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        OnNewAddress::Keep => {
+                            f.debug_tuple("OnNewAddress::Keep").finish()
+                        }
+                        OnNewAddress::Replace => {
+                            f.debug_tuple("OnNewAddress::Replace").finish()
+                        }
+                    }
+                }
+            }
+            impl OnNewAddress {
+                #[doc(hidden)]
+                pub unsafe fn _lift(val: u8) -> OnNewAddress {
+                    if !cfg!(debug_assertions) {
+                        return unsafe { ::core::mem::transmute(val) };
+                    }
+                    match val {
+                        0 => OnNewAddress::Keep,
+                        1 => OnNewAddress::Replace,
+                        _ => panic!("invalid enum discriminant"),
+                    }
+                }
+            }
             #[derive(Clone, PartialEq)]
             pub struct Role {
                 /// As the framework calls it (`worker`); unique within the plan.
@@ -869,6 +1025,12 @@ pub mod troupe {
                 /// A replica that is counted as failed more often than this is given up: it has no other pod. It has a back-off of its
                 /// own then.
                 pub failures_per_replica: ::core::option::Option<u32>,
+                /// Indices without a replica, ranges first to last in ascending order: the replicas are the first `replicas` of the other
+                /// indices. So a plugin says which pods go when a role is scaled down; else those of the highest indices do.
+                pub left_out: _rt::Vec<(u32, u32)>,
+                /// What becomes of a pod once an address that its texts hold (`peer-ip`, `peer-host`) is another: the pod there was made
+                /// again.
+                pub on_new_address: OnNewAddress,
                 /// The pods are made only when all of these are reached.
                 pub after: _rt::Vec<Gate>,
             }
@@ -893,6 +1055,8 @@ pub mod troupe {
                         .field("deletion", &self.deletion)
                         .field("at-once", &self.at_once)
                         .field("failures-per-replica", &self.failures_per_replica)
+                        .field("left-out", &self.left_out)
+                        .field("on-new-address", &self.on_new_address)
                         .field("after", &self.after)
                         .finish()
                 }
@@ -1176,6 +1340,27 @@ pub mod troupe {
                     }
                 }
             }
+            /// Replicas of a role that have succeeded, by their pods or as the host remembers them; of a Job-backed role its Job.
+            #[derive(Clone, PartialEq)]
+            pub struct Criterion {
+                pub role: _rt::String,
+                /// The indices that count, ranges first to last. Empty: all that the role has.
+                pub indices: _rt::Vec<(u32, u32)>,
+                /// So many of them, at least 1. None: all of them, and there is one.
+                pub at_least: ::core::option::Option<u32>,
+            }
+            impl ::core::fmt::Debug for Criterion {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Criterion")
+                        .field("role", &self.role)
+                        .field("indices", &self.indices)
+                        .field("at-least", &self.at_least)
+                        .finish()
+                }
+            }
             /// When the host deletes the job itself, in seconds.
             #[derive(Clone, Copy, PartialEq)]
             pub enum Ttl {
@@ -1442,6 +1627,8 @@ pub mod troupe {
                 pub name: _rt::String,
                 pub uid: _rt::String,
                 pub terminating: bool,
+                /// The name of the pod that it belongs to, where `child-kind.owned-by` is `pod`.
+                pub pod: ::core::option::Option<_rt::String>,
                 /// What `child-kind.keep` asks for and the object has, as JSON.
                 pub fields: _rt::Vec<(JsonPointer, Json)>,
             }
@@ -1457,6 +1644,7 @@ pub mod troupe {
                         .field("name", &self.name)
                         .field("uid", &self.uid)
                         .field("terminating", &self.terminating)
+                        .field("pod", &self.pod)
                         .field("fields", &self.fields)
                         .finish()
                 }
@@ -1524,6 +1712,8 @@ pub mod troupe {
                 pub suspended: bool,
                 /// What the host is waiting for, in words.
                 pub waiting: ::core::option::Option<_rt::String>,
+                /// The place of the first of the plan's `success-criteria` that are met.
+                pub criteria_met: ::core::option::Option<u32>,
             }
             impl ::core::fmt::Debug for Outlook {
                 fn fmt(
@@ -1533,6 +1723,7 @@ pub mod troupe {
                     f.debug_struct("Outlook")
                         .field("suspended", &self.suspended)
                         .field("waiting", &self.waiting)
+                        .field("criteria-met", &self.criteria_met)
                         .finish()
                 }
             }
@@ -1656,6 +1847,9 @@ pub mod troupe {
                 pub secrets: _rt::Vec<SecretRecipe>,
                 pub series: _rt::Vec<Series>,
                 pub gang: ::core::option::Option<Gang>,
+                /// When the job's work is done: all criteria of one of these lists hold. The host says which (`outlook.criteria-met`), and
+                /// `judge` decides what follows.
+                pub success_criteria: _rt::Vec<_rt::Vec<Criterion>>,
                 /// So many consecutive ports of the nodes, no job's but this one's while it has or wants replicas; the same number for
                 /// the job's whole life. Nothing is made before the host has set them aside; then `plan` is asked again, with
                 /// `job-view.host-ports`.
@@ -1675,6 +1869,7 @@ pub mod troupe {
                         .field("secrets", &self.secrets)
                         .field("series", &self.series)
                         .field("gang", &self.gang)
+                        .field("success-criteria", &self.success_criteria)
                         .field("host-ports", &self.host_ports)
                         .field("policy", &self.policy)
                         .field("warnings", &self.warnings)
@@ -1749,6 +1944,7 @@ pub mod exports {
                             version: version2,
                             kinds: kinds2,
                             children: children2,
+                            reads: reads2,
                             gangs: gangs2,
                             config_schema: config_schema2,
                             event_reasons: event_reasons2,
@@ -2018,6 +2214,7 @@ pub mod exports {
                                     selector: selector20,
                                     keep: keep20,
                                     optional: optional20,
+                                    owned_by: owned_by20,
                                 } = e;
                                 let vec21 = (api_version20.into_bytes()).into_boxed_slice();
                                 let ptr21 = vec21.as_ptr().cast::<u8>();
@@ -2108,6 +2305,9 @@ pub mod exports {
                                     true => 1,
                                     false => 0,
                                 }) as u8;
+                                *base
+                                    .add(1 + 11 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (owned_by20.clone() as i32) as u8;
                             }
                         }
                         *ptr1
@@ -2116,76 +2316,116 @@ pub mod exports {
                         *ptr1
                             .add(6 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = result27;
+                        let vec30 = reads2;
+                        let len30 = vec30.len();
+                        let layout30 = _rt::alloc::Layout::from_size_align(
+                                vec30.len() * (3 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result30, _cleanup30) = wit_bindgen::rt::Cleanup::new(
+                            layout30,
+                        );
+                        if let Some(cleanup) = _cleanup30 {
+                            cleanup.forget();
+                        }
+                        for (i, e) in vec30.into_iter().enumerate() {
+                            let base = result30
+                                .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let super::super::super::super::troupe::framework::types::Reference {
+                                    kind: kind28,
+                                    at: at28,
+                                } = e;
+                                *base.add(0).cast::<u8>() = (kind28.clone() as i32) as u8;
+                                let vec29 = (at28.into_bytes()).into_boxed_slice();
+                                let ptr29 = vec29.as_ptr().cast::<u8>();
+                                let len29 = vec29.len();
+                                ::core::mem::forget(vec29);
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len29;
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr29.cast_mut();
+                            }
+                        }
+                        *ptr1
+                            .add(9 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len30;
                         *ptr1
                             .add(8 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = result30;
+                        *ptr1
+                            .add(10 * ::core::mem::size_of::<*const u8>())
                             .cast::<u8>() = (match gangs2 {
                             true => 1,
                             false => 0,
                         }) as u8;
-                        let vec28 = (config_schema2.into_bytes()).into_boxed_slice();
-                        let ptr28 = vec28.as_ptr().cast::<u8>();
-                        let len28 = vec28.len();
-                        ::core::mem::forget(vec28);
+                        let vec31 = (config_schema2.into_bytes()).into_boxed_slice();
+                        let ptr31 = vec31.as_ptr().cast::<u8>();
+                        let len31 = vec31.len();
+                        ::core::mem::forget(vec31);
                         *ptr1
-                            .add(10 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len28;
+                            .add(12 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len31;
                         *ptr1
-                            .add(9 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = ptr28.cast_mut();
-                        let vec32 = event_reasons2;
-                        let len32 = vec32.len();
-                        let layout32 = _rt::alloc::Layout::from_size_align(
-                                vec32.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                            .add(11 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = ptr31.cast_mut();
+                        let vec35 = event_reasons2;
+                        let len35 = vec35.len();
+                        let layout35 = _rt::alloc::Layout::from_size_align(
+                                vec35.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             )
                             .unwrap();
-                        let (result32, _cleanup32) = wit_bindgen::rt::Cleanup::new(
-                            layout32,
+                        let (result35, _cleanup35) = wit_bindgen::rt::Cleanup::new(
+                            layout35,
                         );
-                        if let Some(cleanup) = _cleanup32 {
+                        if let Some(cleanup) = _cleanup35 {
                             cleanup.forget();
                         }
-                        for (i, e) in vec32.into_iter().enumerate() {
-                            let base = result32
+                        for (i, e) in vec35.into_iter().enumerate() {
+                            let base = result35
                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let (t29_0, t29_1) = e;
-                                let vec30 = (t29_0.into_bytes()).into_boxed_slice();
-                                let ptr30 = vec30.as_ptr().cast::<u8>();
-                                let len30 = vec30.len();
-                                ::core::mem::forget(vec30);
+                                let (t32_0, t32_1) = e;
+                                let vec33 = (t32_0.into_bytes()).into_boxed_slice();
+                                let ptr33 = vec33.as_ptr().cast::<u8>();
+                                let len33 = vec33.len();
+                                ::core::mem::forget(vec33);
                                 *base
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len30;
-                                *base.add(0).cast::<*mut u8>() = ptr30.cast_mut();
-                                let vec31 = (t29_1.into_bytes()).into_boxed_slice();
-                                let ptr31 = vec31.as_ptr().cast::<u8>();
-                                let len31 = vec31.len();
-                                ::core::mem::forget(vec31);
+                                    .cast::<usize>() = len33;
+                                *base.add(0).cast::<*mut u8>() = ptr33.cast_mut();
+                                let vec34 = (t32_1.into_bytes()).into_boxed_slice();
+                                let ptr34 = vec34.as_ptr().cast::<u8>();
+                                let len34 = vec34.len();
+                                ::core::mem::forget(vec34);
                                 *base
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len31;
+                                    .cast::<usize>() = len34;
                                 *base
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = ptr31.cast_mut();
+                                    .cast::<*mut u8>() = ptr34.cast_mut();
                             }
                         }
                         *ptr1
-                            .add(12 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len32;
-                        *ptr1
-                            .add(11 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = result32;
-                        let vec33 = (grants2.into_bytes()).into_boxed_slice();
-                        let ptr33 = vec33.as_ptr().cast::<u8>();
-                        let len33 = vec33.len();
-                        ::core::mem::forget(vec33);
-                        *ptr1
                             .add(14 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len33;
+                            .cast::<usize>() = len35;
                         *ptr1
                             .add(13 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = ptr33.cast_mut();
+                            .cast::<*mut u8>() = result35;
+                        let vec36 = (grants2.into_bytes()).into_boxed_slice();
+                        let ptr36 = vec36.as_ptr().cast::<u8>();
+                        let len36 = vec36.len();
+                        ::core::mem::forget(vec36);
+                        *ptr1
+                            .add(16 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len36;
+                        *ptr1
+                            .add(15 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = ptr36.cast_mut();
                         ptr1
                     }
                 }
@@ -2436,50 +2676,76 @@ pub mod exports {
                             ::core::mem::size_of::<*const u8>(),
                         );
                         let l53 = *arg0
-                            .add(9 * ::core::mem::size_of::<*const u8>())
+                            .add(8 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>();
                         let l54 = *arg0
-                            .add(10 * ::core::mem::size_of::<*const u8>())
+                            .add(9 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
-                        _rt::cabi_dealloc(l53, l54, 1);
-                        let l55 = *arg0
-                            .add(11 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>();
-                        let l56 = *arg0
-                            .add(12 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>();
-                        let base61 = l55;
-                        let len61 = l56;
-                        for i in 0..len61 {
-                            let base = base61
-                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                        let base57 = l53;
+                        let len57 = l54;
+                        for i in 0..len57 {
+                            let base = base57
+                                .add(i * (3 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let l57 = *base.add(0).cast::<*mut u8>();
-                                let l58 = *base
+                                let l55 = *base
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                _rt::cabi_dealloc(l57, l58, 1);
-                                let l59 = *base
-                                    .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l60 = *base
-                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                let l56 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                _rt::cabi_dealloc(l59, l60, 1);
+                                _rt::cabi_dealloc(l55, l56, 1);
                             }
                         }
                         _rt::cabi_dealloc(
-                            base61,
-                            len61 * (4 * ::core::mem::size_of::<*const u8>()),
+                            base57,
+                            len57 * (3 * ::core::mem::size_of::<*const u8>()),
                             ::core::mem::size_of::<*const u8>(),
                         );
-                        let l62 = *arg0
+                        let l58 = *arg0
+                            .add(11 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l59 = *arg0
+                            .add(12 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        _rt::cabi_dealloc(l58, l59, 1);
+                        let l60 = *arg0
                             .add(13 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>();
-                        let l63 = *arg0
+                        let l61 = *arg0
                             .add(14 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
-                        _rt::cabi_dealloc(l62, l63, 1);
+                        let base66 = l60;
+                        let len66 = l61;
+                        for i in 0..len66 {
+                            let base = base66
+                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let l62 = *base.add(0).cast::<*mut u8>();
+                                let l63 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l62, l63, 1);
+                                let l64 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l65 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l64, l65, 1);
+                            }
+                        }
+                        _rt::cabi_dealloc(
+                            base66,
+                            len66 * (4 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l67 = *arg0
+                            .add(15 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l68 = *arg0
+                            .add(16 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        _rt::cabi_dealloc(l67, l68, 1);
                     }
                 }
                 #[doc(hidden)]
@@ -2487,7 +2753,7 @@ pub mod exports {
                 pub unsafe fn _export_plan_cabi<T_: Guest>(arg0: *mut u8) -> *mut u8 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
-                        let result40 = {
+                        let result59 = {
                             let l0 = *arg0.add(0).cast::<*mut u8>();
                             let l1 = *arg0
                                 .add(::core::mem::size_of::<*const u8>())
@@ -2645,6 +2911,112 @@ pub mod exports {
                                     .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                                     .cast::<u8>(),
                             );
+                            let l40 = *arg0
+                                .add(24 + 16 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l41 = *arg0
+                                .add(24 + 17 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base58 = l40;
+                            let len58 = l41;
+                            let mut result58 = _rt::Vec::with_capacity(len58);
+                            for i in 0..len58 {
+                                let base = base58
+                                    .add(i * (7 * ::core::mem::size_of::<*const u8>()));
+                                let e58 = {
+                                    let l42 = *base.add(0).cast::<*mut u8>();
+                                    let l43 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len44 = l43;
+                                    let bytes44 = _rt::Vec::from_raw_parts(
+                                        l42.cast(),
+                                        len44,
+                                        len44,
+                                    );
+                                    let l45 = *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l46 = *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len47 = l46;
+                                    let bytes47 = _rt::Vec::from_raw_parts(
+                                        l45.cast(),
+                                        len47,
+                                        len47,
+                                    );
+                                    let l48 = i32::from(
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>(),
+                                    );
+                                    super::super::super::super::troupe::framework::types::Content {
+                                        at: _rt::string_lift(bytes44),
+                                        name: _rt::string_lift(bytes47),
+                                        data: match l48 {
+                                            0 => None,
+                                            1 => {
+                                                let e = {
+                                                    let l49 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l50 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let base57 = l49;
+                                                    let len57 = l50;
+                                                    let mut result57 = _rt::Vec::with_capacity(len57);
+                                                    for i in 0..len57 {
+                                                        let base = base57
+                                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                        let e57 = {
+                                                            let l51 = *base.add(0).cast::<*mut u8>();
+                                                            let l52 = *base
+                                                                .add(::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len53 = l52;
+                                                            let bytes53 = _rt::Vec::from_raw_parts(
+                                                                l51.cast(),
+                                                                len53,
+                                                                len53,
+                                                            );
+                                                            let l54 = *base
+                                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l55 = *base
+                                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len56 = l55;
+                                                            let bytes56 = _rt::Vec::from_raw_parts(
+                                                                l54.cast(),
+                                                                len56,
+                                                                len56,
+                                                            );
+                                                            (_rt::string_lift(bytes53), _rt::string_lift(bytes56))
+                                                        };
+                                                        result57.push(e57);
+                                                    }
+                                                    _rt::cabi_dealloc(
+                                                        base57,
+                                                        len57 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    );
+                                                    result57
+                                                };
+                                                Some(e)
+                                            }
+                                            _ => _rt::invalid_enum_discriminant(),
+                                        },
+                                    }
+                                };
+                                result58.push(e58);
+                            }
+                            _rt::cabi_dealloc(
+                                base58,
+                                len58 * (7 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
                             T_::plan(super::super::super::super::troupe::framework::types::JobView {
                                 kind: _rt::string_lift(bytes2),
                                 namespace: _rt::string_lift(bytes5),
@@ -2669,176 +3041,180 @@ pub mod exports {
                                     }
                                     _ => _rt::invalid_enum_discriminant(),
                                 },
+                                contents: result58,
                             })
                         };
                         _rt::cabi_dealloc(
                             arg0,
-                            24 + 16 * ::core::mem::size_of::<*const u8>(),
+                            24 + 18 * ::core::mem::size_of::<*const u8>(),
                             8,
                         );
-                        let ptr41 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result40 {
+                        let ptr60 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result59 {
                             Ok(e) => {
-                                *ptr41.add(0).cast::<u8>() = (0i32) as u8;
+                                *ptr60.add(0).cast::<u8>() = (0i32) as u8;
                                 let super::super::super::super::troupe::framework::types::JobPlan {
-                                    roles: roles42,
-                                    objects: objects42,
-                                    secrets: secrets42,
-                                    series: series42,
-                                    gang: gang42,
-                                    host_ports: host_ports42,
-                                    policy: policy42,
-                                    warnings: warnings42,
+                                    roles: roles61,
+                                    objects: objects61,
+                                    secrets: secrets61,
+                                    series: series61,
+                                    gang: gang61,
+                                    success_criteria: success_criteria61,
+                                    host_ports: host_ports61,
+                                    policy: policy61,
+                                    warnings: warnings61,
                                 } = e;
-                                let vec131 = roles42;
-                                let len131 = vec131.len();
-                                let layout131 = _rt::alloc::Layout::from_size_align(
-                                        vec131.len()
-                                            * (16 + 31 * ::core::mem::size_of::<*const u8>()),
+                                let vec152 = roles61;
+                                let len152 = vec152.len();
+                                let layout152 = _rt::alloc::Layout::from_size_align(
+                                        vec152.len()
+                                            * (16 + 34 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result131, _cleanup131) = wit_bindgen::rt::Cleanup::new(
-                                    layout131,
+                                let (result152, _cleanup152) = wit_bindgen::rt::Cleanup::new(
+                                    layout152,
                                 );
-                                if let Some(cleanup) = _cleanup131 {
+                                if let Some(cleanup) = _cleanup152 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec131.into_iter().enumerate() {
-                                    let base = result131
-                                        .add(i * (16 + 31 * ::core::mem::size_of::<*const u8>()));
+                                for (i, e) in vec152.into_iter().enumerate() {
+                                    let base = result152
+                                        .add(i * (16 + 34 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Role {
-                                            name: name43,
-                                            replicas: replicas43,
-                                            backing: backing43,
-                                            pod_name: pod_name43,
-                                            hostname: hostname43,
-                                            subdomain: subdomain43,
-                                            template: template43,
-                                            env: env43,
-                                            labels: labels43,
-                                            fill: fill43,
-                                            success: success43,
-                                            failures: failures43,
-                                            deletion: deletion43,
-                                            at_once: at_once43,
-                                            failures_per_replica: failures_per_replica43,
-                                            after: after43,
+                                            name: name62,
+                                            replicas: replicas62,
+                                            backing: backing62,
+                                            pod_name: pod_name62,
+                                            hostname: hostname62,
+                                            subdomain: subdomain62,
+                                            template: template62,
+                                            env: env62,
+                                            labels: labels62,
+                                            fill: fill62,
+                                            success: success62,
+                                            failures: failures62,
+                                            deletion: deletion62,
+                                            at_once: at_once62,
+                                            failures_per_replica: failures_per_replica62,
+                                            left_out: left_out62,
+                                            on_new_address: on_new_address62,
+                                            after: after62,
                                         } = e;
-                                        let vec44 = (name43.into_bytes()).into_boxed_slice();
-                                        let ptr44 = vec44.as_ptr().cast::<u8>();
-                                        let len44 = vec44.len();
-                                        ::core::mem::forget(vec44);
+                                        let vec63 = (name62.into_bytes()).into_boxed_slice();
+                                        let ptr63 = vec63.as_ptr().cast::<u8>();
+                                        let len63 = vec63.len();
+                                        ::core::mem::forget(vec63);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len44;
-                                        *base.add(0).cast::<*mut u8>() = ptr44.cast_mut();
+                                            .cast::<usize>() = len63;
+                                        *base.add(0).cast::<*mut u8>() = ptr63.cast_mut();
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<i32>() = _rt::as_i32(replicas43);
-                                        use super::super::super::super::troupe::framework::types::Backing as V46;
-                                        match backing43 {
-                                            V46::Pods => {
+                                            .cast::<i32>() = _rt::as_i32(replicas62);
+                                        use super::super::super::super::troupe::framework::types::Backing as V65;
+                                        match backing62 {
+                                            V65::Pods => {
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
-                                            V46::Job(e) => {
+                                            V65::Job(e) => {
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec45 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr45 = vec45.as_ptr().cast::<u8>();
-                                                let len45 = vec45.len();
-                                                ::core::mem::forget(vec45);
+                                                let vec64 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr64 = vec64.as_ptr().cast::<u8>();
+                                                let len64 = vec64.len();
+                                                ::core::mem::forget(vec64);
                                                 *base
                                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len45;
+                                                    .cast::<usize>() = len64;
                                                 *base
                                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr45.cast_mut();
+                                                    .cast::<*mut u8>() = ptr64.cast_mut();
                                             }
                                         }
-                                        let vec53 = pod_name43;
-                                        let len53 = vec53.len();
-                                        let layout53 = _rt::alloc::Layout::from_size_align(
-                                                vec53.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec72 = pod_name62;
+                                        let len72 = vec72.len();
+                                        let layout72 = _rt::alloc::Layout::from_size_align(
+                                                vec72.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result53, _cleanup53) = wit_bindgen::rt::Cleanup::new(
-                                            layout53,
+                                        let (result72, _cleanup72) = wit_bindgen::rt::Cleanup::new(
+                                            layout72,
                                         );
-                                        if let Some(cleanup) = _cleanup53 {
+                                        if let Some(cleanup) = _cleanup72 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec53.into_iter().enumerate() {
-                                            let base = result53
+                                        for (i, e) in vec72.into_iter().enumerate() {
+                                            let base = result72
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V52;
+                                                use super::super::super::super::troupe::framework::types::Piece as V71;
                                                 match e {
-                                                    V52::Text(e) => {
+                                                    V71::Text(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let vec47 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr47 = vec47.as_ptr().cast::<u8>();
-                                                        let len47 = vec47.len();
-                                                        ::core::mem::forget(vec47);
+                                                        let vec66 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr66 = vec66.as_ptr().cast::<u8>();
+                                                        let len66 = vec66.len();
+                                                        ::core::mem::forget(vec66);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len47;
+                                                            .cast::<usize>() = len66;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr47.cast_mut();
+                                                            .cast::<*mut u8>() = ptr66.cast_mut();
                                                     }
-                                                    V52::Index(e) => {
+                                                    V71::Index(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(e);
                                                     }
-                                                    V52::JobName => {
+                                                    V71::JobName => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                     }
-                                                    V52::PodName => {
+                                                    V71::PodName => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                     }
-                                                    V52::PeerIp(e) => {
+                                                    V71::PeerIp(e) => {
                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                        let (t48_0, t48_1) = e;
-                                                        let vec49 = (t48_0.into_bytes()).into_boxed_slice();
-                                                        let ptr49 = vec49.as_ptr().cast::<u8>();
-                                                        let len49 = vec49.len();
-                                                        ::core::mem::forget(vec49);
+                                                        let (t67_0, t67_1) = e;
+                                                        let vec68 = (t67_0.into_bytes()).into_boxed_slice();
+                                                        let ptr68 = vec68.as_ptr().cast::<u8>();
+                                                        let len68 = vec68.len();
+                                                        ::core::mem::forget(vec68);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len49;
+                                                            .cast::<usize>() = len68;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr49.cast_mut();
+                                                            .cast::<*mut u8>() = ptr68.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t48_1);
+                                                            .cast::<i32>() = _rt::as_i32(t67_1);
                                                     }
-                                                    V52::PeerHost(e) => {
+                                                    V71::PeerHost(e) => {
                                                         *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                        let (t50_0, t50_1) = e;
-                                                        let vec51 = (t50_0.into_bytes()).into_boxed_slice();
-                                                        let ptr51 = vec51.as_ptr().cast::<u8>();
-                                                        let len51 = vec51.len();
-                                                        ::core::mem::forget(vec51);
+                                                        let (t69_0, t69_1) = e;
+                                                        let vec70 = (t69_0.into_bytes()).into_boxed_slice();
+                                                        let ptr70 = vec70.as_ptr().cast::<u8>();
+                                                        let len70 = vec70.len();
+                                                        ::core::mem::forget(vec70);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len51;
+                                                            .cast::<usize>() = len70;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr51.cast_mut();
+                                                            .cast::<*mut u8>() = ptr70.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t50_1);
+                                                            .cast::<i32>() = _rt::as_i32(t69_1);
                                                     }
-                                                    V52::Attempt => {
+                                                    V71::Attempt => {
                                                         *base.add(0).cast::<u8>() = (6i32) as u8;
                                                     }
                                                 }
@@ -2846,94 +3222,94 @@ pub mod exports {
                                         }
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len53;
+                                            .cast::<usize>() = len72;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result53;
-                                        match hostname43 {
+                                            .cast::<*mut u8>() = result72;
+                                        match hostname62 {
                                             Some(e) => {
                                                 *base
                                                     .add(8 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec60 = e;
-                                                let len60 = vec60.len();
-                                                let layout60 = _rt::alloc::Layout::from_size_align(
-                                                        vec60.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                let vec79 = e;
+                                                let len79 = vec79.len();
+                                                let layout79 = _rt::alloc::Layout::from_size_align(
+                                                        vec79.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result60, _cleanup60) = wit_bindgen::rt::Cleanup::new(
-                                                    layout60,
+                                                let (result79, _cleanup79) = wit_bindgen::rt::Cleanup::new(
+                                                    layout79,
                                                 );
-                                                if let Some(cleanup) = _cleanup60 {
+                                                if let Some(cleanup) = _cleanup79 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec60.into_iter().enumerate() {
-                                                    let base = result60
+                                                for (i, e) in vec79.into_iter().enumerate() {
+                                                    let base = result79
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V59;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V78;
                                                         match e {
-                                                            V59::Text(e) => {
+                                                            V78::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec54 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr54 = vec54.as_ptr().cast::<u8>();
-                                                                let len54 = vec54.len();
-                                                                ::core::mem::forget(vec54);
+                                                                let vec73 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr73 = vec73.as_ptr().cast::<u8>();
+                                                                let len73 = vec73.len();
+                                                                ::core::mem::forget(vec73);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len54;
+                                                                    .cast::<usize>() = len73;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr54.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr73.cast_mut();
                                                             }
-                                                            V59::Index(e) => {
+                                                            V78::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(e);
                                                             }
-                                                            V59::JobName => {
+                                                            V78::JobName => {
                                                                 *base.add(0).cast::<u8>() = (2i32) as u8;
                                                             }
-                                                            V59::PodName => {
+                                                            V78::PodName => {
                                                                 *base.add(0).cast::<u8>() = (3i32) as u8;
                                                             }
-                                                            V59::PeerIp(e) => {
+                                                            V78::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t55_0, t55_1) = e;
-                                                                let vec56 = (t55_0.into_bytes()).into_boxed_slice();
-                                                                let ptr56 = vec56.as_ptr().cast::<u8>();
-                                                                let len56 = vec56.len();
-                                                                ::core::mem::forget(vec56);
+                                                                let (t74_0, t74_1) = e;
+                                                                let vec75 = (t74_0.into_bytes()).into_boxed_slice();
+                                                                let ptr75 = vec75.as_ptr().cast::<u8>();
+                                                                let len75 = vec75.len();
+                                                                ::core::mem::forget(vec75);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len56;
+                                                                    .cast::<usize>() = len75;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr56.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr75.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t55_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t74_1);
                                                             }
-                                                            V59::PeerHost(e) => {
+                                                            V78::PeerHost(e) => {
                                                                 *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                let (t57_0, t57_1) = e;
-                                                                let vec58 = (t57_0.into_bytes()).into_boxed_slice();
-                                                                let ptr58 = vec58.as_ptr().cast::<u8>();
-                                                                let len58 = vec58.len();
-                                                                ::core::mem::forget(vec58);
+                                                                let (t76_0, t76_1) = e;
+                                                                let vec77 = (t76_0.into_bytes()).into_boxed_slice();
+                                                                let ptr77 = vec77.as_ptr().cast::<u8>();
+                                                                let len77 = vec77.len();
+                                                                ::core::mem::forget(vec77);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len58;
+                                                                    .cast::<usize>() = len77;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr58.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr77.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t57_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t76_1);
                                                             }
-                                                            V59::Attempt => {
+                                                            V78::Attempt => {
                                                                 *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
@@ -2941,10 +3317,10 @@ pub mod exports {
                                                 }
                                                 *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len60;
+                                                    .cast::<usize>() = len79;
                                                 *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result60;
+                                                    .cast::<*mut u8>() = result79;
                                             }
                                             None => {
                                                 *base
@@ -2952,90 +3328,90 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match subdomain43 {
+                                        match subdomain62 {
                                             Some(e) => {
                                                 *base
                                                     .add(11 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec67 = e;
-                                                let len67 = vec67.len();
-                                                let layout67 = _rt::alloc::Layout::from_size_align(
-                                                        vec67.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                let vec86 = e;
+                                                let len86 = vec86.len();
+                                                let layout86 = _rt::alloc::Layout::from_size_align(
+                                                        vec86.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result67, _cleanup67) = wit_bindgen::rt::Cleanup::new(
-                                                    layout67,
+                                                let (result86, _cleanup86) = wit_bindgen::rt::Cleanup::new(
+                                                    layout86,
                                                 );
-                                                if let Some(cleanup) = _cleanup67 {
+                                                if let Some(cleanup) = _cleanup86 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec67.into_iter().enumerate() {
-                                                    let base = result67
+                                                for (i, e) in vec86.into_iter().enumerate() {
+                                                    let base = result86
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V66;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V85;
                                                         match e {
-                                                            V66::Text(e) => {
+                                                            V85::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec61 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr61 = vec61.as_ptr().cast::<u8>();
-                                                                let len61 = vec61.len();
-                                                                ::core::mem::forget(vec61);
+                                                                let vec80 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr80 = vec80.as_ptr().cast::<u8>();
+                                                                let len80 = vec80.len();
+                                                                ::core::mem::forget(vec80);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len61;
+                                                                    .cast::<usize>() = len80;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr61.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr80.cast_mut();
                                                             }
-                                                            V66::Index(e) => {
+                                                            V85::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(e);
                                                             }
-                                                            V66::JobName => {
+                                                            V85::JobName => {
                                                                 *base.add(0).cast::<u8>() = (2i32) as u8;
                                                             }
-                                                            V66::PodName => {
+                                                            V85::PodName => {
                                                                 *base.add(0).cast::<u8>() = (3i32) as u8;
                                                             }
-                                                            V66::PeerIp(e) => {
+                                                            V85::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t62_0, t62_1) = e;
-                                                                let vec63 = (t62_0.into_bytes()).into_boxed_slice();
-                                                                let ptr63 = vec63.as_ptr().cast::<u8>();
-                                                                let len63 = vec63.len();
-                                                                ::core::mem::forget(vec63);
+                                                                let (t81_0, t81_1) = e;
+                                                                let vec82 = (t81_0.into_bytes()).into_boxed_slice();
+                                                                let ptr82 = vec82.as_ptr().cast::<u8>();
+                                                                let len82 = vec82.len();
+                                                                ::core::mem::forget(vec82);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len63;
+                                                                    .cast::<usize>() = len82;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr63.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr82.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t62_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t81_1);
                                                             }
-                                                            V66::PeerHost(e) => {
+                                                            V85::PeerHost(e) => {
                                                                 *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                let (t64_0, t64_1) = e;
-                                                                let vec65 = (t64_0.into_bytes()).into_boxed_slice();
-                                                                let ptr65 = vec65.as_ptr().cast::<u8>();
-                                                                let len65 = vec65.len();
-                                                                ::core::mem::forget(vec65);
+                                                                let (t83_0, t83_1) = e;
+                                                                let vec84 = (t83_0.into_bytes()).into_boxed_slice();
+                                                                let ptr84 = vec84.as_ptr().cast::<u8>();
+                                                                let len84 = vec84.len();
+                                                                ::core::mem::forget(vec84);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len65;
+                                                                    .cast::<usize>() = len84;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr65.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr84.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t64_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t83_1);
                                                             }
-                                                            V66::Attempt => {
+                                                            V85::Attempt => {
                                                                 *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
@@ -3043,10 +3419,10 @@ pub mod exports {
                                                 }
                                                 *base
                                                     .add(13 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len67;
+                                                    .cast::<usize>() = len86;
                                                 *base
                                                     .add(12 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result67;
+                                                    .cast::<*mut u8>() = result86;
                                             }
                                             None => {
                                                 *base
@@ -3054,302 +3430,70 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        use super::super::super::super::troupe::framework::types::Template as V79;
-                                        match template43 {
-                                            V79::Edited(e) => {
+                                        use super::super::super::super::troupe::framework::types::Template as V98;
+                                        match template62 {
+                                            V98::Edited(e) => {
                                                 *base
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
-                                                let (t68_0, t68_1) = e;
-                                                let vec69 = (t68_0.into_bytes()).into_boxed_slice();
-                                                let ptr69 = vec69.as_ptr().cast::<u8>();
-                                                let len69 = vec69.len();
-                                                ::core::mem::forget(vec69);
+                                                let (t87_0, t87_1) = e;
+                                                let vec88 = (t87_0.into_bytes()).into_boxed_slice();
+                                                let ptr88 = vec88.as_ptr().cast::<u8>();
+                                                let len88 = vec88.len();
+                                                ::core::mem::forget(vec88);
                                                 *base
                                                     .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len69;
+                                                    .cast::<usize>() = len88;
                                                 *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr69.cast_mut();
-                                                let vec77 = t68_1;
-                                                let len77 = vec77.len();
-                                                let layout77 = _rt::alloc::Layout::from_size_align(
-                                                        vec77.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                                    .cast::<*mut u8>() = ptr88.cast_mut();
+                                                let vec96 = t87_1;
+                                                let len96 = vec96.len();
+                                                let layout96 = _rt::alloc::Layout::from_size_align(
+                                                        vec96.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result77, _cleanup77) = wit_bindgen::rt::Cleanup::new(
-                                                    layout77,
+                                                let (result96, _cleanup96) = wit_bindgen::rt::Cleanup::new(
+                                                    layout96,
                                                 );
-                                                if let Some(cleanup) = _cleanup77 {
+                                                if let Some(cleanup) = _cleanup96 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec77.into_iter().enumerate() {
-                                                    let base = result77
+                                                for (i, e) in vec96.into_iter().enumerate() {
+                                                    let base = result96
                                                         .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Edit as V76;
+                                                        use super::super::super::super::troupe::framework::types::Edit as V95;
                                                         match e {
-                                                            V76::Set(e) => {
+                                                            V95::Set(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let (t70_0, t70_1) = e;
-                                                                let vec71 = (t70_0.into_bytes()).into_boxed_slice();
-                                                                let ptr71 = vec71.as_ptr().cast::<u8>();
-                                                                let len71 = vec71.len();
-                                                                ::core::mem::forget(vec71);
+                                                                let (t89_0, t89_1) = e;
+                                                                let vec90 = (t89_0.into_bytes()).into_boxed_slice();
+                                                                let ptr90 = vec90.as_ptr().cast::<u8>();
+                                                                let len90 = vec90.len();
+                                                                ::core::mem::forget(vec90);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len71;
+                                                                    .cast::<usize>() = len90;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr71.cast_mut();
-                                                                let vec72 = (t70_1.into_bytes()).into_boxed_slice();
-                                                                let ptr72 = vec72.as_ptr().cast::<u8>();
-                                                                let len72 = vec72.len();
-                                                                ::core::mem::forget(vec72);
+                                                                    .cast::<*mut u8>() = ptr90.cast_mut();
+                                                                let vec91 = (t89_1.into_bytes()).into_boxed_slice();
+                                                                let ptr91 = vec91.as_ptr().cast::<u8>();
+                                                                let len91 = vec91.len();
+                                                                ::core::mem::forget(vec91);
                                                                 *base
                                                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len72;
+                                                                    .cast::<usize>() = len91;
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr72.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr91.cast_mut();
                                                             }
-                                                            V76::Append(e) => {
+                                                            V95::Append(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                let (t73_0, t73_1) = e;
-                                                                let vec74 = (t73_0.into_bytes()).into_boxed_slice();
-                                                                let ptr74 = vec74.as_ptr().cast::<u8>();
-                                                                let len74 = vec74.len();
-                                                                ::core::mem::forget(vec74);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len74;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr74.cast_mut();
-                                                                let vec75 = (t73_1.into_bytes()).into_boxed_slice();
-                                                                let ptr75 = vec75.as_ptr().cast::<u8>();
-                                                                let len75 = vec75.len();
-                                                                ::core::mem::forget(vec75);
-                                                                *base
-                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len75;
-                                                                *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr75.cast_mut();
-                                                            }
-                                                        }
-                                                    }
-                                                }
-                                                *base
-                                                    .add(18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len77;
-                                                *base
-                                                    .add(17 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result77;
-                                            }
-                                            V79::Whole(e) => {
-                                                *base
-                                                    .add(14 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (1i32) as u8;
-                                                let vec78 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr78 = vec78.as_ptr().cast::<u8>();
-                                                let len78 = vec78.len();
-                                                ::core::mem::forget(vec78);
-                                                *base
-                                                    .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len78;
-                                                *base
-                                                    .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr78.cast_mut();
-                                            }
-                                        }
-                                        let vec90 = env43;
-                                        let len90 = vec90.len();
-                                        let layout90 = _rt::alloc::Layout::from_size_align(
-                                                vec90.len() * (6 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result90, _cleanup90) = wit_bindgen::rt::Cleanup::new(
-                                            layout90,
-                                        );
-                                        if let Some(cleanup) = _cleanup90 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec90.into_iter().enumerate() {
-                                            let base = result90
-                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let super::super::super::super::troupe::framework::types::EnvEntry {
-                                                    container: container80,
-                                                    name: name80,
-                                                    value: value80,
-                                                } = e;
-                                                let vec81 = (container80.into_bytes()).into_boxed_slice();
-                                                let ptr81 = vec81.as_ptr().cast::<u8>();
-                                                let len81 = vec81.len();
-                                                ::core::mem::forget(vec81);
-                                                *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len81;
-                                                *base.add(0).cast::<*mut u8>() = ptr81.cast_mut();
-                                                let vec82 = (name80.into_bytes()).into_boxed_slice();
-                                                let ptr82 = vec82.as_ptr().cast::<u8>();
-                                                let len82 = vec82.len();
-                                                ::core::mem::forget(vec82);
-                                                *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len82;
-                                                *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr82.cast_mut();
-                                                let vec89 = value80;
-                                                let len89 = vec89.len();
-                                                let layout89 = _rt::alloc::Layout::from_size_align(
-                                                        vec89.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result89, _cleanup89) = wit_bindgen::rt::Cleanup::new(
-                                                    layout89,
-                                                );
-                                                if let Some(cleanup) = _cleanup89 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec89.into_iter().enumerate() {
-                                                    let base = result89
-                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V88;
-                                                        match e {
-                                                            V88::Text(e) => {
-                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec83 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr83 = vec83.as_ptr().cast::<u8>();
-                                                                let len83 = vec83.len();
-                                                                ::core::mem::forget(vec83);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len83;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr83.cast_mut();
-                                                            }
-                                                            V88::Index(e) => {
-                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(e);
-                                                            }
-                                                            V88::JobName => {
-                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                            }
-                                                            V88::PodName => {
-                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                            }
-                                                            V88::PeerIp(e) => {
-                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t84_0, t84_1) = e;
-                                                                let vec85 = (t84_0.into_bytes()).into_boxed_slice();
-                                                                let ptr85 = vec85.as_ptr().cast::<u8>();
-                                                                let len85 = vec85.len();
-                                                                ::core::mem::forget(vec85);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len85;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr85.cast_mut();
-                                                                *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t84_1);
-                                                            }
-                                                            V88::PeerHost(e) => {
-                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                let (t86_0, t86_1) = e;
-                                                                let vec87 = (t86_0.into_bytes()).into_boxed_slice();
-                                                                let ptr87 = vec87.as_ptr().cast::<u8>();
-                                                                let len87 = vec87.len();
-                                                                ::core::mem::forget(vec87);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len87;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr87.cast_mut();
-                                                                *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t86_1);
-                                                            }
-                                                            V88::Attempt => {
-                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
-                                                            }
-                                                        }
-                                                    }
-                                                }
-                                                *base
-                                                    .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len89;
-                                                *base
-                                                    .add(4 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result89;
-                                            }
-                                        }
-                                        *base
-                                            .add(20 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len90;
-                                        *base
-                                            .add(19 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result90;
-                                        let vec100 = labels43;
-                                        let len100 = vec100.len();
-                                        let layout100 = _rt::alloc::Layout::from_size_align(
-                                                vec100.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result100, _cleanup100) = wit_bindgen::rt::Cleanup::new(
-                                            layout100,
-                                        );
-                                        if let Some(cleanup) = _cleanup100 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec100.into_iter().enumerate() {
-                                            let base = result100
-                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let (t91_0, t91_1) = e;
-                                                let vec92 = (t91_0.into_bytes()).into_boxed_slice();
-                                                let ptr92 = vec92.as_ptr().cast::<u8>();
-                                                let len92 = vec92.len();
-                                                ::core::mem::forget(vec92);
-                                                *base
-                                                    .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len92;
-                                                *base.add(0).cast::<*mut u8>() = ptr92.cast_mut();
-                                                let vec99 = t91_1;
-                                                let len99 = vec99.len();
-                                                let layout99 = _rt::alloc::Layout::from_size_align(
-                                                        vec99.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result99, _cleanup99) = wit_bindgen::rt::Cleanup::new(
-                                                    layout99,
-                                                );
-                                                if let Some(cleanup) = _cleanup99 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec99.into_iter().enumerate() {
-                                                    let base = result99
-                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V98;
-                                                        match e {
-                                                            V98::Text(e) => {
-                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec93 = (e.into_bytes()).into_boxed_slice();
+                                                                let (t92_0, t92_1) = e;
+                                                                let vec93 = (t92_0.into_bytes()).into_boxed_slice();
                                                                 let ptr93 = vec93.as_ptr().cast::<u8>();
                                                                 let len93 = vec93.len();
                                                                 ::core::mem::forget(vec93);
@@ -3359,320 +3503,552 @@ pub mod exports {
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>() = ptr93.cast_mut();
-                                                            }
-                                                            V98::Index(e) => {
-                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                let vec94 = (t92_1.into_bytes()).into_boxed_slice();
+                                                                let ptr94 = vec94.as_ptr().cast::<u8>();
+                                                                let len94 = vec94.len();
+                                                                ::core::mem::forget(vec94);
                                                                 *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(e);
-                                                            }
-                                                            V98::JobName => {
-                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                            }
-                                                            V98::PodName => {
-                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                            }
-                                                            V98::PeerIp(e) => {
-                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t94_0, t94_1) = e;
-                                                                let vec95 = (t94_0.into_bytes()).into_boxed_slice();
-                                                                let ptr95 = vec95.as_ptr().cast::<u8>();
-                                                                let len95 = vec95.len();
-                                                                ::core::mem::forget(vec95);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len95;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr95.cast_mut();
+                                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len94;
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t94_1);
-                                                            }
-                                                            V98::PeerHost(e) => {
-                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                let (t96_0, t96_1) = e;
-                                                                let vec97 = (t96_0.into_bytes()).into_boxed_slice();
-                                                                let ptr97 = vec97.as_ptr().cast::<u8>();
-                                                                let len97 = vec97.len();
-                                                                ::core::mem::forget(vec97);
-                                                                *base
-                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len97;
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr97.cast_mut();
-                                                                *base
-                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t96_1);
-                                                            }
-                                                            V98::Attempt => {
-                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                                    .cast::<*mut u8>() = ptr94.cast_mut();
                                                             }
                                                         }
                                                     }
                                                 }
                                                 *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len99;
+                                                    .add(18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len96;
                                                 *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result99;
+                                                    .add(17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result96;
+                                            }
+                                            V98::Whole(e) => {
+                                                *base
+                                                    .add(14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec97 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr97 = vec97.as_ptr().cast::<u8>();
+                                                let len97 = vec97.len();
+                                                ::core::mem::forget(vec97);
+                                                *base
+                                                    .add(16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len97;
+                                                *base
+                                                    .add(15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr97.cast_mut();
                                             }
                                         }
-                                        *base
-                                            .add(22 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len100;
-                                        *base
-                                            .add(21 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result100;
-                                        let vec110 = fill43;
-                                        let len110 = vec110.len();
-                                        let layout110 = _rt::alloc::Layout::from_size_align(
-                                                vec110.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec109 = env62;
+                                        let len109 = vec109.len();
+                                        let layout109 = _rt::alloc::Layout::from_size_align(
+                                                vec109.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result110, _cleanup110) = wit_bindgen::rt::Cleanup::new(
-                                            layout110,
+                                        let (result109, _cleanup109) = wit_bindgen::rt::Cleanup::new(
+                                            layout109,
                                         );
-                                        if let Some(cleanup) = _cleanup110 {
+                                        if let Some(cleanup) = _cleanup109 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec110.into_iter().enumerate() {
-                                            let base = result110
-                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                        for (i, e) in vec109.into_iter().enumerate() {
+                                            let base = result109
+                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t101_0, t101_1) = e;
-                                                let vec102 = (t101_0.into_bytes()).into_boxed_slice();
-                                                let ptr102 = vec102.as_ptr().cast::<u8>();
-                                                let len102 = vec102.len();
-                                                ::core::mem::forget(vec102);
+                                                let super::super::super::super::troupe::framework::types::EnvEntry {
+                                                    container: container99,
+                                                    name: name99,
+                                                    value: value99,
+                                                } = e;
+                                                let vec100 = (container99.into_bytes()).into_boxed_slice();
+                                                let ptr100 = vec100.as_ptr().cast::<u8>();
+                                                let len100 = vec100.len();
+                                                ::core::mem::forget(vec100);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len102;
-                                                *base.add(0).cast::<*mut u8>() = ptr102.cast_mut();
-                                                let vec109 = t101_1;
-                                                let len109 = vec109.len();
-                                                let layout109 = _rt::alloc::Layout::from_size_align(
-                                                        vec109.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    .cast::<usize>() = len100;
+                                                *base.add(0).cast::<*mut u8>() = ptr100.cast_mut();
+                                                let vec101 = (name99.into_bytes()).into_boxed_slice();
+                                                let ptr101 = vec101.as_ptr().cast::<u8>();
+                                                let len101 = vec101.len();
+                                                ::core::mem::forget(vec101);
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len101;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr101.cast_mut();
+                                                let vec108 = value99;
+                                                let len108 = vec108.len();
+                                                let layout108 = _rt::alloc::Layout::from_size_align(
+                                                        vec108.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                         ::core::mem::size_of::<*const u8>(),
                                                     )
                                                     .unwrap();
-                                                let (result109, _cleanup109) = wit_bindgen::rt::Cleanup::new(
-                                                    layout109,
+                                                let (result108, _cleanup108) = wit_bindgen::rt::Cleanup::new(
+                                                    layout108,
                                                 );
-                                                if let Some(cleanup) = _cleanup109 {
+                                                if let Some(cleanup) = _cleanup108 {
                                                     cleanup.forget();
                                                 }
-                                                for (i, e) in vec109.into_iter().enumerate() {
-                                                    let base = result109
+                                                for (i, e) in vec108.into_iter().enumerate() {
+                                                    let base = result108
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        use super::super::super::super::troupe::framework::types::Piece as V108;
+                                                        use super::super::super::super::troupe::framework::types::Piece as V107;
                                                         match e {
-                                                            V108::Text(e) => {
+                                                            V107::Text(e) => {
                                                                 *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                let vec103 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr103 = vec103.as_ptr().cast::<u8>();
-                                                                let len103 = vec103.len();
-                                                                ::core::mem::forget(vec103);
+                                                                let vec102 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr102 = vec102.as_ptr().cast::<u8>();
+                                                                let len102 = vec102.len();
+                                                                ::core::mem::forget(vec102);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len103;
+                                                                    .cast::<usize>() = len102;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr103.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr102.cast_mut();
                                                             }
-                                                            V108::Index(e) => {
+                                                            V107::Index(e) => {
                                                                 *base.add(0).cast::<u8>() = (1i32) as u8;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<i32>() = _rt::as_i32(e);
                                                             }
-                                                            V108::JobName => {
+                                                            V107::JobName => {
                                                                 *base.add(0).cast::<u8>() = (2i32) as u8;
                                                             }
-                                                            V108::PodName => {
+                                                            V107::PodName => {
                                                                 *base.add(0).cast::<u8>() = (3i32) as u8;
                                                             }
-                                                            V108::PeerIp(e) => {
+                                                            V107::PeerIp(e) => {
                                                                 *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                let (t104_0, t104_1) = e;
-                                                                let vec105 = (t104_0.into_bytes()).into_boxed_slice();
-                                                                let ptr105 = vec105.as_ptr().cast::<u8>();
-                                                                let len105 = vec105.len();
-                                                                ::core::mem::forget(vec105);
+                                                                let (t103_0, t103_1) = e;
+                                                                let vec104 = (t103_0.into_bytes()).into_boxed_slice();
+                                                                let ptr104 = vec104.as_ptr().cast::<u8>();
+                                                                let len104 = vec104.len();
+                                                                ::core::mem::forget(vec104);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len105;
+                                                                    .cast::<usize>() = len104;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr105.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr104.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t104_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t103_1);
                                                             }
-                                                            V108::PeerHost(e) => {
+                                                            V107::PeerHost(e) => {
                                                                 *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                let (t106_0, t106_1) = e;
-                                                                let vec107 = (t106_0.into_bytes()).into_boxed_slice();
-                                                                let ptr107 = vec107.as_ptr().cast::<u8>();
-                                                                let len107 = vec107.len();
-                                                                ::core::mem::forget(vec107);
+                                                                let (t105_0, t105_1) = e;
+                                                                let vec106 = (t105_0.into_bytes()).into_boxed_slice();
+                                                                let ptr106 = vec106.as_ptr().cast::<u8>();
+                                                                let len106 = vec106.len();
+                                                                ::core::mem::forget(vec106);
                                                                 *base
                                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len107;
+                                                                    .cast::<usize>() = len106;
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<*mut u8>() = ptr107.cast_mut();
+                                                                    .cast::<*mut u8>() = ptr106.cast_mut();
                                                                 *base
                                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                    .cast::<i32>() = _rt::as_i32(t106_1);
+                                                                    .cast::<i32>() = _rt::as_i32(t105_1);
                                                             }
-                                                            V108::Attempt => {
+                                                            V107::Attempt => {
                                                                 *base.add(0).cast::<u8>() = (6i32) as u8;
                                                             }
                                                         }
-                                                    }
-                                                }
-                                                *base
-                                                    .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len109;
-                                                *base
-                                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result109;
-                                            }
-                                        }
-                                        *base
-                                            .add(24 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len110;
-                                        *base
-                                            .add(23 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result110;
-                                        *base
-                                            .add(25 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (success43.clone() as i32) as u8;
-                                        let vec121 = failures43;
-                                        let len121 = vec121.len();
-                                        let layout121 = _rt::alloc::Layout::from_size_align(
-                                                vec121.len() * (6 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result121, _cleanup121) = wit_bindgen::rt::Cleanup::new(
-                                            layout121,
-                                        );
-                                        if let Some(cleanup) = _cleanup121 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec121.into_iter().enumerate() {
-                                            let base = result121
-                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                let super::super::super::super::troupe::framework::types::FailureRule {
-                                                    about: about111,
-                                                    then: then111,
-                                                } = e;
-                                                use super::super::super::super::troupe::framework::types::Failure as V120;
-                                                match about111 {
-                                                    V120::Any => {
-                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                    }
-                                                    V120::ExitCodes(e) => {
-                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                        let (t112_0, t112_1) = e;
-                                                        let vec113 = (t112_0.into_bytes()).into_boxed_slice();
-                                                        let ptr113 = vec113.as_ptr().cast::<u8>();
-                                                        let len113 = vec113.len();
-                                                        ::core::mem::forget(vec113);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len113;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr113.cast_mut();
-                                                        let vec115 = t112_1;
-                                                        let len115 = vec115.len();
-                                                        let layout115 = _rt::alloc::Layout::from_size_align(
-                                                                vec115.len() * 8,
-                                                                4,
-                                                            )
-                                                            .unwrap();
-                                                        let (result115, _cleanup115) = wit_bindgen::rt::Cleanup::new(
-                                                            layout115,
-                                                        );
-                                                        if let Some(cleanup) = _cleanup115 {
-                                                            cleanup.forget();
-                                                        }
-                                                        for (i, e) in vec115.into_iter().enumerate() {
-                                                            let base = result115.add(i * 8);
-                                                            {
-                                                                let (t114_0, t114_1) = e;
-                                                                *base.add(0).cast::<i32>() = _rt::as_i32(t114_0);
-                                                                *base.add(4).cast::<i32>() = _rt::as_i32(t114_1);
-                                                            }
-                                                        }
-                                                        *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len115;
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result115;
-                                                    }
-                                                    V120::NoExitCode(e) => {
-                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                        let vec116 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr116 = vec116.as_ptr().cast::<u8>();
-                                                        let len116 = vec116.len();
-                                                        ::core::mem::forget(vec116);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len116;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr116.cast_mut();
-                                                    }
-                                                    V120::Condition(e) => {
-                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                        let (t117_0, t117_1) = e;
-                                                        let vec118 = (t117_0.into_bytes()).into_boxed_slice();
-                                                        let ptr118 = vec118.as_ptr().cast::<u8>();
-                                                        let len118 = vec118.len();
-                                                        ::core::mem::forget(vec118);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len118;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr118.cast_mut();
-                                                        let vec119 = (t117_1.into_bytes()).into_boxed_slice();
-                                                        let ptr119 = vec119.as_ptr().cast::<u8>();
-                                                        let len119 = vec119.len();
-                                                        ::core::mem::forget(vec119);
-                                                        *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len119;
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr119.cast_mut();
                                                     }
                                                 }
                                                 *base
                                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (then111.clone() as i32) as u8;
+                                                    .cast::<usize>() = len108;
+                                                *base
+                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result108;
+                                            }
+                                        }
+                                        *base
+                                            .add(20 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len109;
+                                        *base
+                                            .add(19 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result109;
+                                        let vec119 = labels62;
+                                        let len119 = vec119.len();
+                                        let layout119 = _rt::alloc::Layout::from_size_align(
+                                                vec119.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result119, _cleanup119) = wit_bindgen::rt::Cleanup::new(
+                                            layout119,
+                                        );
+                                        if let Some(cleanup) = _cleanup119 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec119.into_iter().enumerate() {
+                                            let base = result119
+                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let (t110_0, t110_1) = e;
+                                                let vec111 = (t110_0.into_bytes()).into_boxed_slice();
+                                                let ptr111 = vec111.as_ptr().cast::<u8>();
+                                                let len111 = vec111.len();
+                                                ::core::mem::forget(vec111);
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len111;
+                                                *base.add(0).cast::<*mut u8>() = ptr111.cast_mut();
+                                                let vec118 = t110_1;
+                                                let len118 = vec118.len();
+                                                let layout118 = _rt::alloc::Layout::from_size_align(
+                                                        vec118.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result118, _cleanup118) = wit_bindgen::rt::Cleanup::new(
+                                                    layout118,
+                                                );
+                                                if let Some(cleanup) = _cleanup118 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec118.into_iter().enumerate() {
+                                                    let base = result118
+                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        use super::super::super::super::troupe::framework::types::Piece as V117;
+                                                        match e {
+                                                            V117::Text(e) => {
+                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                                let vec112 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr112 = vec112.as_ptr().cast::<u8>();
+                                                                let len112 = vec112.len();
+                                                                ::core::mem::forget(vec112);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len112;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr112.cast_mut();
+                                                            }
+                                                            V117::Index(e) => {
+                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(e);
+                                                            }
+                                                            V117::JobName => {
+                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                            }
+                                                            V117::PodName => {
+                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                            }
+                                                            V117::PeerIp(e) => {
+                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                let (t113_0, t113_1) = e;
+                                                                let vec114 = (t113_0.into_bytes()).into_boxed_slice();
+                                                                let ptr114 = vec114.as_ptr().cast::<u8>();
+                                                                let len114 = vec114.len();
+                                                                ::core::mem::forget(vec114);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len114;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr114.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t113_1);
+                                                            }
+                                                            V117::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                let (t115_0, t115_1) = e;
+                                                                let vec116 = (t115_0.into_bytes()).into_boxed_slice();
+                                                                let ptr116 = vec116.as_ptr().cast::<u8>();
+                                                                let len116 = vec116.len();
+                                                                ::core::mem::forget(vec116);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len116;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr116.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t115_1);
+                                                            }
+                                                            V117::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                            }
+                                                        }
+                                                    }
+                                                }
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len118;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result118;
+                                            }
+                                        }
+                                        *base
+                                            .add(22 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len119;
+                                        *base
+                                            .add(21 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result119;
+                                        let vec129 = fill62;
+                                        let len129 = vec129.len();
+                                        let layout129 = _rt::alloc::Layout::from_size_align(
+                                                vec129.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result129, _cleanup129) = wit_bindgen::rt::Cleanup::new(
+                                            layout129,
+                                        );
+                                        if let Some(cleanup) = _cleanup129 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec129.into_iter().enumerate() {
+                                            let base = result129
+                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let (t120_0, t120_1) = e;
+                                                let vec121 = (t120_0.into_bytes()).into_boxed_slice();
+                                                let ptr121 = vec121.as_ptr().cast::<u8>();
+                                                let len121 = vec121.len();
+                                                ::core::mem::forget(vec121);
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len121;
+                                                *base.add(0).cast::<*mut u8>() = ptr121.cast_mut();
+                                                let vec128 = t120_1;
+                                                let len128 = vec128.len();
+                                                let layout128 = _rt::alloc::Layout::from_size_align(
+                                                        vec128.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result128, _cleanup128) = wit_bindgen::rt::Cleanup::new(
+                                                    layout128,
+                                                );
+                                                if let Some(cleanup) = _cleanup128 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec128.into_iter().enumerate() {
+                                                    let base = result128
+                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        use super::super::super::super::troupe::framework::types::Piece as V127;
+                                                        match e {
+                                                            V127::Text(e) => {
+                                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                                let vec122 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr122 = vec122.as_ptr().cast::<u8>();
+                                                                let len122 = vec122.len();
+                                                                ::core::mem::forget(vec122);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len122;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr122.cast_mut();
+                                                            }
+                                                            V127::Index(e) => {
+                                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(e);
+                                                            }
+                                                            V127::JobName => {
+                                                                *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                            }
+                                                            V127::PodName => {
+                                                                *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                            }
+                                                            V127::PeerIp(e) => {
+                                                                *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                let (t123_0, t123_1) = e;
+                                                                let vec124 = (t123_0.into_bytes()).into_boxed_slice();
+                                                                let ptr124 = vec124.as_ptr().cast::<u8>();
+                                                                let len124 = vec124.len();
+                                                                ::core::mem::forget(vec124);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len124;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr124.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t123_1);
+                                                            }
+                                                            V127::PeerHost(e) => {
+                                                                *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                let (t125_0, t125_1) = e;
+                                                                let vec126 = (t125_0.into_bytes()).into_boxed_slice();
+                                                                let ptr126 = vec126.as_ptr().cast::<u8>();
+                                                                let len126 = vec126.len();
+                                                                ::core::mem::forget(vec126);
+                                                                *base
+                                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len126;
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>() = ptr126.cast_mut();
+                                                                *base
+                                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<i32>() = _rt::as_i32(t125_1);
+                                                            }
+                                                            V127::Attempt => {
+                                                                *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                            }
+                                                        }
+                                                    }
+                                                }
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len128;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result128;
+                                            }
+                                        }
+                                        *base
+                                            .add(24 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len129;
+                                        *base
+                                            .add(23 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result129;
+                                        *base
+                                            .add(25 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (success62.clone() as i32) as u8;
+                                        let vec140 = failures62;
+                                        let len140 = vec140.len();
+                                        let layout140 = _rt::alloc::Layout::from_size_align(
+                                                vec140.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result140, _cleanup140) = wit_bindgen::rt::Cleanup::new(
+                                            layout140,
+                                        );
+                                        if let Some(cleanup) = _cleanup140 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec140.into_iter().enumerate() {
+                                            let base = result140
+                                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let super::super::super::super::troupe::framework::types::FailureRule {
+                                                    about: about130,
+                                                    then: then130,
+                                                } = e;
+                                                use super::super::super::super::troupe::framework::types::Failure as V139;
+                                                match about130 {
+                                                    V139::Any => {
+                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                    }
+                                                    V139::ExitCodes(e) => {
+                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                        let (t131_0, t131_1) = e;
+                                                        let vec132 = (t131_0.into_bytes()).into_boxed_slice();
+                                                        let ptr132 = vec132.as_ptr().cast::<u8>();
+                                                        let len132 = vec132.len();
+                                                        ::core::mem::forget(vec132);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len132;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr132.cast_mut();
+                                                        let vec134 = t131_1;
+                                                        let len134 = vec134.len();
+                                                        let layout134 = _rt::alloc::Layout::from_size_align(
+                                                                vec134.len() * 8,
+                                                                4,
+                                                            )
+                                                            .unwrap();
+                                                        let (result134, _cleanup134) = wit_bindgen::rt::Cleanup::new(
+                                                            layout134,
+                                                        );
+                                                        if let Some(cleanup) = _cleanup134 {
+                                                            cleanup.forget();
+                                                        }
+                                                        for (i, e) in vec134.into_iter().enumerate() {
+                                                            let base = result134.add(i * 8);
+                                                            {
+                                                                let (t133_0, t133_1) = e;
+                                                                *base.add(0).cast::<i32>() = _rt::as_i32(t133_0);
+                                                                *base.add(4).cast::<i32>() = _rt::as_i32(t133_1);
+                                                            }
+                                                        }
+                                                        *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len134;
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = result134;
+                                                    }
+                                                    V139::NoExitCode(e) => {
+                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                        let vec135 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr135 = vec135.as_ptr().cast::<u8>();
+                                                        let len135 = vec135.len();
+                                                        ::core::mem::forget(vec135);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len135;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr135.cast_mut();
+                                                    }
+                                                    V139::Condition(e) => {
+                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                        let (t136_0, t136_1) = e;
+                                                        let vec137 = (t136_0.into_bytes()).into_boxed_slice();
+                                                        let ptr137 = vec137.as_ptr().cast::<u8>();
+                                                        let len137 = vec137.len();
+                                                        ::core::mem::forget(vec137);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len137;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr137.cast_mut();
+                                                        let vec138 = (t136_1.into_bytes()).into_boxed_slice();
+                                                        let ptr138 = vec138.as_ptr().cast::<u8>();
+                                                        let len138 = vec138.len();
+                                                        ::core::mem::forget(vec138);
+                                                        *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len138;
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr138.cast_mut();
+                                                    }
+                                                }
+                                                *base
+                                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (then130.clone() as i32) as u8;
                                             }
                                         }
                                         *base
                                             .add(27 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len121;
+                                            .cast::<usize>() = len140;
                                         *base
                                             .add(26 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result121;
+                                            .cast::<*mut u8>() = result140;
                                         *base
                                             .add(28 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (deletion43.clone() as i32) as u8;
-                                        match at_once43 {
+                                            .cast::<u8>() = (deletion62.clone() as i32) as u8;
+                                        match at_once62 {
                                             Some(e) => {
                                                 *base
                                                     .add(4 + 28 * ::core::mem::size_of::<*const u8>())
@@ -3687,7 +4063,7 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match failures_per_replica43 {
+                                        match failures_per_replica62 {
                                             Some(e) => {
                                                 *base
                                                     .add(12 + 28 * ::core::mem::size_of::<*const u8>())
@@ -3702,185 +4078,11 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        let vec130 = after43;
-                                        let len130 = vec130.len();
-                                        let layout130 = _rt::alloc::Layout::from_size_align(
-                                                vec130.len() * (7 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result130, _cleanup130) = wit_bindgen::rt::Cleanup::new(
-                                            layout130,
-                                        );
-                                        if let Some(cleanup) = _cleanup130 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec130.into_iter().enumerate() {
-                                            let base = result130
-                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                use super::super::super::super::troupe::framework::types::Gate as V129;
-                                                match e {
-                                                    V129::Pods(e) => {
-                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let super::super::super::super::troupe::framework::types::PodsGate {
-                                                            role: role122,
-                                                            reached: reached122,
-                                                        } = e;
-                                                        let vec123 = (role122.into_bytes()).into_boxed_slice();
-                                                        let ptr123 = vec123.as_ptr().cast::<u8>();
-                                                        let len123 = vec123.len();
-                                                        ::core::mem::forget(vec123);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len123;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr123.cast_mut();
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<u8>() = (reached122.clone() as i32) as u8;
-                                                    }
-                                                    V129::Field(e) => {
-                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                        let super::super::super::super::troupe::framework::types::FieldGate {
-                                                            key: key124,
-                                                            at: at124,
-                                                            one_of: one_of124,
-                                                        } = e;
-                                                        let vec125 = (key124.into_bytes()).into_boxed_slice();
-                                                        let ptr125 = vec125.as_ptr().cast::<u8>();
-                                                        let len125 = vec125.len();
-                                                        ::core::mem::forget(vec125);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len125;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr125.cast_mut();
-                                                        let vec126 = (at124.into_bytes()).into_boxed_slice();
-                                                        let ptr126 = vec126.as_ptr().cast::<u8>();
-                                                        let len126 = vec126.len();
-                                                        ::core::mem::forget(vec126);
-                                                        *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len126;
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr126.cast_mut();
-                                                        let vec128 = one_of124;
-                                                        let len128 = vec128.len();
-                                                        let layout128 = _rt::alloc::Layout::from_size_align(
-                                                                vec128.len() * (2 * ::core::mem::size_of::<*const u8>()),
-                                                                ::core::mem::size_of::<*const u8>(),
-                                                            )
-                                                            .unwrap();
-                                                        let (result128, _cleanup128) = wit_bindgen::rt::Cleanup::new(
-                                                            layout128,
-                                                        );
-                                                        if let Some(cleanup) = _cleanup128 {
-                                                            cleanup.forget();
-                                                        }
-                                                        for (i, e) in vec128.into_iter().enumerate() {
-                                                            let base = result128
-                                                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                            {
-                                                                let vec127 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr127 = vec127.as_ptr().cast::<u8>();
-                                                                let len127 = vec127.len();
-                                                                ::core::mem::forget(vec127);
-                                                                *base
-                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len127;
-                                                                *base.add(0).cast::<*mut u8>() = ptr127.cast_mut();
-                                                            }
-                                                        }
-                                                        *base
-                                                            .add(6 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len128;
-                                                        *base
-                                                            .add(5 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result128;
-                                                    }
-                                                }
-                                            }
-                                        }
-                                        *base
-                                            .add(16 + 30 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len130;
-                                        *base
-                                            .add(16 + 29 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result130;
-                                    }
-                                }
-                                *ptr41
-                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len131;
-                                *ptr41
-                                    .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result131;
-                                let vec170 = objects42;
-                                let len170 = vec170.len();
-                                let layout170 = _rt::alloc::Layout::from_size_align(
-                                        vec170.len() * (23 * ::core::mem::size_of::<*const u8>()),
-                                        ::core::mem::size_of::<*const u8>(),
-                                    )
-                                    .unwrap();
-                                let (result170, _cleanup170) = wit_bindgen::rt::Cleanup::new(
-                                    layout170,
-                                );
-                                if let Some(cleanup) = _cleanup170 {
-                                    cleanup.forget();
-                                }
-                                for (i, e) in vec170.into_iter().enumerate() {
-                                    let base = result170
-                                        .add(i * (23 * ::core::mem::size_of::<*const u8>()));
-                                    {
-                                        let super::super::super::super::troupe::framework::types::Object {
-                                            key: key132,
-                                            api_version: api_version132,
-                                            kind: kind132,
-                                            name: name132,
-                                            per_pod_of: per_pod_of132,
-                                            body: body132,
-                                            upkeep: upkeep132,
-                                            after: after132,
-                                            remove_when: remove_when132,
-                                        } = e;
-                                        let vec133 = (key132.into_bytes()).into_boxed_slice();
-                                        let ptr133 = vec133.as_ptr().cast::<u8>();
-                                        let len133 = vec133.len();
-                                        ::core::mem::forget(vec133);
-                                        *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len133;
-                                        *base.add(0).cast::<*mut u8>() = ptr133.cast_mut();
-                                        let vec134 = (api_version132.into_bytes())
-                                            .into_boxed_slice();
-                                        let ptr134 = vec134.as_ptr().cast::<u8>();
-                                        let len134 = vec134.len();
-                                        ::core::mem::forget(vec134);
-                                        *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len134;
-                                        *base
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr134.cast_mut();
-                                        let vec135 = (kind132.into_bytes()).into_boxed_slice();
-                                        let ptr135 = vec135.as_ptr().cast::<u8>();
-                                        let len135 = vec135.len();
-                                        ::core::mem::forget(vec135);
-                                        *base
-                                            .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len135;
-                                        *base
-                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr135.cast_mut();
-                                        let vec142 = name132;
+                                        let vec142 = left_out62;
                                         let len142 = vec142.len();
                                         let layout142 = _rt::alloc::Layout::from_size_align(
-                                                vec142.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
+                                                vec142.len() * 8,
+                                                4,
                                             )
                                             .unwrap();
                                         let (result142, _cleanup142) = wit_bindgen::rt::Cleanup::new(
@@ -3890,324 +4092,261 @@ pub mod exports {
                                             cleanup.forget();
                                         }
                                         for (i, e) in vec142.into_iter().enumerate() {
-                                            let base = result142
-                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            let base = result142.add(i * 8);
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V141;
-                                                match e {
-                                                    V141::Text(e) => {
-                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let vec136 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr136 = vec136.as_ptr().cast::<u8>();
-                                                        let len136 = vec136.len();
-                                                        ::core::mem::forget(vec136);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len136;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr136.cast_mut();
-                                                    }
-                                                    V141::Index(e) => {
-                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(e);
-                                                    }
-                                                    V141::JobName => {
-                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                    }
-                                                    V141::PodName => {
-                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                    }
-                                                    V141::PeerIp(e) => {
-                                                        *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                        let (t137_0, t137_1) = e;
-                                                        let vec138 = (t137_0.into_bytes()).into_boxed_slice();
-                                                        let ptr138 = vec138.as_ptr().cast::<u8>();
-                                                        let len138 = vec138.len();
-                                                        ::core::mem::forget(vec138);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len138;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr138.cast_mut();
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t137_1);
-                                                    }
-                                                    V141::PeerHost(e) => {
-                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                        let (t139_0, t139_1) = e;
-                                                        let vec140 = (t139_0.into_bytes()).into_boxed_slice();
-                                                        let ptr140 = vec140.as_ptr().cast::<u8>();
-                                                        let len140 = vec140.len();
-                                                        ::core::mem::forget(vec140);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len140;
-                                                        *base
-                                                            .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr140.cast_mut();
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t139_1);
-                                                    }
-                                                    V141::Attempt => {
-                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
-                                                    }
-                                                }
+                                                let (t141_0, t141_1) = e;
+                                                *base.add(0).cast::<i32>() = _rt::as_i32(t141_0);
+                                                *base.add(4).cast::<i32>() = _rt::as_i32(t141_1);
                                             }
                                         }
                                         *base
-                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .add(16 + 30 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>() = len142;
                                         *base
-                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .add(16 + 29 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>() = result142;
-                                        match per_pod_of132 {
-                                            Some(e) => {
-                                                *base
-                                                    .add(8 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (1i32) as u8;
-                                                let vec143 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr143 = vec143.as_ptr().cast::<u8>();
-                                                let len143 = vec143.len();
-                                                ::core::mem::forget(vec143);
-                                                *base
-                                                    .add(10 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len143;
-                                                *base
-                                                    .add(9 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr143.cast_mut();
-                                            }
-                                            None => {
-                                                *base
-                                                    .add(8 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                            }
-                                        };
-                                        use super::super::super::super::troupe::framework::types::Body as V156;
-                                        match body132 {
-                                            V156::Fixed(e) => {
-                                                *base
-                                                    .add(11 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                                let (t144_0, t144_1) = e;
-                                                let vec145 = (t144_0.into_bytes()).into_boxed_slice();
-                                                let ptr145 = vec145.as_ptr().cast::<u8>();
-                                                let len145 = vec145.len();
-                                                ::core::mem::forget(vec145);
-                                                *base
-                                                    .add(13 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len145;
-                                                *base
-                                                    .add(12 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr145.cast_mut();
-                                                let vec155 = t144_1;
-                                                let len155 = vec155.len();
-                                                let layout155 = _rt::alloc::Layout::from_size_align(
-                                                        vec155.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result155, _cleanup155) = wit_bindgen::rt::Cleanup::new(
-                                                    layout155,
-                                                );
-                                                if let Some(cleanup) = _cleanup155 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec155.into_iter().enumerate() {
-                                                    let base = result155
-                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                                    {
-                                                        let (t146_0, t146_1) = e;
-                                                        let vec147 = (t146_0.into_bytes()).into_boxed_slice();
+                                        *base
+                                            .add(16 + 31 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (on_new_address62.clone() as i32) as u8;
+                                        let vec151 = after62;
+                                        let len151 = vec151.len();
+                                        let layout151 = _rt::alloc::Layout::from_size_align(
+                                                vec151.len() * (7 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result151, _cleanup151) = wit_bindgen::rt::Cleanup::new(
+                                            layout151,
+                                        );
+                                        if let Some(cleanup) = _cleanup151 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec151.into_iter().enumerate() {
+                                            let base = result151
+                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                use super::super::super::super::troupe::framework::types::Gate as V150;
+                                                match e {
+                                                    V150::Pods(e) => {
+                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                        let super::super::super::super::troupe::framework::types::PodsGate {
+                                                            role: role143,
+                                                            reached: reached143,
+                                                        } = e;
+                                                        let vec144 = (role143.into_bytes()).into_boxed_slice();
+                                                        let ptr144 = vec144.as_ptr().cast::<u8>();
+                                                        let len144 = vec144.len();
+                                                        ::core::mem::forget(vec144);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len144;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr144.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (reached143.clone() as i32) as u8;
+                                                    }
+                                                    V150::Field(e) => {
+                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                        let super::super::super::super::troupe::framework::types::FieldGate {
+                                                            key: key145,
+                                                            at: at145,
+                                                            one_of: one_of145,
+                                                        } = e;
+                                                        let vec146 = (key145.into_bytes()).into_boxed_slice();
+                                                        let ptr146 = vec146.as_ptr().cast::<u8>();
+                                                        let len146 = vec146.len();
+                                                        ::core::mem::forget(vec146);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len146;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr146.cast_mut();
+                                                        let vec147 = (at145.into_bytes()).into_boxed_slice();
                                                         let ptr147 = vec147.as_ptr().cast::<u8>();
                                                         let len147 = vec147.len();
                                                         ::core::mem::forget(vec147);
                                                         *base
-                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>() = len147;
-                                                        *base.add(0).cast::<*mut u8>() = ptr147.cast_mut();
-                                                        let vec154 = t146_1;
-                                                        let len154 = vec154.len();
-                                                        let layout154 = _rt::alloc::Layout::from_size_align(
-                                                                vec154.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr147.cast_mut();
+                                                        let vec149 = one_of145;
+                                                        let len149 = vec149.len();
+                                                        let layout149 = _rt::alloc::Layout::from_size_align(
+                                                                vec149.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                                                 ::core::mem::size_of::<*const u8>(),
                                                             )
                                                             .unwrap();
-                                                        let (result154, _cleanup154) = wit_bindgen::rt::Cleanup::new(
-                                                            layout154,
+                                                        let (result149, _cleanup149) = wit_bindgen::rt::Cleanup::new(
+                                                            layout149,
                                                         );
-                                                        if let Some(cleanup) = _cleanup154 {
+                                                        if let Some(cleanup) = _cleanup149 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec154.into_iter().enumerate() {
-                                                            let base = result154
-                                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                        for (i, e) in vec149.into_iter().enumerate() {
+                                                            let base = result149
+                                                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                use super::super::super::super::troupe::framework::types::Piece as V153;
-                                                                match e {
-                                                                    V153::Text(e) => {
-                                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                                        let vec148 = (e.into_bytes()).into_boxed_slice();
-                                                                        let ptr148 = vec148.as_ptr().cast::<u8>();
-                                                                        let len148 = vec148.len();
-                                                                        ::core::mem::forget(vec148);
-                                                                        *base
-                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>() = len148;
-                                                                        *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>() = ptr148.cast_mut();
-                                                                    }
-                                                                    V153::Index(e) => {
-                                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                                        *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i32>() = _rt::as_i32(e);
-                                                                    }
-                                                                    V153::JobName => {
-                                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
-                                                                    }
-                                                                    V153::PodName => {
-                                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
-                                                                    }
-                                                                    V153::PeerIp(e) => {
-                                                                        *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                                        let (t149_0, t149_1) = e;
-                                                                        let vec150 = (t149_0.into_bytes()).into_boxed_slice();
-                                                                        let ptr150 = vec150.as_ptr().cast::<u8>();
-                                                                        let len150 = vec150.len();
-                                                                        ::core::mem::forget(vec150);
-                                                                        *base
-                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>() = len150;
-                                                                        *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>() = ptr150.cast_mut();
-                                                                        *base
-                                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i32>() = _rt::as_i32(t149_1);
-                                                                    }
-                                                                    V153::PeerHost(e) => {
-                                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                                        let (t151_0, t151_1) = e;
-                                                                        let vec152 = (t151_0.into_bytes()).into_boxed_slice();
-                                                                        let ptr152 = vec152.as_ptr().cast::<u8>();
-                                                                        let len152 = vec152.len();
-                                                                        ::core::mem::forget(vec152);
-                                                                        *base
-                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>() = len152;
-                                                                        *base
-                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>() = ptr152.cast_mut();
-                                                                        *base
-                                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i32>() = _rt::as_i32(t151_1);
-                                                                    }
-                                                                    V153::Attempt => {
-                                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
-                                                                    }
-                                                                }
+                                                                let vec148 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr148 = vec148.as_ptr().cast::<u8>();
+                                                                let len148 = vec148.len();
+                                                                ::core::mem::forget(vec148);
+                                                                *base
+                                                                    .add(::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>() = len148;
+                                                                *base.add(0).cast::<*mut u8>() = ptr148.cast_mut();
                                                             }
                                                         }
                                                         *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len154;
+                                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len149;
                                                         *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result154;
+                                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = result149;
                                                     }
                                                 }
-                                                *base
-                                                    .add(15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len155;
-                                                *base
-                                                    .add(14 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result155;
-                                            }
-                                            V156::Bound => {
-                                                *base
-                                                    .add(11 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (1i32) as u8;
                                             }
                                         }
-                                        use super::super::super::super::troupe::framework::types::Upkeep as V159;
-                                        match upkeep132 {
-                                            V159::CreateOnly => {
-                                                *base
-                                                    .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (0i32) as u8;
-                                            }
-                                            V159::Follow(e) => {
-                                                *base
-                                                    .add(16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (1i32) as u8;
-                                                let vec158 = e;
-                                                let len158 = vec158.len();
-                                                let layout158 = _rt::alloc::Layout::from_size_align(
-                                                        vec158.len() * (2 * ::core::mem::size_of::<*const u8>()),
-                                                        ::core::mem::size_of::<*const u8>(),
-                                                    )
-                                                    .unwrap();
-                                                let (result158, _cleanup158) = wit_bindgen::rt::Cleanup::new(
-                                                    layout158,
-                                                );
-                                                if let Some(cleanup) = _cleanup158 {
-                                                    cleanup.forget();
-                                                }
-                                                for (i, e) in vec158.into_iter().enumerate() {
-                                                    let base = result158
-                                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                    {
+                                        *base
+                                            .add(16 + 33 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len151;
+                                        *base
+                                            .add(16 + 32 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result151;
+                                    }
+                                }
+                                *ptr60
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len152;
+                                *ptr60
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result152;
+                                let vec191 = objects61;
+                                let len191 = vec191.len();
+                                let layout191 = _rt::alloc::Layout::from_size_align(
+                                        vec191.len() * (23 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result191, _cleanup191) = wit_bindgen::rt::Cleanup::new(
+                                    layout191,
+                                );
+                                if let Some(cleanup) = _cleanup191 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec191.into_iter().enumerate() {
+                                    let base = result191
+                                        .add(i * (23 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let super::super::super::super::troupe::framework::types::Object {
+                                            key: key153,
+                                            api_version: api_version153,
+                                            kind: kind153,
+                                            name: name153,
+                                            per_pod_of: per_pod_of153,
+                                            body: body153,
+                                            upkeep: upkeep153,
+                                            after: after153,
+                                            remove_when: remove_when153,
+                                        } = e;
+                                        let vec154 = (key153.into_bytes()).into_boxed_slice();
+                                        let ptr154 = vec154.as_ptr().cast::<u8>();
+                                        let len154 = vec154.len();
+                                        ::core::mem::forget(vec154);
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len154;
+                                        *base.add(0).cast::<*mut u8>() = ptr154.cast_mut();
+                                        let vec155 = (api_version153.into_bytes())
+                                            .into_boxed_slice();
+                                        let ptr155 = vec155.as_ptr().cast::<u8>();
+                                        let len155 = vec155.len();
+                                        ::core::mem::forget(vec155);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len155;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr155.cast_mut();
+                                        let vec156 = (kind153.into_bytes()).into_boxed_slice();
+                                        let ptr156 = vec156.as_ptr().cast::<u8>();
+                                        let len156 = vec156.len();
+                                        ::core::mem::forget(vec156);
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len156;
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr156.cast_mut();
+                                        let vec163 = name153;
+                                        let len163 = vec163.len();
+                                        let layout163 = _rt::alloc::Layout::from_size_align(
+                                                vec163.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result163, _cleanup163) = wit_bindgen::rt::Cleanup::new(
+                                            layout163,
+                                        );
+                                        if let Some(cleanup) = _cleanup163 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec163.into_iter().enumerate() {
+                                            let base = result163
+                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                use super::super::super::super::troupe::framework::types::Piece as V162;
+                                                match e {
+                                                    V162::Text(e) => {
+                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
                                                         let vec157 = (e.into_bytes()).into_boxed_slice();
                                                         let ptr157 = vec157.as_ptr().cast::<u8>();
                                                         let len157 = vec157.len();
                                                         ::core::mem::forget(vec157);
                                                         *base
-                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>() = len157;
-                                                        *base.add(0).cast::<*mut u8>() = ptr157.cast_mut();
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr157.cast_mut();
                                                     }
-                                                }
-                                                *base
-                                                    .add(18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len158;
-                                                *base
-                                                    .add(17 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = result158;
-                                            }
-                                        }
-                                        let vec168 = after132;
-                                        let len168 = vec168.len();
-                                        let layout168 = _rt::alloc::Layout::from_size_align(
-                                                vec168.len() * (7 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            )
-                                            .unwrap();
-                                        let (result168, _cleanup168) = wit_bindgen::rt::Cleanup::new(
-                                            layout168,
-                                        );
-                                        if let Some(cleanup) = _cleanup168 {
-                                            cleanup.forget();
-                                        }
-                                        for (i, e) in vec168.into_iter().enumerate() {
-                                            let base = result168
-                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
-                                            {
-                                                use super::super::super::super::troupe::framework::types::Gate as V167;
-                                                match e {
-                                                    V167::Pods(e) => {
-                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let super::super::super::super::troupe::framework::types::PodsGate {
-                                                            role: role160,
-                                                            reached: reached160,
-                                                        } = e;
-                                                        let vec161 = (role160.into_bytes()).into_boxed_slice();
+                                                    V162::Index(e) => {
+                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(e);
+                                                    }
+                                                    V162::JobName => {
+                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                    }
+                                                    V162::PodName => {
+                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                    }
+                                                    V162::PeerIp(e) => {
+                                                        *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                        let (t158_0, t158_1) = e;
+                                                        let vec159 = (t158_0.into_bytes()).into_boxed_slice();
+                                                        let ptr159 = vec159.as_ptr().cast::<u8>();
+                                                        let len159 = vec159.len();
+                                                        ::core::mem::forget(vec159);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len159;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr159.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(t158_1);
+                                                    }
+                                                    V162::PeerHost(e) => {
+                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                        let (t160_0, t160_1) = e;
+                                                        let vec161 = (t160_0.into_bytes()).into_boxed_slice();
                                                         let ptr161 = vec161.as_ptr().cast::<u8>();
                                                         let len161 = vec161.len();
                                                         ::core::mem::forget(vec161);
@@ -4219,224 +4358,491 @@ pub mod exports {
                                                             .cast::<*mut u8>() = ptr161.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<u8>() = (reached160.clone() as i32) as u8;
+                                                            .cast::<i32>() = _rt::as_i32(t160_1);
                                                     }
-                                                    V167::Field(e) => {
-                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
-                                                        let super::super::super::super::troupe::framework::types::FieldGate {
-                                                            key: key162,
-                                                            at: at162,
-                                                            one_of: one_of162,
-                                                        } = e;
-                                                        let vec163 = (key162.into_bytes()).into_boxed_slice();
-                                                        let ptr163 = vec163.as_ptr().cast::<u8>();
-                                                        let len163 = vec163.len();
-                                                        ::core::mem::forget(vec163);
-                                                        *base
-                                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len163;
+                                                    V162::Attempt => {
+                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                    }
+                                                }
+                                            }
+                                        }
+                                        *base
+                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len163;
+                                        *base
+                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = result163;
+                                        match per_pod_of153 {
+                                            Some(e) => {
+                                                *base
+                                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec164 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr164 = vec164.as_ptr().cast::<u8>();
+                                                let len164 = vec164.len();
+                                                ::core::mem::forget(vec164);
+                                                *base
+                                                    .add(10 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len164;
+                                                *base
+                                                    .add(9 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr164.cast_mut();
+                                            }
+                                            None => {
+                                                *base
+                                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                        };
+                                        use super::super::super::super::troupe::framework::types::Body as V177;
+                                        match body153 {
+                                            V177::Fixed(e) => {
+                                                *base
+                                                    .add(11 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                                let (t165_0, t165_1) = e;
+                                                let vec166 = (t165_0.into_bytes()).into_boxed_slice();
+                                                let ptr166 = vec166.as_ptr().cast::<u8>();
+                                                let len166 = vec166.len();
+                                                ::core::mem::forget(vec166);
+                                                *base
+                                                    .add(13 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len166;
+                                                *base
+                                                    .add(12 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr166.cast_mut();
+                                                let vec176 = t165_1;
+                                                let len176 = vec176.len();
+                                                let layout176 = _rt::alloc::Layout::from_size_align(
+                                                        vec176.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result176, _cleanup176) = wit_bindgen::rt::Cleanup::new(
+                                                    layout176,
+                                                );
+                                                if let Some(cleanup) = _cleanup176 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec176.into_iter().enumerate() {
+                                                    let base = result176
+                                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        let (t167_0, t167_1) = e;
+                                                        let vec168 = (t167_0.into_bytes()).into_boxed_slice();
+                                                        let ptr168 = vec168.as_ptr().cast::<u8>();
+                                                        let len168 = vec168.len();
+                                                        ::core::mem::forget(vec168);
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr163.cast_mut();
-                                                        let vec164 = (at162.into_bytes()).into_boxed_slice();
-                                                        let ptr164 = vec164.as_ptr().cast::<u8>();
-                                                        let len164 = vec164.len();
-                                                        ::core::mem::forget(vec164);
-                                                        *base
-                                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len164;
-                                                        *base
-                                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr164.cast_mut();
-                                                        let vec166 = one_of162;
-                                                        let len166 = vec166.len();
-                                                        let layout166 = _rt::alloc::Layout::from_size_align(
-                                                                vec166.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            .cast::<usize>() = len168;
+                                                        *base.add(0).cast::<*mut u8>() = ptr168.cast_mut();
+                                                        let vec175 = t167_1;
+                                                        let len175 = vec175.len();
+                                                        let layout175 = _rt::alloc::Layout::from_size_align(
+                                                                vec175.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                                 ::core::mem::size_of::<*const u8>(),
                                                             )
                                                             .unwrap();
-                                                        let (result166, _cleanup166) = wit_bindgen::rt::Cleanup::new(
-                                                            layout166,
+                                                        let (result175, _cleanup175) = wit_bindgen::rt::Cleanup::new(
+                                                            layout175,
                                                         );
-                                                        if let Some(cleanup) = _cleanup166 {
+                                                        if let Some(cleanup) = _cleanup175 {
                                                             cleanup.forget();
                                                         }
-                                                        for (i, e) in vec166.into_iter().enumerate() {
-                                                            let base = result166
+                                                        for (i, e) in vec175.into_iter().enumerate() {
+                                                            let base = result175
+                                                                .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                            {
+                                                                use super::super::super::super::troupe::framework::types::Piece as V174;
+                                                                match e {
+                                                                    V174::Text(e) => {
+                                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                                        let vec169 = (e.into_bytes()).into_boxed_slice();
+                                                                        let ptr169 = vec169.as_ptr().cast::<u8>();
+                                                                        let len169 = vec169.len();
+                                                                        ::core::mem::forget(vec169);
+                                                                        *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>() = len169;
+                                                                        *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>() = ptr169.cast_mut();
+                                                                    }
+                                                                    V174::Index(e) => {
+                                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                                        *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<i32>() = _rt::as_i32(e);
+                                                                    }
+                                                                    V174::JobName => {
+                                                                        *base.add(0).cast::<u8>() = (2i32) as u8;
+                                                                    }
+                                                                    V174::PodName => {
+                                                                        *base.add(0).cast::<u8>() = (3i32) as u8;
+                                                                    }
+                                                                    V174::PeerIp(e) => {
+                                                                        *base.add(0).cast::<u8>() = (4i32) as u8;
+                                                                        let (t170_0, t170_1) = e;
+                                                                        let vec171 = (t170_0.into_bytes()).into_boxed_slice();
+                                                                        let ptr171 = vec171.as_ptr().cast::<u8>();
+                                                                        let len171 = vec171.len();
+                                                                        ::core::mem::forget(vec171);
+                                                                        *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>() = len171;
+                                                                        *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>() = ptr171.cast_mut();
+                                                                        *base
+                                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<i32>() = _rt::as_i32(t170_1);
+                                                                    }
+                                                                    V174::PeerHost(e) => {
+                                                                        *base.add(0).cast::<u8>() = (5i32) as u8;
+                                                                        let (t172_0, t172_1) = e;
+                                                                        let vec173 = (t172_0.into_bytes()).into_boxed_slice();
+                                                                        let ptr173 = vec173.as_ptr().cast::<u8>();
+                                                                        let len173 = vec173.len();
+                                                                        ::core::mem::forget(vec173);
+                                                                        *base
+                                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<usize>() = len173;
+                                                                        *base
+                                                                            .add(::core::mem::size_of::<*const u8>())
+                                                                            .cast::<*mut u8>() = ptr173.cast_mut();
+                                                                        *base
+                                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<i32>() = _rt::as_i32(t172_1);
+                                                                    }
+                                                                    V174::Attempt => {
+                                                                        *base.add(0).cast::<u8>() = (6i32) as u8;
+                                                                    }
+                                                                }
+                                                            }
+                                                        }
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len175;
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = result175;
+                                                    }
+                                                }
+                                                *base
+                                                    .add(15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len176;
+                                                *base
+                                                    .add(14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result176;
+                                            }
+                                            V177::Bound => {
+                                                *base
+                                                    .add(11 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                            }
+                                        }
+                                        use super::super::super::super::troupe::framework::types::Upkeep as V180;
+                                        match upkeep153 {
+                                            V180::CreateOnly => {
+                                                *base
+                                                    .add(16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (0i32) as u8;
+                                            }
+                                            V180::Follow(e) => {
+                                                *base
+                                                    .add(16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>() = (1i32) as u8;
+                                                let vec179 = e;
+                                                let len179 = vec179.len();
+                                                let layout179 = _rt::alloc::Layout::from_size_align(
+                                                        vec179.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    )
+                                                    .unwrap();
+                                                let (result179, _cleanup179) = wit_bindgen::rt::Cleanup::new(
+                                                    layout179,
+                                                );
+                                                if let Some(cleanup) = _cleanup179 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec179.into_iter().enumerate() {
+                                                    let base = result179
+                                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                    {
+                                                        let vec178 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr178 = vec178.as_ptr().cast::<u8>();
+                                                        let len178 = vec178.len();
+                                                        ::core::mem::forget(vec178);
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len178;
+                                                        *base.add(0).cast::<*mut u8>() = ptr178.cast_mut();
+                                                    }
+                                                }
+                                                *base
+                                                    .add(18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len179;
+                                                *base
+                                                    .add(17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result179;
+                                            }
+                                        }
+                                        let vec189 = after153;
+                                        let len189 = vec189.len();
+                                        let layout189 = _rt::alloc::Layout::from_size_align(
+                                                vec189.len() * (7 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
+                                            layout189,
+                                        );
+                                        if let Some(cleanup) = _cleanup189 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec189.into_iter().enumerate() {
+                                            let base = result189
+                                                .add(i * (7 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                use super::super::super::super::troupe::framework::types::Gate as V188;
+                                                match e {
+                                                    V188::Pods(e) => {
+                                                        *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                        let super::super::super::super::troupe::framework::types::PodsGate {
+                                                            role: role181,
+                                                            reached: reached181,
+                                                        } = e;
+                                                        let vec182 = (role181.into_bytes()).into_boxed_slice();
+                                                        let ptr182 = vec182.as_ptr().cast::<u8>();
+                                                        let len182 = vec182.len();
+                                                        ::core::mem::forget(vec182);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len182;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr182.cast_mut();
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (reached181.clone() as i32) as u8;
+                                                    }
+                                                    V188::Field(e) => {
+                                                        *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                        let super::super::super::super::troupe::framework::types::FieldGate {
+                                                            key: key183,
+                                                            at: at183,
+                                                            one_of: one_of183,
+                                                        } = e;
+                                                        let vec184 = (key183.into_bytes()).into_boxed_slice();
+                                                        let ptr184 = vec184.as_ptr().cast::<u8>();
+                                                        let len184 = vec184.len();
+                                                        ::core::mem::forget(vec184);
+                                                        *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len184;
+                                                        *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr184.cast_mut();
+                                                        let vec185 = (at183.into_bytes()).into_boxed_slice();
+                                                        let ptr185 = vec185.as_ptr().cast::<u8>();
+                                                        let len185 = vec185.len();
+                                                        ::core::mem::forget(vec185);
+                                                        *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>() = len185;
+                                                        *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>() = ptr185.cast_mut();
+                                                        let vec187 = one_of183;
+                                                        let len187 = vec187.len();
+                                                        let layout187 = _rt::alloc::Layout::from_size_align(
+                                                                vec187.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                                                ::core::mem::size_of::<*const u8>(),
+                                                            )
+                                                            .unwrap();
+                                                        let (result187, _cleanup187) = wit_bindgen::rt::Cleanup::new(
+                                                            layout187,
+                                                        );
+                                                        if let Some(cleanup) = _cleanup187 {
+                                                            cleanup.forget();
+                                                        }
+                                                        for (i, e) in vec187.into_iter().enumerate() {
+                                                            let base = result187
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let vec165 = (e.into_bytes()).into_boxed_slice();
-                                                                let ptr165 = vec165.as_ptr().cast::<u8>();
-                                                                let len165 = vec165.len();
-                                                                ::core::mem::forget(vec165);
+                                                                let vec186 = (e.into_bytes()).into_boxed_slice();
+                                                                let ptr186 = vec186.as_ptr().cast::<u8>();
+                                                                let len186 = vec186.len();
+                                                                ::core::mem::forget(vec186);
                                                                 *base
                                                                     .add(::core::mem::size_of::<*const u8>())
-                                                                    .cast::<usize>() = len165;
-                                                                *base.add(0).cast::<*mut u8>() = ptr165.cast_mut();
+                                                                    .cast::<usize>() = len186;
+                                                                *base.add(0).cast::<*mut u8>() = ptr186.cast_mut();
                                                             }
                                                         }
                                                         *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len166;
+                                                            .cast::<usize>() = len187;
                                                         *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = result166;
+                                                            .cast::<*mut u8>() = result187;
                                                     }
                                                 }
                                             }
                                         }
                                         *base
                                             .add(20 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len168;
+                                            .cast::<usize>() = len189;
                                         *base
                                             .add(19 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result168;
-                                        let vec169 = remove_when132;
-                                        let len169 = vec169.len();
-                                        let layout169 = _rt::alloc::Layout::from_size_align(
-                                                vec169.len() * 1,
+                                            .cast::<*mut u8>() = result189;
+                                        let vec190 = remove_when153;
+                                        let len190 = vec190.len();
+                                        let layout190 = _rt::alloc::Layout::from_size_align(
+                                                vec190.len() * 1,
                                                 1,
                                             )
                                             .unwrap();
-                                        let (result169, _cleanup169) = wit_bindgen::rt::Cleanup::new(
-                                            layout169,
+                                        let (result190, _cleanup190) = wit_bindgen::rt::Cleanup::new(
+                                            layout190,
                                         );
-                                        if let Some(cleanup) = _cleanup169 {
+                                        if let Some(cleanup) = _cleanup190 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec169.into_iter().enumerate() {
-                                            let base = result169.add(i * 1);
+                                        for (i, e) in vec190.into_iter().enumerate() {
+                                            let base = result190.add(i * 1);
                                             {
                                                 *base.add(0).cast::<u8>() = (e.clone() as i32) as u8;
                                             }
                                         }
                                         *base
                                             .add(22 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len169;
+                                            .cast::<usize>() = len190;
                                         *base
                                             .add(21 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result169;
+                                            .cast::<*mut u8>() = result190;
                                     }
                                 }
-                                *ptr41
+                                *ptr60
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len170;
-                                *ptr41
+                                    .cast::<usize>() = len191;
+                                *ptr60
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result170;
-                                let vec187 = secrets42;
-                                let len187 = vec187.len();
-                                let layout187 = _rt::alloc::Layout::from_size_align(
-                                        vec187.len() * (13 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result191;
+                                let vec208 = secrets61;
+                                let len208 = vec208.len();
+                                let layout208 = _rt::alloc::Layout::from_size_align(
+                                        vec208.len() * (13 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result187, _cleanup187) = wit_bindgen::rt::Cleanup::new(
-                                    layout187,
+                                let (result208, _cleanup208) = wit_bindgen::rt::Cleanup::new(
+                                    layout208,
                                 );
-                                if let Some(cleanup) = _cleanup187 {
+                                if let Some(cleanup) = _cleanup208 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec187.into_iter().enumerate() {
-                                    let base = result187
+                                for (i, e) in vec208.into_iter().enumerate() {
+                                    let base = result208
                                         .add(i * (13 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::SecretRecipe {
-                                            key: key171,
-                                            name: name171,
-                                            secret_type: secret_type171,
-                                            labels: labels171,
-                                            private_key: private_key171,
-                                            public_key: public_key171,
-                                            algorithm: algorithm171,
+                                            key: key192,
+                                            name: name192,
+                                            secret_type: secret_type192,
+                                            labels: labels192,
+                                            private_key: private_key192,
+                                            public_key: public_key192,
+                                            algorithm: algorithm192,
                                         } = e;
-                                        let vec172 = (key171.into_bytes()).into_boxed_slice();
-                                        let ptr172 = vec172.as_ptr().cast::<u8>();
-                                        let len172 = vec172.len();
-                                        ::core::mem::forget(vec172);
+                                        let vec193 = (key192.into_bytes()).into_boxed_slice();
+                                        let ptr193 = vec193.as_ptr().cast::<u8>();
+                                        let len193 = vec193.len();
+                                        ::core::mem::forget(vec193);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len172;
-                                        *base.add(0).cast::<*mut u8>() = ptr172.cast_mut();
-                                        let vec179 = name171;
-                                        let len179 = vec179.len();
-                                        let layout179 = _rt::alloc::Layout::from_size_align(
-                                                vec179.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<usize>() = len193;
+                                        *base.add(0).cast::<*mut u8>() = ptr193.cast_mut();
+                                        let vec200 = name192;
+                                        let len200 = vec200.len();
+                                        let layout200 = _rt::alloc::Layout::from_size_align(
+                                                vec200.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result179, _cleanup179) = wit_bindgen::rt::Cleanup::new(
-                                            layout179,
+                                        let (result200, _cleanup200) = wit_bindgen::rt::Cleanup::new(
+                                            layout200,
                                         );
-                                        if let Some(cleanup) = _cleanup179 {
+                                        if let Some(cleanup) = _cleanup200 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec179.into_iter().enumerate() {
-                                            let base = result179
+                                        for (i, e) in vec200.into_iter().enumerate() {
+                                            let base = result200
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                use super::super::super::super::troupe::framework::types::Piece as V178;
+                                                use super::super::super::super::troupe::framework::types::Piece as V199;
                                                 match e {
-                                                    V178::Text(e) => {
+                                                    V199::Text(e) => {
                                                         *base.add(0).cast::<u8>() = (0i32) as u8;
-                                                        let vec173 = (e.into_bytes()).into_boxed_slice();
-                                                        let ptr173 = vec173.as_ptr().cast::<u8>();
-                                                        let len173 = vec173.len();
-                                                        ::core::mem::forget(vec173);
+                                                        let vec194 = (e.into_bytes()).into_boxed_slice();
+                                                        let ptr194 = vec194.as_ptr().cast::<u8>();
+                                                        let len194 = vec194.len();
+                                                        ::core::mem::forget(vec194);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len173;
+                                                            .cast::<usize>() = len194;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr173.cast_mut();
+                                                            .cast::<*mut u8>() = ptr194.cast_mut();
                                                     }
-                                                    V178::Index(e) => {
+                                                    V199::Index(e) => {
                                                         *base.add(0).cast::<u8>() = (1i32) as u8;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>() = _rt::as_i32(e);
                                                     }
-                                                    V178::JobName => {
+                                                    V199::JobName => {
                                                         *base.add(0).cast::<u8>() = (2i32) as u8;
                                                     }
-                                                    V178::PodName => {
+                                                    V199::PodName => {
                                                         *base.add(0).cast::<u8>() = (3i32) as u8;
                                                     }
-                                                    V178::PeerIp(e) => {
+                                                    V199::PeerIp(e) => {
                                                         *base.add(0).cast::<u8>() = (4i32) as u8;
-                                                        let (t174_0, t174_1) = e;
-                                                        let vec175 = (t174_0.into_bytes()).into_boxed_slice();
-                                                        let ptr175 = vec175.as_ptr().cast::<u8>();
-                                                        let len175 = vec175.len();
-                                                        ::core::mem::forget(vec175);
+                                                        let (t195_0, t195_1) = e;
+                                                        let vec196 = (t195_0.into_bytes()).into_boxed_slice();
+                                                        let ptr196 = vec196.as_ptr().cast::<u8>();
+                                                        let len196 = vec196.len();
+                                                        ::core::mem::forget(vec196);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len175;
+                                                            .cast::<usize>() = len196;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr175.cast_mut();
+                                                            .cast::<*mut u8>() = ptr196.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t174_1);
+                                                            .cast::<i32>() = _rt::as_i32(t195_1);
                                                     }
-                                                    V178::PeerHost(e) => {
+                                                    V199::PeerHost(e) => {
                                                         *base.add(0).cast::<u8>() = (5i32) as u8;
-                                                        let (t176_0, t176_1) = e;
-                                                        let vec177 = (t176_0.into_bytes()).into_boxed_slice();
-                                                        let ptr177 = vec177.as_ptr().cast::<u8>();
-                                                        let len177 = vec177.len();
-                                                        ::core::mem::forget(vec177);
+                                                        let (t197_0, t197_1) = e;
+                                                        let vec198 = (t197_0.into_bytes()).into_boxed_slice();
+                                                        let ptr198 = vec198.as_ptr().cast::<u8>();
+                                                        let len198 = vec198.len();
+                                                        ::core::mem::forget(vec198);
                                                         *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>() = len177;
+                                                            .cast::<usize>() = len198;
                                                         *base
                                                             .add(::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>() = ptr177.cast_mut();
+                                                            .cast::<*mut u8>() = ptr198.cast_mut();
                                                         *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>() = _rt::as_i32(t176_1);
+                                                            .cast::<i32>() = _rt::as_i32(t197_1);
                                                     }
-                                                    V178::Attempt => {
+                                                    V199::Attempt => {
                                                         *base.add(0).cast::<u8>() = (6i32) as u8;
                                                     }
                                                 }
@@ -4444,567 +4850,671 @@ pub mod exports {
                                         }
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len179;
+                                            .cast::<usize>() = len200;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result179;
-                                        let vec180 = (secret_type171.into_bytes())
+                                            .cast::<*mut u8>() = result200;
+                                        let vec201 = (secret_type192.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr180 = vec180.as_ptr().cast::<u8>();
-                                        let len180 = vec180.len();
-                                        ::core::mem::forget(vec180);
+                                        let ptr201 = vec201.as_ptr().cast::<u8>();
+                                        let len201 = vec201.len();
+                                        ::core::mem::forget(vec201);
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len180;
+                                            .cast::<usize>() = len201;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr180.cast_mut();
-                                        let vec184 = labels171;
-                                        let len184 = vec184.len();
-                                        let layout184 = _rt::alloc::Layout::from_size_align(
-                                                vec184.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr201.cast_mut();
+                                        let vec205 = labels192;
+                                        let len205 = vec205.len();
+                                        let layout205 = _rt::alloc::Layout::from_size_align(
+                                                vec205.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result184, _cleanup184) = wit_bindgen::rt::Cleanup::new(
-                                            layout184,
+                                        let (result205, _cleanup205) = wit_bindgen::rt::Cleanup::new(
+                                            layout205,
                                         );
-                                        if let Some(cleanup) = _cleanup184 {
+                                        if let Some(cleanup) = _cleanup205 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec184.into_iter().enumerate() {
-                                            let base = result184
+                                        for (i, e) in vec205.into_iter().enumerate() {
+                                            let base = result205
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t181_0, t181_1) = e;
-                                                let vec182 = (t181_0.into_bytes()).into_boxed_slice();
-                                                let ptr182 = vec182.as_ptr().cast::<u8>();
-                                                let len182 = vec182.len();
-                                                ::core::mem::forget(vec182);
+                                                let (t202_0, t202_1) = e;
+                                                let vec203 = (t202_0.into_bytes()).into_boxed_slice();
+                                                let ptr203 = vec203.as_ptr().cast::<u8>();
+                                                let len203 = vec203.len();
+                                                ::core::mem::forget(vec203);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len182;
-                                                *base.add(0).cast::<*mut u8>() = ptr182.cast_mut();
-                                                let vec183 = (t181_1.into_bytes()).into_boxed_slice();
-                                                let ptr183 = vec183.as_ptr().cast::<u8>();
-                                                let len183 = vec183.len();
-                                                ::core::mem::forget(vec183);
+                                                    .cast::<usize>() = len203;
+                                                *base.add(0).cast::<*mut u8>() = ptr203.cast_mut();
+                                                let vec204 = (t202_1.into_bytes()).into_boxed_slice();
+                                                let ptr204 = vec204.as_ptr().cast::<u8>();
+                                                let len204 = vec204.len();
+                                                ::core::mem::forget(vec204);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len183;
+                                                    .cast::<usize>() = len204;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr183.cast_mut();
+                                                    .cast::<*mut u8>() = ptr204.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len184;
+                                            .cast::<usize>() = len205;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result184;
-                                        let vec185 = (private_key171.into_bytes())
+                                            .cast::<*mut u8>() = result205;
+                                        let vec206 = (private_key192.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr185 = vec185.as_ptr().cast::<u8>();
-                                        let len185 = vec185.len();
-                                        ::core::mem::forget(vec185);
+                                        let ptr206 = vec206.as_ptr().cast::<u8>();
+                                        let len206 = vec206.len();
+                                        ::core::mem::forget(vec206);
                                         *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len185;
+                                            .cast::<usize>() = len206;
                                         *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr185.cast_mut();
-                                        let vec186 = (public_key171.into_bytes())
+                                            .cast::<*mut u8>() = ptr206.cast_mut();
+                                        let vec207 = (public_key192.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr186 = vec186.as_ptr().cast::<u8>();
-                                        let len186 = vec186.len();
-                                        ::core::mem::forget(vec186);
+                                        let ptr207 = vec207.as_ptr().cast::<u8>();
+                                        let len207 = vec207.len();
+                                        ::core::mem::forget(vec207);
                                         *base
                                             .add(11 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len186;
+                                            .cast::<usize>() = len207;
                                         *base
                                             .add(10 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr186.cast_mut();
+                                            .cast::<*mut u8>() = ptr207.cast_mut();
                                         *base
                                             .add(12 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (algorithm171.clone() as i32) as u8;
+                                            .cast::<u8>() = (algorithm192.clone() as i32) as u8;
                                     }
                                 }
-                                *ptr41
+                                *ptr60
                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len187;
-                                *ptr41
+                                    .cast::<usize>() = len208;
+                                *ptr60
                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result187;
-                                let vec197 = series42;
-                                let len197 = vec197.len();
-                                let layout197 = _rt::alloc::Layout::from_size_align(
-                                        vec197.len() * (10 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result208;
+                                let vec218 = series61;
+                                let len218 = vec218.len();
+                                let layout218 = _rt::alloc::Layout::from_size_align(
+                                        vec218.len() * (10 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result197, _cleanup197) = wit_bindgen::rt::Cleanup::new(
-                                    layout197,
+                                let (result218, _cleanup218) = wit_bindgen::rt::Cleanup::new(
+                                    layout218,
                                 );
-                                if let Some(cleanup) = _cleanup197 {
+                                if let Some(cleanup) = _cleanup218 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec197.into_iter().enumerate() {
-                                    let base = result197
+                                for (i, e) in vec218.into_iter().enumerate() {
+                                    let base = result218
                                         .add(i * (10 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Series {
-                                            key: key188,
-                                            api_version: api_version188,
-                                            kind: kind188,
-                                            template: template188,
-                                            labels: labels188,
+                                            key: key209,
+                                            api_version: api_version209,
+                                            kind: kind209,
+                                            template: template209,
+                                            labels: labels209,
                                         } = e;
-                                        let vec189 = (key188.into_bytes()).into_boxed_slice();
-                                        let ptr189 = vec189.as_ptr().cast::<u8>();
-                                        let len189 = vec189.len();
-                                        ::core::mem::forget(vec189);
+                                        let vec210 = (key209.into_bytes()).into_boxed_slice();
+                                        let ptr210 = vec210.as_ptr().cast::<u8>();
+                                        let len210 = vec210.len();
+                                        ::core::mem::forget(vec210);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len189;
-                                        *base.add(0).cast::<*mut u8>() = ptr189.cast_mut();
-                                        let vec190 = (api_version188.into_bytes())
+                                            .cast::<usize>() = len210;
+                                        *base.add(0).cast::<*mut u8>() = ptr210.cast_mut();
+                                        let vec211 = (api_version209.into_bytes())
                                             .into_boxed_slice();
-                                        let ptr190 = vec190.as_ptr().cast::<u8>();
-                                        let len190 = vec190.len();
-                                        ::core::mem::forget(vec190);
+                                        let ptr211 = vec211.as_ptr().cast::<u8>();
+                                        let len211 = vec211.len();
+                                        ::core::mem::forget(vec211);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len190;
+                                            .cast::<usize>() = len211;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr190.cast_mut();
-                                        let vec191 = (kind188.into_bytes()).into_boxed_slice();
-                                        let ptr191 = vec191.as_ptr().cast::<u8>();
-                                        let len191 = vec191.len();
-                                        ::core::mem::forget(vec191);
+                                            .cast::<*mut u8>() = ptr211.cast_mut();
+                                        let vec212 = (kind209.into_bytes()).into_boxed_slice();
+                                        let ptr212 = vec212.as_ptr().cast::<u8>();
+                                        let len212 = vec212.len();
+                                        ::core::mem::forget(vec212);
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len191;
+                                            .cast::<usize>() = len212;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr191.cast_mut();
-                                        let vec192 = (template188.into_bytes()).into_boxed_slice();
-                                        let ptr192 = vec192.as_ptr().cast::<u8>();
-                                        let len192 = vec192.len();
-                                        ::core::mem::forget(vec192);
+                                            .cast::<*mut u8>() = ptr212.cast_mut();
+                                        let vec213 = (template209.into_bytes()).into_boxed_slice();
+                                        let ptr213 = vec213.as_ptr().cast::<u8>();
+                                        let len213 = vec213.len();
+                                        ::core::mem::forget(vec213);
                                         *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len192;
+                                            .cast::<usize>() = len213;
                                         *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr192.cast_mut();
-                                        let vec196 = labels188;
-                                        let len196 = vec196.len();
-                                        let layout196 = _rt::alloc::Layout::from_size_align(
-                                                vec196.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr213.cast_mut();
+                                        let vec217 = labels209;
+                                        let len217 = vec217.len();
+                                        let layout217 = _rt::alloc::Layout::from_size_align(
+                                                vec217.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result196, _cleanup196) = wit_bindgen::rt::Cleanup::new(
-                                            layout196,
+                                        let (result217, _cleanup217) = wit_bindgen::rt::Cleanup::new(
+                                            layout217,
                                         );
-                                        if let Some(cleanup) = _cleanup196 {
+                                        if let Some(cleanup) = _cleanup217 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec196.into_iter().enumerate() {
-                                            let base = result196
+                                        for (i, e) in vec217.into_iter().enumerate() {
+                                            let base = result217
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t193_0, t193_1) = e;
-                                                let vec194 = (t193_0.into_bytes()).into_boxed_slice();
-                                                let ptr194 = vec194.as_ptr().cast::<u8>();
-                                                let len194 = vec194.len();
-                                                ::core::mem::forget(vec194);
+                                                let (t214_0, t214_1) = e;
+                                                let vec215 = (t214_0.into_bytes()).into_boxed_slice();
+                                                let ptr215 = vec215.as_ptr().cast::<u8>();
+                                                let len215 = vec215.len();
+                                                ::core::mem::forget(vec215);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len194;
-                                                *base.add(0).cast::<*mut u8>() = ptr194.cast_mut();
-                                                let vec195 = (t193_1.into_bytes()).into_boxed_slice();
-                                                let ptr195 = vec195.as_ptr().cast::<u8>();
-                                                let len195 = vec195.len();
-                                                ::core::mem::forget(vec195);
+                                                    .cast::<usize>() = len215;
+                                                *base.add(0).cast::<*mut u8>() = ptr215.cast_mut();
+                                                let vec216 = (t214_1.into_bytes()).into_boxed_slice();
+                                                let ptr216 = vec216.as_ptr().cast::<u8>();
+                                                let len216 = vec216.len();
+                                                ::core::mem::forget(vec216);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len195;
+                                                    .cast::<usize>() = len216;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr195.cast_mut();
+                                                    .cast::<*mut u8>() = ptr216.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len196;
+                                            .cast::<usize>() = len217;
                                         *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result196;
+                                            .cast::<*mut u8>() = result217;
                                     }
                                 }
-                                *ptr41
+                                *ptr60
                                     .add(8 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len197;
-                                *ptr41
+                                    .cast::<usize>() = len218;
+                                *ptr60
                                     .add(7 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result197;
-                                match gang42 {
+                                    .cast::<*mut u8>() = result218;
+                                match gang61 {
                                     Some(e) => {
-                                        *ptr41
+                                        *ptr60
                                             .add(9 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
                                         let super::super::super::super::troupe::framework::types::Gang {
-                                            scheduler: scheduler198,
-                                            members: members198,
-                                            min_member: min_member198,
-                                            min_resources: min_resources198,
-                                            queue: queue198,
-                                            priority_class: priority_class198,
-                                            schedule_timeout: schedule_timeout198,
+                                            scheduler: scheduler219,
+                                            members: members219,
+                                            min_member: min_member219,
+                                            min_resources: min_resources219,
+                                            queue: queue219,
+                                            priority_class: priority_class219,
+                                            schedule_timeout: schedule_timeout219,
                                         } = e;
-                                        let vec199 = (scheduler198.into_bytes()).into_boxed_slice();
-                                        let ptr199 = vec199.as_ptr().cast::<u8>();
-                                        let len199 = vec199.len();
-                                        ::core::mem::forget(vec199);
-                                        *ptr41
+                                        let vec220 = (scheduler219.into_bytes()).into_boxed_slice();
+                                        let ptr220 = vec220.as_ptr().cast::<u8>();
+                                        let len220 = vec220.len();
+                                        ::core::mem::forget(vec220);
+                                        *ptr60
                                             .add(11 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len199;
-                                        *ptr41
+                                            .cast::<usize>() = len220;
+                                        *ptr60
                                             .add(10 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr199.cast_mut();
-                                        let vec201 = members198;
-                                        let len201 = vec201.len();
-                                        let layout201 = _rt::alloc::Layout::from_size_align(
-                                                vec201.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr220.cast_mut();
+                                        let vec222 = members219;
+                                        let len222 = vec222.len();
+                                        let layout222 = _rt::alloc::Layout::from_size_align(
+                                                vec222.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result201, _cleanup201) = wit_bindgen::rt::Cleanup::new(
-                                            layout201,
+                                        let (result222, _cleanup222) = wit_bindgen::rt::Cleanup::new(
+                                            layout222,
                                         );
-                                        if let Some(cleanup) = _cleanup201 {
+                                        if let Some(cleanup) = _cleanup222 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec201.into_iter().enumerate() {
-                                            let base = result201
+                                        for (i, e) in vec222.into_iter().enumerate() {
+                                            let base = result222
                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let vec200 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr200 = vec200.as_ptr().cast::<u8>();
-                                                let len200 = vec200.len();
-                                                ::core::mem::forget(vec200);
+                                                let vec221 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr221 = vec221.as_ptr().cast::<u8>();
+                                                let len221 = vec221.len();
+                                                ::core::mem::forget(vec221);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len200;
-                                                *base.add(0).cast::<*mut u8>() = ptr200.cast_mut();
+                                                    .cast::<usize>() = len221;
+                                                *base.add(0).cast::<*mut u8>() = ptr221.cast_mut();
                                             }
                                         }
-                                        *ptr41
+                                        *ptr60
                                             .add(13 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len201;
-                                        *ptr41
+                                            .cast::<usize>() = len222;
+                                        *ptr60
                                             .add(12 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result201;
-                                        match min_member198 {
+                                            .cast::<*mut u8>() = result222;
+                                        match min_member219 {
                                             Some(e) => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                *ptr41
+                                                *ptr60
                                                     .add(4 + 14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<i32>() = _rt::as_i32(e);
                                             }
                                             None => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match min_resources198 {
+                                        match min_resources219 {
                                             Some(e) => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec202 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr202 = vec202.as_ptr().cast::<u8>();
-                                                let len202 = vec202.len();
-                                                ::core::mem::forget(vec202);
-                                                *ptr41
+                                                let vec223 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr223 = vec223.as_ptr().cast::<u8>();
+                                                let len223 = vec223.len();
+                                                ::core::mem::forget(vec223);
+                                                *ptr60
                                                     .add(8 + 16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len202;
-                                                *ptr41
+                                                    .cast::<usize>() = len223;
+                                                *ptr60
                                                     .add(8 + 15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr202.cast_mut();
+                                                    .cast::<*mut u8>() = ptr223.cast_mut();
                                             }
                                             None => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match queue198 {
+                                        match queue219 {
                                             Some(e) => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 17 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec203 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr203 = vec203.as_ptr().cast::<u8>();
-                                                let len203 = vec203.len();
-                                                ::core::mem::forget(vec203);
-                                                *ptr41
+                                                let vec224 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr224 = vec224.as_ptr().cast::<u8>();
+                                                let len224 = vec224.len();
+                                                ::core::mem::forget(vec224);
+                                                *ptr60
                                                     .add(8 + 19 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len203;
-                                                *ptr41
+                                                    .cast::<usize>() = len224;
+                                                *ptr60
                                                     .add(8 + 18 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr203.cast_mut();
+                                                    .cast::<*mut u8>() = ptr224.cast_mut();
                                             }
                                             None => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 17 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match priority_class198 {
+                                        match priority_class219 {
                                             Some(e) => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 20 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec204 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr204 = vec204.as_ptr().cast::<u8>();
-                                                let len204 = vec204.len();
-                                                ::core::mem::forget(vec204);
-                                                *ptr41
+                                                let vec225 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr225 = vec225.as_ptr().cast::<u8>();
+                                                let len225 = vec225.len();
+                                                ::core::mem::forget(vec225);
+                                                *ptr60
                                                     .add(8 + 22 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len204;
-                                                *ptr41
+                                                    .cast::<usize>() = len225;
+                                                *ptr60
                                                     .add(8 + 21 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr204.cast_mut();
+                                                    .cast::<*mut u8>() = ptr225.cast_mut();
                                             }
                                             None => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 20 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match schedule_timeout198 {
+                                        match schedule_timeout219 {
                                             Some(e) => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 23 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                *ptr41
+                                                *ptr60
                                                     .add(12 + 23 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<i32>() = _rt::as_i32(e);
                                             }
                                             None => {
-                                                *ptr41
+                                                *ptr60
                                                     .add(8 + 23 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
                                     }
                                     None => {
-                                        *ptr41
+                                        *ptr60
                                             .add(9 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
                                     }
                                 };
-                                *ptr41
+                                let vec231 = success_criteria61;
+                                let len231 = vec231.len();
+                                let layout231 = _rt::alloc::Layout::from_size_align(
+                                        vec231.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result231, _cleanup231) = wit_bindgen::rt::Cleanup::new(
+                                    layout231,
+                                );
+                                if let Some(cleanup) = _cleanup231 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec231.into_iter().enumerate() {
+                                    let base = result231
+                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let vec230 = e;
+                                        let len230 = vec230.len();
+                                        let layout230 = _rt::alloc::Layout::from_size_align(
+                                                vec230.len()
+                                                    * (8 + 4 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            )
+                                            .unwrap();
+                                        let (result230, _cleanup230) = wit_bindgen::rt::Cleanup::new(
+                                            layout230,
+                                        );
+                                        if let Some(cleanup) = _cleanup230 {
+                                            cleanup.forget();
+                                        }
+                                        for (i, e) in vec230.into_iter().enumerate() {
+                                            let base = result230
+                                                .add(i * (8 + 4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let super::super::super::super::troupe::framework::types::Criterion {
+                                                    role: role226,
+                                                    indices: indices226,
+                                                    at_least: at_least226,
+                                                } = e;
+                                                let vec227 = (role226.into_bytes()).into_boxed_slice();
+                                                let ptr227 = vec227.as_ptr().cast::<u8>();
+                                                let len227 = vec227.len();
+                                                ::core::mem::forget(vec227);
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len227;
+                                                *base.add(0).cast::<*mut u8>() = ptr227.cast_mut();
+                                                let vec229 = indices226;
+                                                let len229 = vec229.len();
+                                                let layout229 = _rt::alloc::Layout::from_size_align(
+                                                        vec229.len() * 8,
+                                                        4,
+                                                    )
+                                                    .unwrap();
+                                                let (result229, _cleanup229) = wit_bindgen::rt::Cleanup::new(
+                                                    layout229,
+                                                );
+                                                if let Some(cleanup) = _cleanup229 {
+                                                    cleanup.forget();
+                                                }
+                                                for (i, e) in vec229.into_iter().enumerate() {
+                                                    let base = result229.add(i * 8);
+                                                    {
+                                                        let (t228_0, t228_1) = e;
+                                                        *base.add(0).cast::<i32>() = _rt::as_i32(t228_0);
+                                                        *base.add(4).cast::<i32>() = _rt::as_i32(t228_1);
+                                                    }
+                                                }
+                                                *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len229;
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = result229;
+                                                match at_least226 {
+                                                    Some(e) => {
+                                                        *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (1i32) as u8;
+                                                        *base
+                                                            .add(4 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i32>() = _rt::as_i32(e);
+                                                    }
+                                                    None => {
+                                                        *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (0i32) as u8;
+                                                    }
+                                                };
+                                            }
+                                        }
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len230;
+                                        *base.add(0).cast::<*mut u8>() = result230;
+                                    }
+                                }
+                                *ptr60
+                                    .add(16 + 24 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len231;
+                                *ptr60
                                     .add(16 + 23 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<i32>() = _rt::as_i32(host_ports42);
+                                    .cast::<*mut u8>() = result231;
+                                *ptr60
+                                    .add(16 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<i32>() = _rt::as_i32(host_ports61);
                                 let super::super::super::super::troupe::framework::types::Policy {
-                                    clean_on_success: clean_on_success205,
-                                    clean_on_failure: clean_on_failure205,
-                                    clean_on_suspend: clean_on_suspend205,
-                                    ttl: ttl205,
-                                } = policy42;
-                                *ptr41
-                                    .add(20 + 23 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_success205.clone() as i32) as u8;
-                                *ptr41
-                                    .add(21 + 23 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_failure205.clone() as i32) as u8;
-                                *ptr41
-                                    .add(22 + 23 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (clean_on_suspend205.clone() as i32) as u8;
-                                match ttl205 {
+                                    clean_on_success: clean_on_success232,
+                                    clean_on_failure: clean_on_failure232,
+                                    clean_on_suspend: clean_on_suspend232,
+                                    ttl: ttl232,
+                                } = policy61;
+                                *ptr60
+                                    .add(20 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_success232.clone() as i32) as u8;
+                                *ptr60
+                                    .add(21 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_failure232.clone() as i32) as u8;
+                                *ptr60
+                                    .add(22 + 25 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (clean_on_suspend232.clone() as i32) as u8;
+                                match ttl232 {
                                     Some(e) => {
-                                        *ptr41
-                                            .add(24 + 23 * ::core::mem::size_of::<*const u8>())
+                                        *ptr60
+                                            .add(24 + 25 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        use super::super::super::super::troupe::framework::types::Ttl as V206;
+                                        use super::super::super::super::troupe::framework::types::Ttl as V233;
                                         match e {
-                                            V206::AfterFinished(e) => {
-                                                *ptr41
-                                                    .add(28 + 23 * ::core::mem::size_of::<*const u8>())
+                                            V233::AfterFinished(e) => {
+                                                *ptr60
+                                                    .add(28 + 25 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (0i32) as u8;
-                                                *ptr41
-                                                    .add(32 + 23 * ::core::mem::size_of::<*const u8>())
+                                                *ptr60
+                                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<i32>() = _rt::as_i32(e);
                                             }
-                                            V206::AfterCreation(e) => {
-                                                *ptr41
-                                                    .add(28 + 23 * ::core::mem::size_of::<*const u8>())
+                                            V233::AfterCreation(e) => {
+                                                *ptr60
+                                                    .add(28 + 25 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                *ptr41
-                                                    .add(32 + 23 * ::core::mem::size_of::<*const u8>())
+                                                *ptr60
+                                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<i32>() = _rt::as_i32(e);
                                             }
                                         }
                                     }
                                     None => {
-                                        *ptr41
-                                            .add(24 + 23 * ::core::mem::size_of::<*const u8>())
+                                        *ptr60
+                                            .add(24 + 25 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
                                     }
                                 };
-                                let vec210 = warnings42;
-                                let len210 = vec210.len();
-                                let layout210 = _rt::alloc::Layout::from_size_align(
-                                        vec210.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                let vec237 = warnings61;
+                                let len237 = vec237.len();
+                                let layout237 = _rt::alloc::Layout::from_size_align(
+                                        vec237.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result210, _cleanup210) = wit_bindgen::rt::Cleanup::new(
-                                    layout210,
+                                let (result237, _cleanup237) = wit_bindgen::rt::Cleanup::new(
+                                    layout237,
                                 );
-                                if let Some(cleanup) = _cleanup210 {
+                                if let Some(cleanup) = _cleanup237 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec210.into_iter().enumerate() {
-                                    let base = result210
+                                for (i, e) in vec237.into_iter().enumerate() {
+                                    let base = result237
                                         .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Event {
-                                            warning: warning207,
-                                            reason: reason207,
-                                            message: message207,
+                                            warning: warning234,
+                                            reason: reason234,
+                                            message: message234,
                                         } = e;
-                                        *base.add(0).cast::<u8>() = (match warning207 {
+                                        *base.add(0).cast::<u8>() = (match warning234 {
                                             true => 1,
                                             false => 0,
                                         }) as u8;
-                                        let vec208 = (reason207.into_bytes()).into_boxed_slice();
-                                        let ptr208 = vec208.as_ptr().cast::<u8>();
-                                        let len208 = vec208.len();
-                                        ::core::mem::forget(vec208);
+                                        let vec235 = (reason234.into_bytes()).into_boxed_slice();
+                                        let ptr235 = vec235.as_ptr().cast::<u8>();
+                                        let len235 = vec235.len();
+                                        ::core::mem::forget(vec235);
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len208;
+                                            .cast::<usize>() = len235;
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr208.cast_mut();
-                                        let vec209 = (message207.into_bytes()).into_boxed_slice();
-                                        let ptr209 = vec209.as_ptr().cast::<u8>();
-                                        let len209 = vec209.len();
-                                        ::core::mem::forget(vec209);
+                                            .cast::<*mut u8>() = ptr235.cast_mut();
+                                        let vec236 = (message234.into_bytes()).into_boxed_slice();
+                                        let ptr236 = vec236.as_ptr().cast::<u8>();
+                                        let len236 = vec236.len();
+                                        ::core::mem::forget(vec236);
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len209;
+                                            .cast::<usize>() = len236;
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr209.cast_mut();
+                                            .cast::<*mut u8>() = ptr236.cast_mut();
                                     }
                                 }
-                                *ptr41
-                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len210;
-                                *ptr41
-                                    .add(32 + 24 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result210;
+                                *ptr60
+                                    .add(32 + 27 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len237;
+                                *ptr60
+                                    .add(32 + 26 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result237;
                             }
                             Err(e) => {
-                                *ptr41.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::troupe::framework::types::Refusal as V217;
+                                *ptr60.add(0).cast::<u8>() = (1i32) as u8;
+                                use super::super::super::super::troupe::framework::types::Refusal as V244;
                                 match e {
-                                    V217::Invalid(e) => {
-                                        *ptr41
+                                    V244::Invalid(e) => {
+                                        *ptr60
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
-                                        let vec214 = e;
-                                        let len214 = vec214.len();
-                                        let layout214 = _rt::alloc::Layout::from_size_align(
-                                                vec214.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec241 = e;
+                                        let len241 = vec241.len();
+                                        let layout241 = _rt::alloc::Layout::from_size_align(
+                                                vec241.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result214, _cleanup214) = wit_bindgen::rt::Cleanup::new(
-                                            layout214,
+                                        let (result241, _cleanup241) = wit_bindgen::rt::Cleanup::new(
+                                            layout241,
                                         );
-                                        if let Some(cleanup) = _cleanup214 {
+                                        if let Some(cleanup) = _cleanup241 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec214.into_iter().enumerate() {
-                                            let base = result214
+                                        for (i, e) in vec241.into_iter().enumerate() {
+                                            let base = result241
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FieldError {
-                                                    path: path211,
-                                                    message: message211,
+                                                    path: path238,
+                                                    message: message238,
                                                 } = e;
-                                                let vec212 = (path211.into_bytes()).into_boxed_slice();
-                                                let ptr212 = vec212.as_ptr().cast::<u8>();
-                                                let len212 = vec212.len();
-                                                ::core::mem::forget(vec212);
+                                                let vec239 = (path238.into_bytes()).into_boxed_slice();
+                                                let ptr239 = vec239.as_ptr().cast::<u8>();
+                                                let len239 = vec239.len();
+                                                ::core::mem::forget(vec239);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len212;
-                                                *base.add(0).cast::<*mut u8>() = ptr212.cast_mut();
-                                                let vec213 = (message211.into_bytes()).into_boxed_slice();
-                                                let ptr213 = vec213.as_ptr().cast::<u8>();
-                                                let len213 = vec213.len();
-                                                ::core::mem::forget(vec213);
+                                                    .cast::<usize>() = len239;
+                                                *base.add(0).cast::<*mut u8>() = ptr239.cast_mut();
+                                                let vec240 = (message238.into_bytes()).into_boxed_slice();
+                                                let ptr240 = vec240.as_ptr().cast::<u8>();
+                                                let len240 = vec240.len();
+                                                ::core::mem::forget(vec240);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len213;
+                                                    .cast::<usize>() = len240;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr213.cast_mut();
+                                                    .cast::<*mut u8>() = ptr240.cast_mut();
                                             }
                                         }
-                                        *ptr41
+                                        *ptr60
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len214;
-                                        *ptr41
+                                            .cast::<usize>() = len241;
+                                        *ptr60
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result214;
+                                            .cast::<*mut u8>() = result241;
                                     }
-                                    V217::Unsupported(e) => {
-                                        *ptr41
+                                    V244::Unsupported(e) => {
+                                        *ptr60
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        let vec215 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr215 = vec215.as_ptr().cast::<u8>();
-                                        let len215 = vec215.len();
-                                        ::core::mem::forget(vec215);
-                                        *ptr41
+                                        let vec242 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr242 = vec242.as_ptr().cast::<u8>();
+                                        let len242 = vec242.len();
+                                        ::core::mem::forget(vec242);
+                                        *ptr60
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len215;
-                                        *ptr41
+                                            .cast::<usize>() = len242;
+                                        *ptr60
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr215.cast_mut();
+                                            .cast::<*mut u8>() = ptr242.cast_mut();
                                     }
-                                    V217::Internal(e) => {
-                                        *ptr41
+                                    V244::Internal(e) => {
+                                        *ptr60
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (2i32) as u8;
-                                        let vec216 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr216 = vec216.as_ptr().cast::<u8>();
-                                        let len216 = vec216.len();
-                                        ::core::mem::forget(vec216);
-                                        *ptr41
+                                        let vec243 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr243 = vec243.as_ptr().cast::<u8>();
+                                        let len243 = vec243.len();
+                                        ::core::mem::forget(vec243);
+                                        *ptr60
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len216;
-                                        *ptr41
+                                            .cast::<usize>() = len243;
+                                        *ptr60
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr216.cast_mut();
+                                            .cast::<*mut u8>() = ptr243.cast_mut();
                                     }
                                 }
                             }
                         };
-                        ptr41
+                        ptr60
                     }
                 }
                 #[doc(hidden)]
@@ -5020,11 +5530,11 @@ pub mod exports {
                                 let l2 = *arg0
                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base134 = l1;
-                                let len134 = l2;
-                                for i in 0..len134 {
-                                    let base = base134
-                                        .add(i * (16 + 31 * ::core::mem::size_of::<*const u8>()));
+                                let base137 = l1;
+                                let len137 = l2;
+                                for i in 0..len137 {
+                                    let base = base137
+                                        .add(i * (16 + 34 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let l3 = *base.add(0).cast::<*mut u8>();
                                         let l4 = *base
@@ -5616,60 +6126,69 @@ pub mod exports {
                                         let l120 = *base
                                             .add(16 + 30 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base133 = l119;
-                                        let len133 = l120;
-                                        for i in 0..len133 {
-                                            let base = base133
+                                        let base121 = l119;
+                                        let len121 = l120;
+                                        _rt::cabi_dealloc(base121, len121 * 8, 4);
+                                        let l122 = *base
+                                            .add(16 + 32 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l123 = *base
+                                            .add(16 + 33 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let base136 = l122;
+                                        let len136 = l123;
+                                        for i in 0..len136 {
+                                            let base = base136
                                                 .add(i * (7 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l121 = i32::from(*base.add(0).cast::<u8>());
-                                                match l121 {
+                                                let l124 = i32::from(*base.add(0).cast::<u8>());
+                                                match l124 {
                                                     0 => {
-                                                        let l122 = *base
+                                                        let l125 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l123 = *base
+                                                        let l126 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l122, l123, 1);
+                                                        _rt::cabi_dealloc(l125, l126, 1);
                                                     }
                                                     _ => {
-                                                        let l124 = *base
+                                                        let l127 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l125 = *base
+                                                        let l128 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l124, l125, 1);
-                                                        let l126 = *base
+                                                        _rt::cabi_dealloc(l127, l128, 1);
+                                                        let l129 = *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l127 = *base
+                                                        let l130 = *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l126, l127, 1);
-                                                        let l128 = *base
+                                                        _rt::cabi_dealloc(l129, l130, 1);
+                                                        let l131 = *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l129 = *base
+                                                        let l132 = *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base132 = l128;
-                                                        let len132 = l129;
-                                                        for i in 0..len132 {
-                                                            let base = base132
+                                                        let base135 = l131;
+                                                        let len135 = l132;
+                                                        for i in 0..len135 {
+                                                            let base = base135
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let l130 = *base.add(0).cast::<*mut u8>();
-                                                                let l131 = *base
+                                                                let l133 = *base.add(0).cast::<*mut u8>();
+                                                                let l134 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l130, l131, 1);
+                                                                _rt::cabi_dealloc(l133, l134, 1);
                                                             }
                                                         }
                                                         _rt::cabi_dealloc(
-                                                            base132,
-                                                            len132 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            base135,
+                                                            len135 * (2 * ::core::mem::size_of::<*const u8>()),
                                                             ::core::mem::size_of::<*const u8>(),
                                                         );
                                                     }
@@ -5677,306 +6196,306 @@ pub mod exports {
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base133,
-                                            len133 * (7 * ::core::mem::size_of::<*const u8>()),
+                                            base136,
+                                            len136 * (7 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base134,
-                                    len134 * (16 + 31 * ::core::mem::size_of::<*const u8>()),
+                                    base137,
+                                    len137 * (16 + 34 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l135 = *arg0
+                                let l138 = *arg0
                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l136 = *arg0
+                                let l139 = *arg0
                                     .add(4 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base198 = l135;
-                                let len198 = l136;
-                                for i in 0..len198 {
-                                    let base = base198
+                                let base201 = l138;
+                                let len201 = l139;
+                                for i in 0..len201 {
+                                    let base = base201
                                         .add(i * (23 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l137 = *base.add(0).cast::<*mut u8>();
-                                        let l138 = *base
+                                        let l140 = *base.add(0).cast::<*mut u8>();
+                                        let l141 = *base
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l137, l138, 1);
-                                        let l139 = *base
+                                        _rt::cabi_dealloc(l140, l141, 1);
+                                        let l142 = *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l140 = *base
+                                        let l143 = *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l139, l140, 1);
-                                        let l141 = *base
+                                        _rt::cabi_dealloc(l142, l143, 1);
+                                        let l144 = *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l142 = *base
+                                        let l145 = *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l141, l142, 1);
-                                        let l143 = *base
+                                        _rt::cabi_dealloc(l144, l145, 1);
+                                        let l146 = *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l144 = *base
+                                        let l147 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base152 = l143;
-                                        let len152 = l144;
-                                        for i in 0..len152 {
-                                            let base = base152
+                                        let base155 = l146;
+                                        let len155 = l147;
+                                        for i in 0..len155 {
+                                            let base = base155
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l145 = i32::from(*base.add(0).cast::<u8>());
-                                                match l145 {
+                                                let l148 = i32::from(*base.add(0).cast::<u8>());
+                                                match l148 {
                                                     0 => {
-                                                        let l146 = *base
+                                                        let l149 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l147 = *base
+                                                        let l150 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l146, l147, 1);
+                                                        _rt::cabi_dealloc(l149, l150, 1);
                                                     }
                                                     1 => {}
                                                     2 => {}
                                                     3 => {}
                                                     4 => {
-                                                        let l148 = *base
+                                                        let l151 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l149 = *base
+                                                        let l152 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l148, l149, 1);
+                                                        _rt::cabi_dealloc(l151, l152, 1);
                                                     }
                                                     5 => {
-                                                        let l150 = *base
+                                                        let l153 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l151 = *base
+                                                        let l154 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l150, l151, 1);
+                                                        _rt::cabi_dealloc(l153, l154, 1);
                                                     }
                                                     _ => {}
                                                 }
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base152,
-                                            len152 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base155,
+                                            len155 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l153 = i32::from(
+                                        let l156 = i32::from(
                                             *base
                                                 .add(8 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l153 {
+                                        match l156 {
                                             0 => {}
                                             _ => {
-                                                let l154 = *base
+                                                let l157 = *base
                                                     .add(9 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l155 = *base
+                                                let l158 = *base
                                                     .add(10 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l154, l155, 1);
+                                                _rt::cabi_dealloc(l157, l158, 1);
                                             }
                                         }
-                                        let l156 = i32::from(
+                                        let l159 = i32::from(
                                             *base
                                                 .add(11 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l156 {
+                                        match l159 {
                                             0 => {
-                                                let l157 = *base
+                                                let l160 = *base
                                                     .add(12 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l158 = *base
+                                                let l161 = *base
                                                     .add(13 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l157, l158, 1);
-                                                let l159 = *base
+                                                _rt::cabi_dealloc(l160, l161, 1);
+                                                let l162 = *base
                                                     .add(14 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l160 = *base
+                                                let l163 = *base
                                                     .add(15 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base173 = l159;
-                                                let len173 = l160;
-                                                for i in 0..len173 {
-                                                    let base = base173
+                                                let base176 = l162;
+                                                let len176 = l163;
+                                                for i in 0..len176 {
+                                                    let base = base176
                                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l161 = *base.add(0).cast::<*mut u8>();
-                                                        let l162 = *base
+                                                        let l164 = *base.add(0).cast::<*mut u8>();
+                                                        let l165 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l161, l162, 1);
-                                                        let l163 = *base
+                                                        _rt::cabi_dealloc(l164, l165, 1);
+                                                        let l166 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l164 = *base
+                                                        let l167 = *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base172 = l163;
-                                                        let len172 = l164;
-                                                        for i in 0..len172 {
-                                                            let base = base172
+                                                        let base175 = l166;
+                                                        let len175 = l167;
+                                                        for i in 0..len175 {
+                                                            let base = base175
                                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let l165 = i32::from(*base.add(0).cast::<u8>());
-                                                                match l165 {
+                                                                let l168 = i32::from(*base.add(0).cast::<u8>());
+                                                                match l168 {
                                                                     0 => {
-                                                                        let l166 = *base
+                                                                        let l169 = *base
                                                                             .add(::core::mem::size_of::<*const u8>())
                                                                             .cast::<*mut u8>();
-                                                                        let l167 = *base
+                                                                        let l170 = *base
                                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                                             .cast::<usize>();
-                                                                        _rt::cabi_dealloc(l166, l167, 1);
+                                                                        _rt::cabi_dealloc(l169, l170, 1);
                                                                     }
                                                                     1 => {}
                                                                     2 => {}
                                                                     3 => {}
                                                                     4 => {
-                                                                        let l168 = *base
+                                                                        let l171 = *base
                                                                             .add(::core::mem::size_of::<*const u8>())
                                                                             .cast::<*mut u8>();
-                                                                        let l169 = *base
+                                                                        let l172 = *base
                                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                                             .cast::<usize>();
-                                                                        _rt::cabi_dealloc(l168, l169, 1);
+                                                                        _rt::cabi_dealloc(l171, l172, 1);
                                                                     }
                                                                     5 => {
-                                                                        let l170 = *base
+                                                                        let l173 = *base
                                                                             .add(::core::mem::size_of::<*const u8>())
                                                                             .cast::<*mut u8>();
-                                                                        let l171 = *base
+                                                                        let l174 = *base
                                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                                             .cast::<usize>();
-                                                                        _rt::cabi_dealloc(l170, l171, 1);
+                                                                        _rt::cabi_dealloc(l173, l174, 1);
                                                                     }
                                                                     _ => {}
                                                                 }
                                                             }
                                                         }
                                                         _rt::cabi_dealloc(
-                                                            base172,
-                                                            len172 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                            base175,
+                                                            len175 * (4 * ::core::mem::size_of::<*const u8>()),
                                                             ::core::mem::size_of::<*const u8>(),
                                                         );
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base173,
-                                                    len173 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                    base176,
+                                                    len176 * (4 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                             _ => {}
                                         }
-                                        let l174 = i32::from(
+                                        let l177 = i32::from(
                                             *base
                                                 .add(16 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
-                                        match l174 {
+                                        match l177 {
                                             0 => {}
                                             _ => {
-                                                let l175 = *base
+                                                let l178 = *base
                                                     .add(17 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l176 = *base
+                                                let l179 = *base
                                                     .add(18 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let base179 = l175;
-                                                let len179 = l176;
-                                                for i in 0..len179 {
-                                                    let base = base179
+                                                let base182 = l178;
+                                                let len182 = l179;
+                                                for i in 0..len182 {
+                                                    let base = base182
                                                         .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                     {
-                                                        let l177 = *base.add(0).cast::<*mut u8>();
-                                                        let l178 = *base
+                                                        let l180 = *base.add(0).cast::<*mut u8>();
+                                                        let l181 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l177, l178, 1);
+                                                        _rt::cabi_dealloc(l180, l181, 1);
                                                     }
                                                 }
                                                 _rt::cabi_dealloc(
-                                                    base179,
-                                                    len179 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                    base182,
+                                                    len182 * (2 * ::core::mem::size_of::<*const u8>()),
                                                     ::core::mem::size_of::<*const u8>(),
                                                 );
                                             }
                                         }
-                                        let l180 = *base
+                                        let l183 = *base
                                             .add(19 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l181 = *base
+                                        let l184 = *base
                                             .add(20 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base194 = l180;
-                                        let len194 = l181;
-                                        for i in 0..len194 {
-                                            let base = base194
+                                        let base197 = l183;
+                                        let len197 = l184;
+                                        for i in 0..len197 {
+                                            let base = base197
                                                 .add(i * (7 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l182 = i32::from(*base.add(0).cast::<u8>());
-                                                match l182 {
+                                                let l185 = i32::from(*base.add(0).cast::<u8>());
+                                                match l185 {
                                                     0 => {
-                                                        let l183 = *base
+                                                        let l186 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l184 = *base
+                                                        let l187 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l183, l184, 1);
+                                                        _rt::cabi_dealloc(l186, l187, 1);
                                                     }
                                                     _ => {
-                                                        let l185 = *base
+                                                        let l188 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l186 = *base
+                                                        let l189 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l185, l186, 1);
-                                                        let l187 = *base
+                                                        _rt::cabi_dealloc(l188, l189, 1);
+                                                        let l190 = *base
                                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l188 = *base
+                                                        let l191 = *base
                                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l187, l188, 1);
-                                                        let l189 = *base
+                                                        _rt::cabi_dealloc(l190, l191, 1);
+                                                        let l192 = *base
                                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l190 = *base
+                                                        let l193 = *base
                                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let base193 = l189;
-                                                        let len193 = l190;
-                                                        for i in 0..len193 {
-                                                            let base = base193
+                                                        let base196 = l192;
+                                                        let len196 = l193;
+                                                        for i in 0..len196 {
+                                                            let base = base196
                                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                                             {
-                                                                let l191 = *base.add(0).cast::<*mut u8>();
-                                                                let l192 = *base
+                                                                let l194 = *base.add(0).cast::<*mut u8>();
+                                                                let l195 = *base
                                                                     .add(::core::mem::size_of::<*const u8>())
                                                                     .cast::<usize>();
-                                                                _rt::cabi_dealloc(l191, l192, 1);
+                                                                _rt::cabi_dealloc(l194, l195, 1);
                                                             }
                                                         }
                                                         _rt::cabi_dealloc(
-                                                            base193,
-                                                            len193 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                            base196,
+                                                            len196 * (2 * ::core::mem::size_of::<*const u8>()),
                                                             ::core::mem::size_of::<*const u8>(),
                                                         );
                                                     }
@@ -5984,412 +6503,462 @@ pub mod exports {
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base194,
-                                            len194 * (7 * ::core::mem::size_of::<*const u8>()),
+                                            base197,
+                                            len197 * (7 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l195 = *base
+                                        let l198 = *base
                                             .add(21 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l196 = *base
+                                        let l199 = *base
                                             .add(22 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base197 = l195;
-                                        let len197 = l196;
-                                        _rt::cabi_dealloc(base197, len197 * 1, 1);
+                                        let base200 = l198;
+                                        let len200 = l199;
+                                        _rt::cabi_dealloc(base200, len200 * 1, 1);
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base198,
-                                    len198 * (23 * ::core::mem::size_of::<*const u8>()),
+                                    base201,
+                                    len201 * (23 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l199 = *arg0
+                                let l202 = *arg0
                                     .add(5 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l200 = *arg0
+                                let l203 = *arg0
                                     .add(6 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base226 = l199;
-                                let len226 = l200;
-                                for i in 0..len226 {
-                                    let base = base226
+                                let base229 = l202;
+                                let len229 = l203;
+                                for i in 0..len229 {
+                                    let base = base229
                                         .add(i * (13 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l201 = *base.add(0).cast::<*mut u8>();
-                                        let l202 = *base
+                                        let l204 = *base.add(0).cast::<*mut u8>();
+                                        let l205 = *base
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l201, l202, 1);
-                                        let l203 = *base
+                                        _rt::cabi_dealloc(l204, l205, 1);
+                                        let l206 = *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l204 = *base
+                                        let l207 = *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base212 = l203;
-                                        let len212 = l204;
-                                        for i in 0..len212 {
-                                            let base = base212
+                                        let base215 = l206;
+                                        let len215 = l207;
+                                        for i in 0..len215 {
+                                            let base = base215
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l205 = i32::from(*base.add(0).cast::<u8>());
-                                                match l205 {
+                                                let l208 = i32::from(*base.add(0).cast::<u8>());
+                                                match l208 {
                                                     0 => {
-                                                        let l206 = *base
+                                                        let l209 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l207 = *base
+                                                        let l210 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l206, l207, 1);
+                                                        _rt::cabi_dealloc(l209, l210, 1);
                                                     }
                                                     1 => {}
                                                     2 => {}
                                                     3 => {}
                                                     4 => {
-                                                        let l208 = *base
+                                                        let l211 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l209 = *base
+                                                        let l212 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l208, l209, 1);
+                                                        _rt::cabi_dealloc(l211, l212, 1);
                                                     }
                                                     5 => {
-                                                        let l210 = *base
+                                                        let l213 = *base
                                                             .add(::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l211 = *base
+                                                        let l214 = *base
                                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        _rt::cabi_dealloc(l210, l211, 1);
+                                                        _rt::cabi_dealloc(l213, l214, 1);
                                                     }
                                                     _ => {}
                                                 }
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base212,
-                                            len212 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base215,
+                                            len215 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l213 = *base
+                                        let l216 = *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l214 = *base
+                                        let l217 = *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l213, l214, 1);
-                                        let l215 = *base
+                                        _rt::cabi_dealloc(l216, l217, 1);
+                                        let l218 = *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l216 = *base
+                                        let l219 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base221 = l215;
-                                        let len221 = l216;
-                                        for i in 0..len221 {
-                                            let base = base221
+                                        let base224 = l218;
+                                        let len224 = l219;
+                                        for i in 0..len224 {
+                                            let base = base224
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l217 = *base.add(0).cast::<*mut u8>();
-                                                let l218 = *base
+                                                let l220 = *base.add(0).cast::<*mut u8>();
+                                                let l221 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l217, l218, 1);
-                                                let l219 = *base
+                                                _rt::cabi_dealloc(l220, l221, 1);
+                                                let l222 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l220 = *base
+                                                let l223 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l219, l220, 1);
+                                                _rt::cabi_dealloc(l222, l223, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base221,
-                                            len221 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base224,
+                                            len224 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l222 = *base
+                                        let l225 = *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l223 = *base
+                                        let l226 = *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l222, l223, 1);
-                                        let l224 = *base
+                                        _rt::cabi_dealloc(l225, l226, 1);
+                                        let l227 = *base
                                             .add(10 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l225 = *base
+                                        let l228 = *base
                                             .add(11 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l224, l225, 1);
+                                        _rt::cabi_dealloc(l227, l228, 1);
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base226,
-                                    len226 * (13 * ::core::mem::size_of::<*const u8>()),
+                                    base229,
+                                    len229 * (13 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l227 = *arg0
+                                let l230 = *arg0
                                     .add(7 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l228 = *arg0
+                                let l231 = *arg0
                                     .add(8 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base244 = l227;
-                                let len244 = l228;
-                                for i in 0..len244 {
-                                    let base = base244
+                                let base247 = l230;
+                                let len247 = l231;
+                                for i in 0..len247 {
+                                    let base = base247
                                         .add(i * (10 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l229 = *base.add(0).cast::<*mut u8>();
-                                        let l230 = *base
+                                        let l232 = *base.add(0).cast::<*mut u8>();
+                                        let l233 = *base
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l229, l230, 1);
-                                        let l231 = *base
+                                        _rt::cabi_dealloc(l232, l233, 1);
+                                        let l234 = *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l232 = *base
+                                        let l235 = *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l231, l232, 1);
-                                        let l233 = *base
+                                        _rt::cabi_dealloc(l234, l235, 1);
+                                        let l236 = *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l234 = *base
+                                        let l237 = *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l233, l234, 1);
-                                        let l235 = *base
+                                        _rt::cabi_dealloc(l236, l237, 1);
+                                        let l238 = *base
                                             .add(6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l236 = *base
+                                        let l239 = *base
                                             .add(7 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l235, l236, 1);
-                                        let l237 = *base
+                                        _rt::cabi_dealloc(l238, l239, 1);
+                                        let l240 = *base
                                             .add(8 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l238 = *base
+                                        let l241 = *base
                                             .add(9 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base243 = l237;
-                                        let len243 = l238;
-                                        for i in 0..len243 {
-                                            let base = base243
+                                        let base246 = l240;
+                                        let len246 = l241;
+                                        for i in 0..len246 {
+                                            let base = base246
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l239 = *base.add(0).cast::<*mut u8>();
-                                                let l240 = *base
+                                                let l242 = *base.add(0).cast::<*mut u8>();
+                                                let l243 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l239, l240, 1);
-                                                let l241 = *base
+                                                _rt::cabi_dealloc(l242, l243, 1);
+                                                let l244 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l242 = *base
+                                                let l245 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l241, l242, 1);
+                                                _rt::cabi_dealloc(l244, l245, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base243,
-                                            len243 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base246,
+                                            len246 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base244,
-                                    len244 * (10 * ::core::mem::size_of::<*const u8>()),
+                                    base247,
+                                    len247 * (10 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
-                                let l245 = i32::from(
+                                let l248 = i32::from(
                                     *arg0
                                         .add(9 * ::core::mem::size_of::<*const u8>())
                                         .cast::<u8>(),
                                 );
-                                match l245 {
+                                match l248 {
                                     0 => {}
                                     _ => {
-                                        let l246 = *arg0
+                                        let l249 = *arg0
                                             .add(10 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l247 = *arg0
+                                        let l250 = *arg0
                                             .add(11 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l246, l247, 1);
-                                        let l248 = *arg0
+                                        _rt::cabi_dealloc(l249, l250, 1);
+                                        let l251 = *arg0
                                             .add(12 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l249 = *arg0
+                                        let l252 = *arg0
                                             .add(13 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base252 = l248;
-                                        let len252 = l249;
-                                        for i in 0..len252 {
-                                            let base = base252
+                                        let base255 = l251;
+                                        let len255 = l252;
+                                        for i in 0..len255 {
+                                            let base = base255
                                                 .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l250 = *base.add(0).cast::<*mut u8>();
-                                                let l251 = *base
+                                                let l253 = *base.add(0).cast::<*mut u8>();
+                                                let l254 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l250, l251, 1);
+                                                _rt::cabi_dealloc(l253, l254, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base252,
-                                            len252 * (2 * ::core::mem::size_of::<*const u8>()),
+                                            base255,
+                                            len255 * (2 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
-                                        let l253 = i32::from(
-                                            *arg0
-                                                .add(8 + 14 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<u8>(),
-                                        );
-                                        match l253 {
-                                            0 => {}
-                                            _ => {
-                                                let l254 = *arg0
-                                                    .add(8 + 15 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>();
-                                                let l255 = *arg0
-                                                    .add(8 + 16 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>();
-                                                _rt::cabi_dealloc(l254, l255, 1);
-                                            }
-                                        }
                                         let l256 = i32::from(
                                             *arg0
-                                                .add(8 + 17 * ::core::mem::size_of::<*const u8>())
+                                                .add(8 + 14 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
                                         match l256 {
                                             0 => {}
                                             _ => {
                                                 let l257 = *arg0
-                                                    .add(8 + 18 * ::core::mem::size_of::<*const u8>())
+                                                    .add(8 + 15 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
                                                 let l258 = *arg0
-                                                    .add(8 + 19 * ::core::mem::size_of::<*const u8>())
+                                                    .add(8 + 16 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
                                                 _rt::cabi_dealloc(l257, l258, 1);
                                             }
                                         }
                                         let l259 = i32::from(
                                             *arg0
-                                                .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                                .add(8 + 17 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<u8>(),
                                         );
                                         match l259 {
                                             0 => {}
                                             _ => {
                                                 let l260 = *arg0
-                                                    .add(8 + 21 * ::core::mem::size_of::<*const u8>())
+                                                    .add(8 + 18 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
                                                 let l261 = *arg0
-                                                    .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                                    .add(8 + 19 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
                                                 _rt::cabi_dealloc(l260, l261, 1);
                                             }
                                         }
+                                        let l262 = i32::from(
+                                            *arg0
+                                                .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        match l262 {
+                                            0 => {}
+                                            _ => {
+                                                let l263 = *arg0
+                                                    .add(8 + 21 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l264 = *arg0
+                                                    .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l263, l264, 1);
+                                            }
+                                        }
                                     }
                                 }
-                                let l262 = *arg0
-                                    .add(32 + 24 * ::core::mem::size_of::<*const u8>())
+                                let l265 = *arg0
+                                    .add(16 + 23 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l263 = *arg0
-                                    .add(32 + 25 * ::core::mem::size_of::<*const u8>())
+                                let l266 = *arg0
+                                    .add(16 + 24 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                let base268 = l262;
-                                let len268 = l263;
-                                for i in 0..len268 {
-                                    let base = base268
-                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                let base275 = l265;
+                                let len275 = l266;
+                                for i in 0..len275 {
+                                    let base = base275
+                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let l264 = *base
+                                        let l267 = *base.add(0).cast::<*mut u8>();
+                                        let l268 = *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l265 = *base
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l264, l265, 1);
-                                        let l266 = *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l267 = *base
-                                            .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        _rt::cabi_dealloc(l266, l267, 1);
+                                        let base274 = l267;
+                                        let len274 = l268;
+                                        for i in 0..len274 {
+                                            let base = base274
+                                                .add(i * (8 + 4 * ::core::mem::size_of::<*const u8>()));
+                                            {
+                                                let l269 = *base.add(0).cast::<*mut u8>();
+                                                let l270 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                _rt::cabi_dealloc(l269, l270, 1);
+                                                let l271 = *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l272 = *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let base273 = l271;
+                                                let len273 = l272;
+                                                _rt::cabi_dealloc(base273, len273 * 8, 4);
+                                            }
+                                        }
+                                        _rt::cabi_dealloc(
+                                            base274,
+                                            len274 * (8 + 4 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        );
                                     }
                                 }
                                 _rt::cabi_dealloc(
-                                    base268,
-                                    len268 * (5 * ::core::mem::size_of::<*const u8>()),
+                                    base275,
+                                    len275 * (2 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l276 = *arg0
+                                    .add(32 + 26 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l277 = *arg0
+                                    .add(32 + 27 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base282 = l276;
+                                let len282 = l277;
+                                for i in 0..len282 {
+                                    let base = base282
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l278 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l279 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l278, l279, 1);
+                                        let l280 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l281 = *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l280, l281, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base282,
+                                    len282 * (5 * ::core::mem::size_of::<*const u8>()),
                                     ::core::mem::size_of::<*const u8>(),
                                 );
                             }
                             _ => {
-                                let l269 = i32::from(
+                                let l283 = i32::from(
                                     *arg0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
                                 );
-                                match l269 {
+                                match l283 {
                                     0 => {
-                                        let l270 = *arg0
+                                        let l284 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l271 = *arg0
+                                        let l285 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        let base276 = l270;
-                                        let len276 = l271;
-                                        for i in 0..len276 {
-                                            let base = base276
+                                        let base290 = l284;
+                                        let len290 = l285;
+                                        for i in 0..len290 {
+                                            let base = base290
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let l272 = *base.add(0).cast::<*mut u8>();
-                                                let l273 = *base
+                                                let l286 = *base.add(0).cast::<*mut u8>();
+                                                let l287 = *base
                                                     .add(::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l272, l273, 1);
-                                                let l274 = *base
+                                                _rt::cabi_dealloc(l286, l287, 1);
+                                                let l288 = *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>();
-                                                let l275 = *base
+                                                let l289 = *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                _rt::cabi_dealloc(l274, l275, 1);
+                                                _rt::cabi_dealloc(l288, l289, 1);
                                             }
                                         }
                                         _rt::cabi_dealloc(
-                                            base276,
-                                            len276 * (4 * ::core::mem::size_of::<*const u8>()),
+                                            base290,
+                                            len290 * (4 * ::core::mem::size_of::<*const u8>()),
                                             ::core::mem::size_of::<*const u8>(),
                                         );
                                     }
                                     1 => {
-                                        let l277 = *arg0
+                                        let l291 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l278 = *arg0
+                                        let l292 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l277, l278, 1);
+                                        _rt::cabi_dealloc(l291, l292, 1);
                                     }
                                     _ => {
-                                        let l279 = *arg0
+                                        let l293 = *arg0
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<*mut u8>();
-                                        let l280 = *arg0
+                                        let l294 = *arg0
                                             .add(3 * ::core::mem::size_of::<*const u8>())
                                             .cast::<usize>();
-                                        _rt::cabi_dealloc(l279, l280, 1);
+                                        _rt::cabi_dealloc(l293, l294, 1);
                                     }
                                 }
                             }
@@ -6401,7 +6970,7 @@ pub mod exports {
                 pub unsafe fn _export_bind_cabi<T_: Guest>(arg0: *mut u8) -> *mut u8 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
-                        let result176 = {
+                        let result199 = {
                             let l0 = *arg0.add(0).cast::<*mut u8>();
                             let l1 = *arg0
                                 .add(::core::mem::size_of::<*const u8>())
@@ -6561,586 +7130,570 @@ pub mod exports {
                             );
                             let l40 = *arg0
                                 .add(24 + 16 * ::core::mem::size_of::<*const u8>())
-                                .cast::<i64>();
-                            let l41 = *arg0
-                                .add(32 + 16 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l42 = *arg0
-                                .add(32 + 17 * ::core::mem::size_of::<*const u8>())
+                            let l41 = *arg0
+                                .add(24 + 17 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base118 = l41;
-                            let len118 = l42;
-                            let mut result118 = _rt::Vec::with_capacity(len118);
-                            for i in 0..len118 {
-                                let base = base118
-                                    .add(i * (24 + 22 * ::core::mem::size_of::<*const u8>()));
-                                let e118 = {
-                                    let l43 = *base.add(0).cast::<*mut u8>();
-                                    let l44 = *base
+                            let base58 = l40;
+                            let len58 = l41;
+                            let mut result58 = _rt::Vec::with_capacity(len58);
+                            for i in 0..len58 {
+                                let base = base58
+                                    .add(i * (7 * ::core::mem::size_of::<*const u8>()));
+                                let e58 = {
+                                    let l42 = *base.add(0).cast::<*mut u8>();
+                                    let l43 = *base
                                         .add(::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len45 = l44;
-                                    let bytes45 = _rt::Vec::from_raw_parts(
-                                        l43.cast(),
-                                        len45,
-                                        len45,
+                                    let len44 = l43;
+                                    let bytes44 = _rt::Vec::from_raw_parts(
+                                        l42.cast(),
+                                        len44,
+                                        len44,
                                     );
-                                    let l46 = i32::from(
+                                    let l45 = *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l46 = *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len47 = l46;
+                                    let bytes47 = _rt::Vec::from_raw_parts(
+                                        l45.cast(),
+                                        len47,
+                                        len47,
+                                    );
+                                    let l48 = i32::from(
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>(),
+                                    );
+                                    super::super::super::super::troupe::framework::types::Content {
+                                        at: _rt::string_lift(bytes44),
+                                        name: _rt::string_lift(bytes47),
+                                        data: match l48 {
+                                            0 => None,
+                                            1 => {
+                                                let e = {
+                                                    let l49 = *base
+                                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l50 = *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let base57 = l49;
+                                                    let len57 = l50;
+                                                    let mut result57 = _rt::Vec::with_capacity(len57);
+                                                    for i in 0..len57 {
+                                                        let base = base57
+                                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                                        let e57 = {
+                                                            let l51 = *base.add(0).cast::<*mut u8>();
+                                                            let l52 = *base
+                                                                .add(::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len53 = l52;
+                                                            let bytes53 = _rt::Vec::from_raw_parts(
+                                                                l51.cast(),
+                                                                len53,
+                                                                len53,
+                                                            );
+                                                            let l54 = *base
+                                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l55 = *base
+                                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len56 = l55;
+                                                            let bytes56 = _rt::Vec::from_raw_parts(
+                                                                l54.cast(),
+                                                                len56,
+                                                                len56,
+                                                            );
+                                                            (_rt::string_lift(bytes53), _rt::string_lift(bytes56))
+                                                        };
+                                                        result57.push(e57);
+                                                    }
+                                                    _rt::cabi_dealloc(
+                                                        base57,
+                                                        len57 * (4 * ::core::mem::size_of::<*const u8>()),
+                                                        ::core::mem::size_of::<*const u8>(),
+                                                    );
+                                                    result57
+                                                };
+                                                Some(e)
+                                            }
+                                            _ => _rt::invalid_enum_discriminant(),
+                                        },
+                                    }
+                                };
+                                result58.push(e58);
+                            }
+                            _rt::cabi_dealloc(
+                                base58,
+                                len58 * (7 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l59 = *arg0
+                                .add(24 + 18 * ::core::mem::size_of::<*const u8>())
+                                .cast::<i64>();
+                            let l60 = *arg0
+                                .add(32 + 18 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l61 = *arg0
+                                .add(32 + 19 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base137 = l60;
+                            let len137 = l61;
+                            let mut result137 = _rt::Vec::with_capacity(len137);
+                            for i in 0..len137 {
+                                let base = base137
+                                    .add(i * (24 + 22 * ::core::mem::size_of::<*const u8>()));
+                                let e137 = {
+                                    let l62 = *base.add(0).cast::<*mut u8>();
+                                    let l63 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len64 = l63;
+                                    let bytes64 = _rt::Vec::from_raw_parts(
+                                        l62.cast(),
+                                        len64,
+                                        len64,
+                                    );
+                                    let l65 = i32::from(
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l48 = *base
+                                    let l67 = *base
                                         .add(8 + 2 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l49 = *base
+                                    let l68 = *base
                                         .add(8 + 3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len50 = l49;
-                                    let bytes50 = _rt::Vec::from_raw_parts(
-                                        l48.cast(),
-                                        len50,
-                                        len50,
+                                    let len69 = l68;
+                                    let bytes69 = _rt::Vec::from_raw_parts(
+                                        l67.cast(),
+                                        len69,
+                                        len69,
                                     );
-                                    let l51 = *base
+                                    let l70 = *base
                                         .add(8 + 4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l52 = *base
+                                    let l71 = *base
                                         .add(8 + 5 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len53 = l52;
-                                    let bytes53 = _rt::Vec::from_raw_parts(
-                                        l51.cast(),
-                                        len53,
-                                        len53,
+                                    let len72 = l71;
+                                    let bytes72 = _rt::Vec::from_raw_parts(
+                                        l70.cast(),
+                                        len72,
+                                        len72,
                                     );
-                                    let l54 = i32::from(
+                                    let l73 = i32::from(
                                         *base
                                             .add(8 + 6 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l55 = *base
+                                    let l74 = *base
                                         .add(8 + 7 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l56 = *base
+                                    let l75 = *base
                                         .add(8 + 8 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len57 = l56;
-                                    let bytes57 = _rt::Vec::from_raw_parts(
-                                        l55.cast(),
-                                        len57,
-                                        len57,
+                                    let len76 = l75;
+                                    let bytes76 = _rt::Vec::from_raw_parts(
+                                        l74.cast(),
+                                        len76,
+                                        len76,
                                     );
-                                    let l58 = *base
+                                    let l77 = *base
                                         .add(8 + 9 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l59 = *base
+                                    let l78 = *base
                                         .add(8 + 10 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len60 = l59;
-                                    let bytes60 = _rt::Vec::from_raw_parts(
-                                        l58.cast(),
-                                        len60,
-                                        len60,
+                                    let len79 = l78;
+                                    let bytes79 = _rt::Vec::from_raw_parts(
+                                        l77.cast(),
+                                        len79,
+                                        len79,
                                     );
-                                    let l61 = i32::from(
+                                    let l80 = i32::from(
                                         *base
                                             .add(8 + 11 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l62 = i32::from(
+                                    let l81 = i32::from(
                                         *base
                                             .add(9 + 11 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l63 = *base
+                                    let l82 = *base
                                         .add(8 + 12 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l64 = *base
+                                    let l83 = *base
                                         .add(8 + 13 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base68 = l63;
-                                    let len68 = l64;
-                                    let mut result68 = _rt::Vec::with_capacity(len68);
-                                    for i in 0..len68 {
-                                        let base = base68
+                                    let base87 = l82;
+                                    let len87 = l83;
+                                    let mut result87 = _rt::Vec::with_capacity(len87);
+                                    for i in 0..len87 {
+                                        let base = base87
                                             .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                        let e68 = {
-                                            let l65 = *base.add(0).cast::<*mut u8>();
-                                            let l66 = *base
+                                        let e87 = {
+                                            let l84 = *base.add(0).cast::<*mut u8>();
+                                            let l85 = *base
                                                 .add(::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len67 = l66;
-                                            let bytes67 = _rt::Vec::from_raw_parts(
-                                                l65.cast(),
-                                                len67,
-                                                len67,
+                                            let len86 = l85;
+                                            let bytes86 = _rt::Vec::from_raw_parts(
+                                                l84.cast(),
+                                                len86,
+                                                len86,
                                             );
-                                            _rt::string_lift(bytes67)
+                                            _rt::string_lift(bytes86)
                                         };
-                                        result68.push(e68);
+                                        result87.push(e87);
                                     }
                                     _rt::cabi_dealloc(
-                                        base68,
-                                        len68 * (2 * ::core::mem::size_of::<*const u8>()),
+                                        base87,
+                                        len87 * (2 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     );
-                                    let l69 = *base
+                                    let l88 = *base
                                         .add(8 + 14 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l70 = *base
+                                    let l89 = *base
                                         .add(8 + 15 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len71 = l70;
-                                    let bytes71 = _rt::Vec::from_raw_parts(
-                                        l69.cast(),
-                                        len71,
-                                        len71,
+                                    let len90 = l89;
+                                    let bytes90 = _rt::Vec::from_raw_parts(
+                                        l88.cast(),
+                                        len90,
+                                        len90,
                                     );
-                                    let l72 = *base
+                                    let l91 = *base
                                         .add(8 + 16 * ::core::mem::size_of::<*const u8>())
                                         .cast::<i64>();
-                                    let l73 = *base
+                                    let l92 = *base
                                         .add(16 + 16 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l74 = *base
+                                    let l93 = *base
                                         .add(16 + 17 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base98 = l73;
-                                    let len98 = l74;
-                                    let mut result98 = _rt::Vec::with_capacity(len98);
-                                    for i in 0..len98 {
-                                        let base = base98
+                                    let base117 = l92;
+                                    let len117 = l93;
+                                    let mut result117 = _rt::Vec::with_capacity(len117);
+                                    for i in 0..len117 {
+                                        let base = base117
                                             .add(i * (32 + 6 * ::core::mem::size_of::<*const u8>()));
-                                        let e98 = {
-                                            let l75 = *base.add(0).cast::<*mut u8>();
-                                            let l76 = *base
+                                        let e117 = {
+                                            let l94 = *base.add(0).cast::<*mut u8>();
+                                            let l95 = *base
                                                 .add(::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len77 = l76;
-                                            let bytes77 = _rt::Vec::from_raw_parts(
-                                                l75.cast(),
-                                                len77,
-                                                len77,
+                                            let len96 = l95;
+                                            let bytes96 = _rt::Vec::from_raw_parts(
+                                                l94.cast(),
+                                                len96,
+                                                len96,
                                             );
-                                            let l78 = i32::from(
+                                            let l97 = i32::from(
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>(),
                                             );
-                                            let l79 = i32::from(
+                                            let l98 = i32::from(
                                                 *base
                                                     .add(1 + 2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>(),
                                             );
-                                            let l80 = *base
+                                            let l99 = *base
                                                 .add(4 + 2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<i32>();
-                                            let l81 = i32::from(
+                                            let l100 = i32::from(
                                                 *base
                                                     .add(8 + 2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>(),
                                             );
-                                            use super::super::super::super::troupe::framework::types::ContainerState as V97;
-                                            let v97 = match l81 {
-                                                0 => V97::Unknown,
+                                            use super::super::super::super::troupe::framework::types::ContainerState as V116;
+                                            let v116 = match l100 {
+                                                0 => V116::Unknown,
                                                 1 => {
-                                                    let e97 = {
-                                                        let l82 = *base
+                                                    let e116 = {
+                                                        let l101 = *base
                                                             .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l83 = *base
+                                                        let l102 = *base
                                                             .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len84 = l83;
-                                                        let bytes84 = _rt::Vec::from_raw_parts(
-                                                            l82.cast(),
-                                                            len84,
-                                                            len84,
+                                                        let len103 = l102;
+                                                        let bytes103 = _rt::Vec::from_raw_parts(
+                                                            l101.cast(),
+                                                            len103,
+                                                            len103,
                                                         );
-                                                        let l85 = *base
+                                                        let l104 = *base
                                                             .add(16 + 4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l86 = *base
+                                                        let l105 = *base
                                                             .add(16 + 5 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len87 = l86;
-                                                        let bytes87 = _rt::Vec::from_raw_parts(
-                                                            l85.cast(),
-                                                            len87,
-                                                            len87,
+                                                        let len106 = l105;
+                                                        let bytes106 = _rt::Vec::from_raw_parts(
+                                                            l104.cast(),
+                                                            len106,
+                                                            len106,
                                                         );
-                                                        (_rt::string_lift(bytes84), _rt::string_lift(bytes87))
+                                                        (_rt::string_lift(bytes103), _rt::string_lift(bytes106))
                                                     };
-                                                    V97::Waiting(e97)
+                                                    V116::Waiting(e116)
                                                 }
                                                 2 => {
-                                                    let e97 = {
-                                                        let l88 = *base
+                                                    let e116 = {
+                                                        let l107 = *base
                                                             .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i64>();
-                                                        l88 as u64
+                                                        l107 as u64
                                                     };
-                                                    V97::Running(e97)
+                                                    V116::Running(e116)
                                                 }
                                                 n => {
                                                     debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                                    let e97 = {
-                                                        let l89 = *base
+                                                    let e116 = {
+                                                        let l108 = *base
                                                             .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i32>();
-                                                        let l90 = *base
+                                                        let l109 = *base
                                                             .add(16 + 3 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l91 = *base
+                                                        let l110 = *base
                                                             .add(16 + 4 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len92 = l91;
-                                                        let bytes92 = _rt::Vec::from_raw_parts(
-                                                            l90.cast(),
-                                                            len92,
-                                                            len92,
+                                                        let len111 = l110;
+                                                        let bytes111 = _rt::Vec::from_raw_parts(
+                                                            l109.cast(),
+                                                            len111,
+                                                            len111,
                                                         );
-                                                        let l93 = *base
+                                                        let l112 = *base
                                                             .add(16 + 5 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<*mut u8>();
-                                                        let l94 = *base
+                                                        let l113 = *base
                                                             .add(16 + 6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<usize>();
-                                                        let len95 = l94;
-                                                        let bytes95 = _rt::Vec::from_raw_parts(
-                                                            l93.cast(),
-                                                            len95,
-                                                            len95,
+                                                        let len114 = l113;
+                                                        let bytes114 = _rt::Vec::from_raw_parts(
+                                                            l112.cast(),
+                                                            len114,
+                                                            len114,
                                                         );
-                                                        let l96 = *base
+                                                        let l115 = *base
                                                             .add(24 + 6 * ::core::mem::size_of::<*const u8>())
                                                             .cast::<i64>();
                                                         super::super::super::super::troupe::framework::types::Ended {
-                                                            exit_code: l89,
-                                                            reason: _rt::string_lift(bytes92),
-                                                            message: _rt::string_lift(bytes95),
-                                                            at: l96 as u64,
+                                                            exit_code: l108,
+                                                            reason: _rt::string_lift(bytes111),
+                                                            message: _rt::string_lift(bytes114),
+                                                            at: l115 as u64,
                                                         }
                                                     };
-                                                    V97::Terminated(e97)
+                                                    V116::Terminated(e116)
                                                 }
                                             };
                                             super::super::super::super::troupe::framework::types::ContainerRow {
-                                                name: _rt::string_lift(bytes77),
-                                                init: _rt::bool_lift(l78 as u8),
-                                                ready: _rt::bool_lift(l79 as u8),
-                                                restarts: l80 as u32,
-                                                state: v97,
+                                                name: _rt::string_lift(bytes96),
+                                                init: _rt::bool_lift(l97 as u8),
+                                                ready: _rt::bool_lift(l98 as u8),
+                                                restarts: l99 as u32,
+                                                state: v116,
                                             }
                                         };
-                                        result98.push(e98);
+                                        result117.push(e117);
                                     }
                                     _rt::cabi_dealloc(
-                                        base98,
-                                        len98 * (32 + 6 * ::core::mem::size_of::<*const u8>()),
+                                        base117,
+                                        len117 * (32 + 6 * ::core::mem::size_of::<*const u8>()),
                                         8,
                                     );
-                                    let l99 = *base
+                                    let l118 = *base
                                         .add(16 + 18 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l100 = *base
+                                    let l119 = *base
                                         .add(16 + 19 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base107 = l99;
-                                    let len107 = l100;
-                                    let mut result107 = _rt::Vec::with_capacity(len107);
-                                    for i in 0..len107 {
-                                        let base = base107
+                                    let base126 = l118;
+                                    let len126 = l119;
+                                    let mut result126 = _rt::Vec::with_capacity(len126);
+                                    for i in 0..len126 {
+                                        let base = base126
                                             .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                        let e107 = {
-                                            let l101 = *base.add(0).cast::<*mut u8>();
-                                            let l102 = *base
+                                        let e126 = {
+                                            let l120 = *base.add(0).cast::<*mut u8>();
+                                            let l121 = *base
                                                 .add(::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len103 = l102;
-                                            let bytes103 = _rt::Vec::from_raw_parts(
-                                                l101.cast(),
-                                                len103,
-                                                len103,
+                                            let len122 = l121;
+                                            let bytes122 = _rt::Vec::from_raw_parts(
+                                                l120.cast(),
+                                                len122,
+                                                len122,
                                             );
-                                            let l104 = *base
+                                            let l123 = *base
                                                 .add(2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l105 = *base
+                                            let l124 = *base
                                                 .add(3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len106 = l105;
-                                            let bytes106 = _rt::Vec::from_raw_parts(
-                                                l104.cast(),
-                                                len106,
-                                                len106,
+                                            let len125 = l124;
+                                            let bytes125 = _rt::Vec::from_raw_parts(
+                                                l123.cast(),
+                                                len125,
+                                                len125,
                                             );
-                                            (_rt::string_lift(bytes103), _rt::string_lift(bytes106))
+                                            (_rt::string_lift(bytes122), _rt::string_lift(bytes125))
                                         };
-                                        result107.push(e107);
+                                        result126.push(e126);
                                     }
                                     _rt::cabi_dealloc(
-                                        base107,
-                                        len107 * (4 * ::core::mem::size_of::<*const u8>()),
+                                        base126,
+                                        len126 * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     );
-                                    let l108 = *base
+                                    let l127 = *base
                                         .add(16 + 20 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l109 = *base
+                                    let l128 = *base
                                         .add(16 + 21 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base116 = l108;
-                                    let len116 = l109;
-                                    let mut result116 = _rt::Vec::with_capacity(len116);
-                                    for i in 0..len116 {
-                                        let base = base116
+                                    let base135 = l127;
+                                    let len135 = l128;
+                                    let mut result135 = _rt::Vec::with_capacity(len135);
+                                    for i in 0..len135 {
+                                        let base = base135
                                             .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                        let e116 = {
-                                            let l110 = *base.add(0).cast::<*mut u8>();
-                                            let l111 = *base
+                                        let e135 = {
+                                            let l129 = *base.add(0).cast::<*mut u8>();
+                                            let l130 = *base
                                                 .add(::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len112 = l111;
-                                            let bytes112 = _rt::Vec::from_raw_parts(
-                                                l110.cast(),
-                                                len112,
-                                                len112,
+                                            let len131 = l130;
+                                            let bytes131 = _rt::Vec::from_raw_parts(
+                                                l129.cast(),
+                                                len131,
+                                                len131,
                                             );
-                                            let l113 = *base
+                                            let l132 = *base
                                                 .add(2 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<*mut u8>();
-                                            let l114 = *base
+                                            let l133 = *base
                                                 .add(3 * ::core::mem::size_of::<*const u8>())
                                                 .cast::<usize>();
-                                            let len115 = l114;
-                                            let bytes115 = _rt::Vec::from_raw_parts(
-                                                l113.cast(),
-                                                len115,
-                                                len115,
+                                            let len134 = l133;
+                                            let bytes134 = _rt::Vec::from_raw_parts(
+                                                l132.cast(),
+                                                len134,
+                                                len134,
                                             );
-                                            (_rt::string_lift(bytes112), _rt::string_lift(bytes115))
+                                            (_rt::string_lift(bytes131), _rt::string_lift(bytes134))
                                         };
-                                        result116.push(e116);
+                                        result135.push(e135);
                                     }
                                     _rt::cabi_dealloc(
-                                        base116,
-                                        len116 * (4 * ::core::mem::size_of::<*const u8>()),
+                                        base135,
+                                        len135 * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     );
-                                    let l117 = i32::from(
+                                    let l136 = i32::from(
                                         *base
                                             .add(16 + 22 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
                                     super::super::super::super::troupe::framework::types::PodRow {
-                                        role: _rt::string_lift(bytes45),
-                                        index: match l46 {
+                                        role: _rt::string_lift(bytes64),
+                                        index: match l65 {
                                             0 => None,
                                             1 => {
                                                 let e = {
-                                                    let l47 = *base
+                                                    let l66 = *base
                                                         .add(4 + 2 * ::core::mem::size_of::<*const u8>())
                                                         .cast::<i32>();
-                                                    l47 as u32
+                                                    l66 as u32
                                                 };
                                                 Some(e)
                                             }
                                             _ => _rt::invalid_enum_discriminant(),
                                         },
-                                        name: _rt::string_lift(bytes50),
-                                        uid: _rt::string_lift(bytes53),
+                                        name: _rt::string_lift(bytes69),
+                                        uid: _rt::string_lift(bytes72),
                                         phase: super::super::super::super::troupe::framework::types::PodPhase::_lift(
-                                            l54 as u8,
+                                            l73 as u8,
                                         ),
-                                        reason: _rt::string_lift(bytes57),
-                                        message: _rt::string_lift(bytes60),
-                                        ready: _rt::bool_lift(l61 as u8),
-                                        terminating: _rt::bool_lift(l62 as u8),
-                                        ips: result68,
-                                        node: _rt::string_lift(bytes71),
-                                        created: l72 as u64,
-                                        containers: result98,
-                                        conditions: result107,
-                                        fields: result116,
+                                        reason: _rt::string_lift(bytes76),
+                                        message: _rt::string_lift(bytes79),
+                                        ready: _rt::bool_lift(l80 as u8),
+                                        terminating: _rt::bool_lift(l81 as u8),
+                                        ips: result87,
+                                        node: _rt::string_lift(bytes90),
+                                        created: l91 as u64,
+                                        containers: result117,
+                                        conditions: result126,
+                                        fields: result135,
                                         replacement: super::super::super::super::troupe::framework::types::Replacement::_lift(
-                                            l117 as u8,
+                                            l136 as u8,
                                         ),
                                     }
                                 };
-                                result118.push(e118);
+                                result137.push(e137);
                             }
                             _rt::cabi_dealloc(
-                                base118,
-                                len118 * (24 + 22 * ::core::mem::size_of::<*const u8>()),
+                                base137,
+                                len137 * (24 + 22 * ::core::mem::size_of::<*const u8>()),
                                 8,
                             );
-                            let l119 = *arg0
-                                .add(32 + 18 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>();
-                            let l120 = *arg0
-                                .add(32 + 19 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>();
-                            let base147 = l119;
-                            let len147 = l120;
-                            let mut result147 = _rt::Vec::with_capacity(len147);
-                            for i in 0..len147 {
-                                let base = base147
-                                    .add(i * (14 * ::core::mem::size_of::<*const u8>()));
-                                let e147 = {
-                                    let l121 = i32::from(*base.add(0).cast::<u8>());
-                                    let l125 = *base
-                                        .add(3 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l126 = *base
-                                        .add(4 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len127 = l126;
-                                    let bytes127 = _rt::Vec::from_raw_parts(
-                                        l125.cast(),
-                                        len127,
-                                        len127,
-                                    );
-                                    let l128 = *base
-                                        .add(5 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l129 = *base
-                                        .add(6 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len130 = l129;
-                                    let bytes130 = _rt::Vec::from_raw_parts(
-                                        l128.cast(),
-                                        len130,
-                                        len130,
-                                    );
-                                    let l131 = *base
-                                        .add(7 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l132 = *base
-                                        .add(8 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len133 = l132;
-                                    let bytes133 = _rt::Vec::from_raw_parts(
-                                        l131.cast(),
-                                        len133,
-                                        len133,
-                                    );
-                                    let l134 = *base
-                                        .add(9 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l135 = *base
-                                        .add(10 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let len136 = l135;
-                                    let bytes136 = _rt::Vec::from_raw_parts(
-                                        l134.cast(),
-                                        len136,
-                                        len136,
-                                    );
-                                    let l137 = i32::from(
-                                        *base
-                                            .add(11 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>(),
-                                    );
-                                    let l138 = *base
-                                        .add(12 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<*mut u8>();
-                                    let l139 = *base
-                                        .add(13 * ::core::mem::size_of::<*const u8>())
-                                        .cast::<usize>();
-                                    let base146 = l138;
-                                    let len146 = l139;
-                                    let mut result146 = _rt::Vec::with_capacity(len146);
-                                    for i in 0..len146 {
-                                        let base = base146
-                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                        let e146 = {
-                                            let l140 = *base.add(0).cast::<*mut u8>();
-                                            let l141 = *base
-                                                .add(::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len142 = l141;
-                                            let bytes142 = _rt::Vec::from_raw_parts(
-                                                l140.cast(),
-                                                len142,
-                                                len142,
-                                            );
-                                            let l143 = *base
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l144 = *base
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len145 = l144;
-                                            let bytes145 = _rt::Vec::from_raw_parts(
-                                                l143.cast(),
-                                                len145,
-                                                len145,
-                                            );
-                                            (_rt::string_lift(bytes142), _rt::string_lift(bytes145))
-                                        };
-                                        result146.push(e146);
-                                    }
-                                    _rt::cabi_dealloc(
-                                        base146,
-                                        len146 * (4 * ::core::mem::size_of::<*const u8>()),
-                                        ::core::mem::size_of::<*const u8>(),
-                                    );
-                                    super::super::super::super::troupe::framework::types::ChildView {
-                                        key: match l121 {
-                                            0 => None,
-                                            1 => {
-                                                let e = {
-                                                    let l122 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<*mut u8>();
-                                                    let l123 = *base
-                                                        .add(2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len124 = l123;
-                                                    let bytes124 = _rt::Vec::from_raw_parts(
-                                                        l122.cast(),
-                                                        len124,
-                                                        len124,
-                                                    );
-                                                    _rt::string_lift(bytes124)
-                                                };
-                                                Some(e)
-                                            }
-                                            _ => _rt::invalid_enum_discriminant(),
-                                        },
-                                        api_version: _rt::string_lift(bytes127),
-                                        kind: _rt::string_lift(bytes130),
-                                        name: _rt::string_lift(bytes133),
-                                        uid: _rt::string_lift(bytes136),
-                                        terminating: _rt::bool_lift(l137 as u8),
-                                        fields: result146,
-                                    }
-                                };
-                                result147.push(e147);
-                            }
-                            _rt::cabi_dealloc(
-                                base147,
-                                len147 * (14 * ::core::mem::size_of::<*const u8>()),
-                                ::core::mem::size_of::<*const u8>(),
-                            );
-                            let l148 = *arg0
+                            let l138 = *arg0
                                 .add(32 + 20 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l149 = *arg0
+                            let l139 = *arg0
                                 .add(32 + 21 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base166 = l148;
-                            let len166 = l149;
-                            let mut result166 = _rt::Vec::with_capacity(len166);
-                            for i in 0..len166 {
-                                let base = base166
-                                    .add(i * (8 + 7 * ::core::mem::size_of::<*const u8>()));
-                                let e166 = {
-                                    let l150 = *base.add(0).cast::<*mut u8>();
+                            let base170 = l138;
+                            let len170 = l139;
+                            let mut result170 = _rt::Vec::with_capacity(len170);
+                            for i in 0..len170 {
+                                let base = base170
+                                    .add(i * (17 * ::core::mem::size_of::<*const u8>()));
+                                let e170 = {
+                                    let l140 = i32::from(*base.add(0).cast::<u8>());
+                                    let l144 = *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l145 = *base
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len146 = l145;
+                                    let bytes146 = _rt::Vec::from_raw_parts(
+                                        l144.cast(),
+                                        len146,
+                                        len146,
+                                    );
+                                    let l147 = *base
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l148 = *base
+                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len149 = l148;
+                                    let bytes149 = _rt::Vec::from_raw_parts(
+                                        l147.cast(),
+                                        len149,
+                                        len149,
+                                    );
+                                    let l150 = *base
+                                        .add(7 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
                                     let l151 = *base
-                                        .add(::core::mem::size_of::<*const u8>())
+                                        .add(8 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
                                     let len152 = l151;
                                     let bytes152 = _rt::Vec::from_raw_parts(
@@ -7149,112 +7702,261 @@ pub mod exports {
                                         len152,
                                     );
                                     let l153 = *base
-                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .add(9 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
                                     let l154 = *base
+                                        .add(10 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len155 = l154;
+                                    let bytes155 = _rt::Vec::from_raw_parts(
+                                        l153.cast(),
+                                        len155,
+                                        len155,
+                                    );
+                                    let l156 = i32::from(
+                                        *base
+                                            .add(11 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>(),
+                                    );
+                                    let l157 = i32::from(
+                                        *base
+                                            .add(12 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>(),
+                                    );
+                                    let l161 = *base
+                                        .add(15 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l162 = *base
+                                        .add(16 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let base169 = l161;
+                                    let len169 = l162;
+                                    let mut result169 = _rt::Vec::with_capacity(len169);
+                                    for i in 0..len169 {
+                                        let base = base169
+                                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                        let e169 = {
+                                            let l163 = *base.add(0).cast::<*mut u8>();
+                                            let l164 = *base
+                                                .add(::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len165 = l164;
+                                            let bytes165 = _rt::Vec::from_raw_parts(
+                                                l163.cast(),
+                                                len165,
+                                                len165,
+                                            );
+                                            let l166 = *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l167 = *base
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len168 = l167;
+                                            let bytes168 = _rt::Vec::from_raw_parts(
+                                                l166.cast(),
+                                                len168,
+                                                len168,
+                                            );
+                                            (_rt::string_lift(bytes165), _rt::string_lift(bytes168))
+                                        };
+                                        result169.push(e169);
+                                    }
+                                    _rt::cabi_dealloc(
+                                        base169,
+                                        len169 * (4 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    );
+                                    super::super::super::super::troupe::framework::types::ChildView {
+                                        key: match l140 {
+                                            0 => None,
+                                            1 => {
+                                                let e = {
+                                                    let l141 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l142 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len143 = l142;
+                                                    let bytes143 = _rt::Vec::from_raw_parts(
+                                                        l141.cast(),
+                                                        len143,
+                                                        len143,
+                                                    );
+                                                    _rt::string_lift(bytes143)
+                                                };
+                                                Some(e)
+                                            }
+                                            _ => _rt::invalid_enum_discriminant(),
+                                        },
+                                        api_version: _rt::string_lift(bytes146),
+                                        kind: _rt::string_lift(bytes149),
+                                        name: _rt::string_lift(bytes152),
+                                        uid: _rt::string_lift(bytes155),
+                                        terminating: _rt::bool_lift(l156 as u8),
+                                        pod: match l157 {
+                                            0 => None,
+                                            1 => {
+                                                let e = {
+                                                    let l158 = *base
+                                                        .add(13 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l159 = *base
+                                                        .add(14 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len160 = l159;
+                                                    let bytes160 = _rt::Vec::from_raw_parts(
+                                                        l158.cast(),
+                                                        len160,
+                                                        len160,
+                                                    );
+                                                    _rt::string_lift(bytes160)
+                                                };
+                                                Some(e)
+                                            }
+                                            _ => _rt::invalid_enum_discriminant(),
+                                        },
+                                        fields: result169,
+                                    }
+                                };
+                                result170.push(e170);
+                            }
+                            _rt::cabi_dealloc(
+                                base170,
+                                len170 * (17 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l171 = *arg0
+                                .add(32 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l172 = *arg0
+                                .add(32 + 23 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base189 = l171;
+                            let len189 = l172;
+                            let mut result189 = _rt::Vec::with_capacity(len189);
+                            for i in 0..len189 {
+                                let base = base189
+                                    .add(i * (8 + 7 * ::core::mem::size_of::<*const u8>()));
+                                let e189 = {
+                                    let l173 = *base.add(0).cast::<*mut u8>();
+                                    let l174 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len175 = l174;
+                                    let bytes175 = _rt::Vec::from_raw_parts(
+                                        l173.cast(),
+                                        len175,
+                                        len175,
+                                    );
+                                    let l176 = *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l177 = *base
                                         .add(3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base157 = l153;
-                                    let len157 = l154;
-                                    let mut result157 = _rt::Vec::with_capacity(len157);
-                                    for i in 0..len157 {
-                                        let base = base157.add(i * 8);
-                                        let e157 = {
-                                            let l155 = *base.add(0).cast::<i32>();
-                                            let l156 = *base.add(4).cast::<i32>();
-                                            (l155 as u32, l156 as u32)
+                                    let base180 = l176;
+                                    let len180 = l177;
+                                    let mut result180 = _rt::Vec::with_capacity(len180);
+                                    for i in 0..len180 {
+                                        let base = base180.add(i * 8);
+                                        let e180 = {
+                                            let l178 = *base.add(0).cast::<i32>();
+                                            let l179 = *base.add(4).cast::<i32>();
+                                            (l178 as u32, l179 as u32)
                                         };
-                                        result157.push(e157);
+                                        result180.push(e180);
                                     }
-                                    _rt::cabi_dealloc(base157, len157 * 8, 4);
-                                    let l158 = i32::from(
+                                    _rt::cabi_dealloc(base180, len180 * 8, 4);
+                                    let l181 = i32::from(
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
-                                    let l159 = *base
+                                    let l182 = *base
                                         .add(4 + 4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<i32>();
-                                    let l160 = *base
+                                    let l183 = *base
                                         .add(8 + 4 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l161 = *base
+                                    let l184 = *base
                                         .add(8 + 5 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let base164 = l160;
-                                    let len164 = l161;
-                                    let mut result164 = _rt::Vec::with_capacity(len164);
-                                    for i in 0..len164 {
-                                        let base = base164.add(i * 8);
-                                        let e164 = {
-                                            let l162 = *base.add(0).cast::<i32>();
-                                            let l163 = *base.add(4).cast::<i32>();
-                                            (l162 as u32, l163 as u32)
+                                    let base187 = l183;
+                                    let len187 = l184;
+                                    let mut result187 = _rt::Vec::with_capacity(len187);
+                                    for i in 0..len187 {
+                                        let base = base187.add(i * 8);
+                                        let e187 = {
+                                            let l185 = *base.add(0).cast::<i32>();
+                                            let l186 = *base.add(4).cast::<i32>();
+                                            (l185 as u32, l186 as u32)
                                         };
-                                        result164.push(e164);
+                                        result187.push(e187);
                                     }
-                                    _rt::cabi_dealloc(base164, len164 * 8, 4);
-                                    let l165 = *base
+                                    _rt::cabi_dealloc(base187, len187 * 8, 4);
+                                    let l188 = *base
                                         .add(8 + 6 * ::core::mem::size_of::<*const u8>())
                                         .cast::<i32>();
                                     super::super::super::super::troupe::framework::types::RoleFacts {
-                                        role: _rt::string_lift(bytes152),
-                                        succeeded: result157,
-                                        lost: _rt::bool_lift(l158 as u8),
-                                        failures: l159 as u32,
-                                        given_up: result164,
-                                        attempt: l165 as u32,
+                                        role: _rt::string_lift(bytes175),
+                                        succeeded: result180,
+                                        lost: _rt::bool_lift(l181 as u8),
+                                        failures: l182 as u32,
+                                        given_up: result187,
+                                        attempt: l188 as u32,
                                     }
                                 };
-                                result166.push(e166);
+                                result189.push(e189);
                             }
                             _rt::cabi_dealloc(
-                                base166,
-                                len166 * (8 + 7 * ::core::mem::size_of::<*const u8>()),
+                                base189,
+                                len189 * (8 + 7 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
-                            let l167 = *arg0
-                                .add(32 + 22 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>();
-                            let l168 = *arg0
-                                .add(32 + 23 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>();
-                            let len169 = l168;
-                            let bytes169 = _rt::Vec::from_raw_parts(
-                                l167.cast(),
-                                len169,
-                                len169,
-                            );
-                            let l170 = *arg0
+                            let l190 = *arg0
                                 .add(32 + 24 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
-                            let l171 = *arg0
+                            let l191 = *arg0
                                 .add(32 + 25 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base175 = l170;
-                            let len175 = l171;
-                            let mut result175 = _rt::Vec::with_capacity(len175);
-                            for i in 0..len175 {
-                                let base = base175
+                            let len192 = l191;
+                            let bytes192 = _rt::Vec::from_raw_parts(
+                                l190.cast(),
+                                len192,
+                                len192,
+                            );
+                            let l193 = *arg0
+                                .add(32 + 26 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l194 = *arg0
+                                .add(32 + 27 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base198 = l193;
+                            let len198 = l194;
+                            let mut result198 = _rt::Vec::with_capacity(len198);
+                            for i in 0..len198 {
+                                let base = base198
                                     .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                let e175 = {
-                                    let l172 = *base.add(0).cast::<*mut u8>();
-                                    let l173 = *base
+                                let e198 = {
+                                    let l195 = *base.add(0).cast::<*mut u8>();
+                                    let l196 = *base
                                         .add(::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len174 = l173;
-                                    let bytes174 = _rt::Vec::from_raw_parts(
-                                        l172.cast(),
-                                        len174,
-                                        len174,
+                                    let len197 = l196;
+                                    let bytes197 = _rt::Vec::from_raw_parts(
+                                        l195.cast(),
+                                        len197,
+                                        len197,
                                     );
-                                    _rt::string_lift(bytes174)
+                                    _rt::string_lift(bytes197)
                                 };
-                                result175.push(e175);
+                                result198.push(e198);
                             }
                             _rt::cabi_dealloc(
-                                base175,
-                                len175 * (2 * ::core::mem::size_of::<*const u8>()),
+                                base198,
+                                len198 * (2 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
                             T_::bind(
@@ -7282,291 +7984,292 @@ pub mod exports {
                                         }
                                         _ => _rt::invalid_enum_discriminant(),
                                     },
+                                    contents: result58,
                                 },
                                 super::super::super::super::troupe::framework::types::Observation {
-                                    now: l40 as u64,
-                                    pods: result118,
-                                    children: result147,
-                                    roles: result166,
-                                    previous_status: _rt::string_lift(bytes169),
+                                    now: l59 as u64,
+                                    pods: result137,
+                                    children: result170,
+                                    roles: result189,
+                                    previous_status: _rt::string_lift(bytes192),
                                 },
-                                result175,
+                                result198,
                             )
                         };
                         _rt::cabi_dealloc(
                             arg0,
-                            32 + 26 * ::core::mem::size_of::<*const u8>(),
+                            32 + 28 * ::core::mem::size_of::<*const u8>(),
                             8,
                         );
-                        let ptr177 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result176 {
+                        let ptr200 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result199 {
                             Ok(e) => {
-                                *ptr177.add(0).cast::<u8>() = (0i32) as u8;
+                                *ptr200.add(0).cast::<u8>() = (0i32) as u8;
                                 let super::super::super::super::troupe::framework::types::Bindings {
-                                    bodies: bodies178,
-                                    runs: runs178,
-                                    remove: remove178,
+                                    bodies: bodies201,
+                                    runs: runs201,
+                                    remove: remove201,
                                 } = e;
-                                let vec182 = bodies178;
-                                let len182 = vec182.len();
-                                let layout182 = _rt::alloc::Layout::from_size_align(
-                                        vec182.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                let vec205 = bodies201;
+                                let len205 = vec205.len();
+                                let layout205 = _rt::alloc::Layout::from_size_align(
+                                        vec205.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result182, _cleanup182) = wit_bindgen::rt::Cleanup::new(
-                                    layout182,
+                                let (result205, _cleanup205) = wit_bindgen::rt::Cleanup::new(
+                                    layout205,
                                 );
-                                if let Some(cleanup) = _cleanup182 {
+                                if let Some(cleanup) = _cleanup205 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec182.into_iter().enumerate() {
-                                    let base = result182
+                                for (i, e) in vec205.into_iter().enumerate() {
+                                    let base = result205
                                         .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let (t179_0, t179_1) = e;
-                                        let vec180 = (t179_0.into_bytes()).into_boxed_slice();
-                                        let ptr180 = vec180.as_ptr().cast::<u8>();
-                                        let len180 = vec180.len();
-                                        ::core::mem::forget(vec180);
+                                        let (t202_0, t202_1) = e;
+                                        let vec203 = (t202_0.into_bytes()).into_boxed_slice();
+                                        let ptr203 = vec203.as_ptr().cast::<u8>();
+                                        let len203 = vec203.len();
+                                        ::core::mem::forget(vec203);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len180;
-                                        *base.add(0).cast::<*mut u8>() = ptr180.cast_mut();
-                                        let vec181 = (t179_1.into_bytes()).into_boxed_slice();
-                                        let ptr181 = vec181.as_ptr().cast::<u8>();
-                                        let len181 = vec181.len();
-                                        ::core::mem::forget(vec181);
+                                            .cast::<usize>() = len203;
+                                        *base.add(0).cast::<*mut u8>() = ptr203.cast_mut();
+                                        let vec204 = (t202_1.into_bytes()).into_boxed_slice();
+                                        let ptr204 = vec204.as_ptr().cast::<u8>();
+                                        let len204 = vec204.len();
+                                        ::core::mem::forget(vec204);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len181;
+                                            .cast::<usize>() = len204;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr181.cast_mut();
+                                            .cast::<*mut u8>() = ptr204.cast_mut();
                                     }
                                 }
-                                *ptr177
+                                *ptr200
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len182;
-                                *ptr177
+                                    .cast::<usize>() = len205;
+                                *ptr200
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result182;
-                                let vec190 = runs178;
-                                let len190 = vec190.len();
-                                let layout190 = _rt::alloc::Layout::from_size_align(
-                                        vec190.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result205;
+                                let vec213 = runs201;
+                                let len213 = vec213.len();
+                                let layout213 = _rt::alloc::Layout::from_size_align(
+                                        vec213.len() * (6 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result190, _cleanup190) = wit_bindgen::rt::Cleanup::new(
-                                    layout190,
+                                let (result213, _cleanup213) = wit_bindgen::rt::Cleanup::new(
+                                    layout213,
                                 );
-                                if let Some(cleanup) = _cleanup190 {
+                                if let Some(cleanup) = _cleanup213 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec190.into_iter().enumerate() {
-                                    let base = result190
+                                for (i, e) in vec213.into_iter().enumerate() {
+                                    let base = result213
                                         .add(i * (6 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::troupe::framework::types::Run {
-                                            series: series183,
-                                            name: name183,
-                                            annotations: annotations183,
+                                            series: series206,
+                                            name: name206,
+                                            annotations: annotations206,
                                         } = e;
-                                        let vec184 = (series183.into_bytes()).into_boxed_slice();
-                                        let ptr184 = vec184.as_ptr().cast::<u8>();
-                                        let len184 = vec184.len();
-                                        ::core::mem::forget(vec184);
+                                        let vec207 = (series206.into_bytes()).into_boxed_slice();
+                                        let ptr207 = vec207.as_ptr().cast::<u8>();
+                                        let len207 = vec207.len();
+                                        ::core::mem::forget(vec207);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len184;
-                                        *base.add(0).cast::<*mut u8>() = ptr184.cast_mut();
-                                        let vec185 = (name183.into_bytes()).into_boxed_slice();
-                                        let ptr185 = vec185.as_ptr().cast::<u8>();
-                                        let len185 = vec185.len();
-                                        ::core::mem::forget(vec185);
+                                            .cast::<usize>() = len207;
+                                        *base.add(0).cast::<*mut u8>() = ptr207.cast_mut();
+                                        let vec208 = (name206.into_bytes()).into_boxed_slice();
+                                        let ptr208 = vec208.as_ptr().cast::<u8>();
+                                        let len208 = vec208.len();
+                                        ::core::mem::forget(vec208);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len185;
+                                            .cast::<usize>() = len208;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr185.cast_mut();
-                                        let vec189 = annotations183;
-                                        let len189 = vec189.len();
-                                        let layout189 = _rt::alloc::Layout::from_size_align(
-                                                vec189.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                            .cast::<*mut u8>() = ptr208.cast_mut();
+                                        let vec212 = annotations206;
+                                        let len212 = vec212.len();
+                                        let layout212 = _rt::alloc::Layout::from_size_align(
+                                                vec212.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result189, _cleanup189) = wit_bindgen::rt::Cleanup::new(
-                                            layout189,
+                                        let (result212, _cleanup212) = wit_bindgen::rt::Cleanup::new(
+                                            layout212,
                                         );
-                                        if let Some(cleanup) = _cleanup189 {
+                                        if let Some(cleanup) = _cleanup212 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec189.into_iter().enumerate() {
-                                            let base = result189
+                                        for (i, e) in vec212.into_iter().enumerate() {
+                                            let base = result212
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
-                                                let (t186_0, t186_1) = e;
-                                                let vec187 = (t186_0.into_bytes()).into_boxed_slice();
-                                                let ptr187 = vec187.as_ptr().cast::<u8>();
-                                                let len187 = vec187.len();
-                                                ::core::mem::forget(vec187);
+                                                let (t209_0, t209_1) = e;
+                                                let vec210 = (t209_0.into_bytes()).into_boxed_slice();
+                                                let ptr210 = vec210.as_ptr().cast::<u8>();
+                                                let len210 = vec210.len();
+                                                ::core::mem::forget(vec210);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len187;
-                                                *base.add(0).cast::<*mut u8>() = ptr187.cast_mut();
-                                                let vec188 = (t186_1.into_bytes()).into_boxed_slice();
-                                                let ptr188 = vec188.as_ptr().cast::<u8>();
-                                                let len188 = vec188.len();
-                                                ::core::mem::forget(vec188);
+                                                    .cast::<usize>() = len210;
+                                                *base.add(0).cast::<*mut u8>() = ptr210.cast_mut();
+                                                let vec211 = (t209_1.into_bytes()).into_boxed_slice();
+                                                let ptr211 = vec211.as_ptr().cast::<u8>();
+                                                let len211 = vec211.len();
+                                                ::core::mem::forget(vec211);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len188;
+                                                    .cast::<usize>() = len211;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr188.cast_mut();
+                                                    .cast::<*mut u8>() = ptr211.cast_mut();
                                             }
                                         }
                                         *base
                                             .add(5 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len189;
+                                            .cast::<usize>() = len212;
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result189;
+                                            .cast::<*mut u8>() = result212;
                                     }
                                 }
-                                *ptr177
+                                *ptr200
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len190;
-                                *ptr177
+                                    .cast::<usize>() = len213;
+                                *ptr200
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result190;
-                                let vec192 = remove178;
-                                let len192 = vec192.len();
-                                let layout192 = _rt::alloc::Layout::from_size_align(
-                                        vec192.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                    .cast::<*mut u8>() = result213;
+                                let vec215 = remove201;
+                                let len215 = vec215.len();
+                                let layout215 = _rt::alloc::Layout::from_size_align(
+                                        vec215.len() * (2 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result192, _cleanup192) = wit_bindgen::rt::Cleanup::new(
-                                    layout192,
+                                let (result215, _cleanup215) = wit_bindgen::rt::Cleanup::new(
+                                    layout215,
                                 );
-                                if let Some(cleanup) = _cleanup192 {
+                                if let Some(cleanup) = _cleanup215 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec192.into_iter().enumerate() {
-                                    let base = result192
+                                for (i, e) in vec215.into_iter().enumerate() {
+                                    let base = result215
                                         .add(i * (2 * ::core::mem::size_of::<*const u8>()));
                                     {
-                                        let vec191 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr191 = vec191.as_ptr().cast::<u8>();
-                                        let len191 = vec191.len();
-                                        ::core::mem::forget(vec191);
+                                        let vec214 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr214 = vec214.as_ptr().cast::<u8>();
+                                        let len214 = vec214.len();
+                                        ::core::mem::forget(vec214);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len191;
-                                        *base.add(0).cast::<*mut u8>() = ptr191.cast_mut();
+                                            .cast::<usize>() = len214;
+                                        *base.add(0).cast::<*mut u8>() = ptr214.cast_mut();
                                     }
                                 }
-                                *ptr177
+                                *ptr200
                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len192;
-                                *ptr177
+                                    .cast::<usize>() = len215;
+                                *ptr200
                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result192;
+                                    .cast::<*mut u8>() = result215;
                             }
                             Err(e) => {
-                                *ptr177.add(0).cast::<u8>() = (1i32) as u8;
-                                use super::super::super::super::troupe::framework::types::Refusal as V199;
+                                *ptr200.add(0).cast::<u8>() = (1i32) as u8;
+                                use super::super::super::super::troupe::framework::types::Refusal as V222;
                                 match e {
-                                    V199::Invalid(e) => {
-                                        *ptr177
+                                    V222::Invalid(e) => {
+                                        *ptr200
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
-                                        let vec196 = e;
-                                        let len196 = vec196.len();
-                                        let layout196 = _rt::alloc::Layout::from_size_align(
-                                                vec196.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        let vec219 = e;
+                                        let len219 = vec219.len();
+                                        let layout219 = _rt::alloc::Layout::from_size_align(
+                                                vec219.len() * (4 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result196, _cleanup196) = wit_bindgen::rt::Cleanup::new(
-                                            layout196,
+                                        let (result219, _cleanup219) = wit_bindgen::rt::Cleanup::new(
+                                            layout219,
                                         );
-                                        if let Some(cleanup) = _cleanup196 {
+                                        if let Some(cleanup) = _cleanup219 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec196.into_iter().enumerate() {
-                                            let base = result196
+                                        for (i, e) in vec219.into_iter().enumerate() {
+                                            let base = result219
                                                 .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::troupe::framework::types::FieldError {
-                                                    path: path193,
-                                                    message: message193,
+                                                    path: path216,
+                                                    message: message216,
                                                 } = e;
-                                                let vec194 = (path193.into_bytes()).into_boxed_slice();
-                                                let ptr194 = vec194.as_ptr().cast::<u8>();
-                                                let len194 = vec194.len();
-                                                ::core::mem::forget(vec194);
+                                                let vec217 = (path216.into_bytes()).into_boxed_slice();
+                                                let ptr217 = vec217.as_ptr().cast::<u8>();
+                                                let len217 = vec217.len();
+                                                ::core::mem::forget(vec217);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len194;
-                                                *base.add(0).cast::<*mut u8>() = ptr194.cast_mut();
-                                                let vec195 = (message193.into_bytes()).into_boxed_slice();
-                                                let ptr195 = vec195.as_ptr().cast::<u8>();
-                                                let len195 = vec195.len();
-                                                ::core::mem::forget(vec195);
+                                                    .cast::<usize>() = len217;
+                                                *base.add(0).cast::<*mut u8>() = ptr217.cast_mut();
+                                                let vec218 = (message216.into_bytes()).into_boxed_slice();
+                                                let ptr218 = vec218.as_ptr().cast::<u8>();
+                                                let len218 = vec218.len();
+                                                ::core::mem::forget(vec218);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len195;
+                                                    .cast::<usize>() = len218;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr195.cast_mut();
+                                                    .cast::<*mut u8>() = ptr218.cast_mut();
                                             }
                                         }
-                                        *ptr177
+                                        *ptr200
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len196;
-                                        *ptr177
+                                            .cast::<usize>() = len219;
+                                        *ptr200
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result196;
+                                            .cast::<*mut u8>() = result219;
                                     }
-                                    V199::Unsupported(e) => {
-                                        *ptr177
+                                    V222::Unsupported(e) => {
+                                        *ptr200
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        let vec197 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr197 = vec197.as_ptr().cast::<u8>();
-                                        let len197 = vec197.len();
-                                        ::core::mem::forget(vec197);
-                                        *ptr177
+                                        let vec220 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr220 = vec220.as_ptr().cast::<u8>();
+                                        let len220 = vec220.len();
+                                        ::core::mem::forget(vec220);
+                                        *ptr200
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len197;
-                                        *ptr177
+                                            .cast::<usize>() = len220;
+                                        *ptr200
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr197.cast_mut();
+                                            .cast::<*mut u8>() = ptr220.cast_mut();
                                     }
-                                    V199::Internal(e) => {
-                                        *ptr177
+                                    V222::Internal(e) => {
+                                        *ptr200
                                             .add(::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (2i32) as u8;
-                                        let vec198 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr198 = vec198.as_ptr().cast::<u8>();
-                                        let len198 = vec198.len();
-                                        ::core::mem::forget(vec198);
-                                        *ptr177
+                                        let vec221 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr221 = vec221.as_ptr().cast::<u8>();
+                                        let len221 = vec221.len();
+                                        ::core::mem::forget(vec221);
+                                        *ptr200
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len198;
-                                        *ptr177
+                                            .cast::<usize>() = len221;
+                                        *ptr200
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr198.cast_mut();
+                                            .cast::<*mut u8>() = ptr221.cast_mut();
                                     }
                                 }
                             }
                         };
-                        ptr177
+                        ptr200
                     }
                 }
                 #[doc(hidden)]
@@ -7762,6 +8465,8 @@ pub mod exports {
                     arg1: i32,
                     arg2: *mut u8,
                     arg3: usize,
+                    arg4: i32,
+                    arg5: i32,
                 ) -> *mut u8 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")] _rt::run_ctors_once();
@@ -7780,6 +8485,14 @@ pub mod exports {
                                             );
                                             _rt::string_lift(bytes0)
                                         };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                },
+                                criteria_met: match arg4 {
+                                    0 => None,
+                                    1 => {
+                                        let e = arg5 as u32;
                                         Some(e)
                                     }
                                     _ => _rt::invalid_enum_discriminant(),
@@ -8153,9 +8866,9 @@ pub mod exports {
                         #[unsafe (export_name =
                         "troupe:framework/framework@0.1.0#judge")] unsafe extern "C" fn
                         export_judge(arg0 : i32, arg1 : i32, arg2 : * mut u8, arg3 :
-                        usize,) -> * mut u8 { unsafe { $($path_to_types)*::
-                        _export_judge_cabi::<$ty > (arg0, arg1, arg2, arg3) } } #[unsafe
-                        (export_name =
+                        usize, arg4 : i32, arg5 : i32,) -> * mut u8 { unsafe {
+                        $($path_to_types)*:: _export_judge_cabi::<$ty > (arg0, arg1,
+                        arg2, arg3, arg4, arg5) } } #[unsafe (export_name =
                         "cabi_post_troupe:framework/framework@0.1.0#judge")] unsafe
                         extern "C" fn _post_return_judge(arg0 : * mut u8,) { unsafe {
                         $($path_to_types)*:: __post_return_judge::<$ty > (arg0) } } };
@@ -8167,11 +8880,11 @@ pub mod exports {
                 struct _RetArea(
                     [::core::mem::MaybeUninit<
                         u8,
-                    >; 32 + 26 * ::core::mem::size_of::<*const u8>()],
+                    >; 32 + 28 * ::core::mem::size_of::<*const u8>()],
                 );
                 static mut _RET_AREA: _RetArea = _RetArea(
                     [::core::mem::MaybeUninit::uninit(); 32
-                        + 26 * ::core::mem::size_of::<*const u8>()],
+                        + 28 * ::core::mem::size_of::<*const u8>()],
                 );
             }
         }
@@ -8337,85 +9050,93 @@ macro_rules! __export_plugin_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:troupe:framework@0.1.0:plugin:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 4039] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 4367] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xca\x1e\x01A\x02\x01\
-A\x0e\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
-\x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
-\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
-\0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
-\x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
-\x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
-\x04\0\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x07\x04text\x01s\0\x05index\x01z\0\x08\
-job-name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x07atte\
-mpt\0\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\
-\x07suspend\x11\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09\
-elsewhere\x04\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\
-\x04kinds\x06plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\
-\x05roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\
-\x03\x01r\x06\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08\
-optional\x7f\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07\
-versions\x05kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent\
--reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\
-\x09namespaces\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0banno\
-tations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01\
-r\x03\x09containers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04\
-pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07ru\
-nning\x05ready\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached\
-)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afi\
-eld-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01\
-m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01\
-o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condi\
-tion\x01\x04\0\x04\0\x07failure\x03\05\x01m\x06\x07replace\x11replace-uncounted\x0c\
-restart-role\x0brestart-job\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05\
-about6\x04then8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-faile\
-d\x07at-once\x04\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06\
-append\x01=\0\x04\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\
-\xc1\0\0\x05whole\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\
-\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replica\
-sy\x07backing'\x08pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\
-\0\x03env\xc5\0\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08d\
-eletion<\x07at-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0\
-L\x01q\x02\x0bcreate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\
-\x09suspended\x08finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\
-\x02\x01\xc9\0\x01q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01\
-p\xd1\0\x01r\x09\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04\
-body\xd4\0\x06upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\
-\0V\x01m\x01\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\
-\x0bsecret-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\
-\x04\0\x0dsecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08temp\
-late\x03\x06labels\x06\x04\0\x06series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07\
-members\x17\x0amin-member!\x0dmin-resources\xde\0\x05queue\x16\x0epriority-class\
-\x16\x10schedule-timeout!\x04\0\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\
-\x04\0\x05clean\x03\0a\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\
-\x04\0\x03ttl\x03\0c\x01k\xe4\0\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-f\
-ailure\xe2\0\x10clean-on-suspend\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\
-\x07pending\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0\
-h\x01r\x04\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01\
-q\x04\x07unknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\
-\0\0\x04\0\x0fcontainer-state\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08\
-restartsy\x05state\xed\0\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09\
-under-way\x08given-up\x04\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04r\
-oles\x05index!\x04names\x03uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\
-\x0bterminating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0acondi\
-tions\x06\x06fields\xf3\0\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03\
-key\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\
-\0\x04\0\x0achild-view\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x06\x04roles\x09succeed\
-ed\xf9\0\x04lost\x7f\x08failuresy\x08given-up\xf9\0\x07attempty\x04\0\x0arole-fa\
-cts\x03\0z\x01p\xf5\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08ch\
-ildren\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\0\x0bobservation\x03\0\x7f\
-\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\
-\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\
-\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\
-\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09su\
-cceeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reas\
-ons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01\
-p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07\
-secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\
-\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06\
-status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06\
-events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.\
-1.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08job-view\x02\x03\0\x01\x0b\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x92!\x01A\x02\x01A\x0e\
+\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\x01o\
+\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\x05w\
+rite\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\xab\x01\x01s\x04\0\x04\
+json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\x05p\
+airs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\x01p\
+\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\x04\0\
+\x07refusal\x03\0\x0a\x01o\x02sy\x01q\x07\x04text\x01s\0\x05index\x01z\0\x08job-\
+name\0\0\x08pod-name\0\0\x07peer-ip\x01\x0c\0\x09peer-host\x01\x0c\0\x07attempt\0\
+\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\x02\x07\
+suspend\x11\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09el\
+sewhere\x04\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\x04\
+kinds\x06plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\x05\
+roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01m\x02\
+\x03job\x03pod\x04\0\x08owned-by\x03\0\x1a\x01p\x03\x01r\x07\x0bapi-versions\x04\
+kinds\x06plurals\x08selector\x16\x04keep\x1c\x08optional\x7f\x08owned-by\x1b\x04\
+\0\x0achild-kind\x03\0\x1d\x01m\x02\x0aconfig-map\x06secret\x04\0\x0dreferred-ki\
+nd\x03\0\x1f\x01r\x02\x04kind\x20\x02at\x03\x04\0\x09reference\x03\0!\x01p\x19\x01\
+p\x1e\x01p\"\x01r\x09\x04names\x07versions\x05kinds#\x08children$\x05reads%\x05g\
+angs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\x06grants\x01\x04\0\x0adescri\
+ptor\x03\0&\x01k\x06\x01r\x03\x02at\x03\x04names\x04data(\x04\0\x07content\x03\0\
+)\x01ky\x01p*\x01r\x0c\x04kinds\x09namespaces\x04names\x03uids\x0agenerationw\x07\
+createdw\x06labels\x06\x0bannotations\x06\x04spec\x01\x06config\x01\x0ahost-port\
+s+\x08contents,\x04\0\x08job-view\x03\0-\x01r\x03\x09containers\x04names\x05valu\
+e\x10\x04\0\x09env-entry\x03\0/\x01q\x02\x04pods\0\0\x03job\x01\x01\0\x04\0\x07b\
+acking\x03\01\x01m\x05\x06exists\x02ip\x07running\x05ready\x09succeeded\x04\0\x07\
+reached\x03\03\x01r\x02\x04roles\x07reached4\x04\0\x09pods-gate\x03\05\x01r\x03\x03\
+keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\07\x01q\x02\x04pods\x016\0\x05\
+field\x018\0\x04\0\x04gate\x03\09\x01m\x03\x05final\x09momentary\x06shared\x04\0\
+\x07success\x03\0;\x01o\x02zz\x01p=\x01o\x02s>\x01q\x04\x03any\0\0\x0aexit-codes\
+\x01?\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\0\x04\0\x07failure\x03\0@\x01\
+m\x06\x07replace\x11replace-uncounted\x0crestart-role\x0brestart-job\x07give-up\x04\
+keep\x04\0\x06remedy\x03\0B\x01r\x02\x05about\xc1\0\x04then\xc3\0\x04\0\x0cfailu\
+re-rule\x03\0D\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\
+\x03\0F\x01o\x02\x03\x01\x01q\x02\x03set\x01\xc8\0\0\x06append\x01\xc8\0\0\x04\0\
+\x04edit\x03\0I\x01p\xca\0\x01o\x02\x03\xcb\0\x01q\x02\x06edited\x01\xcc\0\0\x05\
+whole\x01\x01\0\x04\0\x08template\x03\0M\x01m\x02\x04keep\x07replace\x04\0\x0eon\
+-new-address\x03\0O\x01k\x10\x01p0\x01o\x02s\x10\x01p\xd3\0\x01o\x02\x03\x10\x01\
+p\xd5\0\x01p\xc5\0\x01o\x02yy\x01p\xd8\0\x01p:\x01r\x12\x04names\x08replicasy\x07\
+backing2\x08pod-name\x10\x08hostname\xd1\0\x09subdomain\xd1\0\x08template\xce\0\x03\
+env\xd2\0\x06labels\xd4\0\x04fill\xd6\0\x07success<\x08failures\xd7\0\x08deletio\
+n\xc7\0\x07at-once+\x14failures-per-replica+\x08left-out\xd9\0\x0eon-new-address\
+\xd0\0\x05after\xda\0\x04\0\x04role\x03\0[\x01q\x02\x0bcreate-only\0\0\x06follow\
+\x01\x1c\0\x04\0\x06upkeep\x03\0]\x01m\x04\x09suspended\x08finished\x07cleaned\x0c\
+replica-gone\x04\0\x06moment\x03\0_\x01o\x02\x01\xd6\0\x01q\x02\x05fixed\x01\xe1\
+\0\0\x05bound\0\0\x04\0\x04body\x03\0b\x01p\xe0\0\x01r\x09\x03keys\x0bapi-versio\
+ns\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xe3\0\x06upkeep\xde\0\x05after\
+\xda\0\x0bremove-when\xe4\0\x04\0\x06object\x03\0e\x01m\x01\x0aecdsa-p521\x04\0\x09\
+algorithm\x03\0g\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\x0bp\
+rivate-keys\x0apublic-keys\x09algorithm\xe8\0\x04\0\x0dsecret-recipe\x03\0i\x01r\
+\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06ser\
+ies\x03\0k\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member+\x0dmin-\
+resources\xed\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout+\x04\0\x04\
+gang\x03\0n\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0p\x01r\x03\x04\
+roles\x07indices\xd9\0\x08at-least+\x04\0\x09criterion\x03\0r\x01q\x02\x0eafter-\
+finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0t\x01k\xf5\0\x01r\x04\
+\x10clean-on-success\xf1\0\x10clean-on-failure\xf1\0\x10clean-on-suspend\xf1\0\x03\
+ttl\xf6\0\x04\0\x06policy\x03\0w\x01m\x05\x07pending\x07running\x09succeeded\x06\
+failed\x07unknown\x04\0\x09pod-phase\x03\0y\x01r\x04\x09exit-codez\x06reasons\x07\
+messages\x02atw\x04\0\x05ended\x03\0{\x01q\x04\x07unknown\0\0\x07waiting\x01\x04\
+\0\x07running\x01w\0\x0aterminated\x01\xfc\0\0\x04\0\x0fcontainer-state\x03\0}\x01\
+r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xfe\0\x04\0\x0dcon\
+tainer-row\x03\0\x7f\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\0\x0br\
+eplacement\x03\0\x81\x01\x01p\x80\x01\x01p\xc8\0\x01r\x10\x04roles\x05index+\x04\
+names\x03uids\x05phase\xfa\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\
+\x03ips\x17\x04nodes\x07createdw\x0acontainers\x83\x01\x0aconditions\x06\x06fiel\
+ds\x84\x01\x0breplacement\x82\x01\x04\0\x07pod-row\x03\0\x85\x01\x01r\x08\x03key\
+\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x03pod\x16\x06\
+fields\x84\x01\x04\0\x0achild-view\x03\0\x87\x01\x01r\x06\x04roles\x09succeeded\xd9\
+\0\x04lost\x7f\x08failuresy\x08given-up\xd9\0\x07attempty\x04\0\x0arole-facts\x03\
+\0\x89\x01\x01p\x86\x01\x01p\x88\x01\x01p\x8a\x01\x01r\x05\x03noww\x04pods\x8b\x01\
+\x08children\x8c\x01\x05roles\x8d\x01\x0fprevious-status\x01\x04\0\x0bobservatio\
+n\x03\0\x8e\x01\x01r\x03\x09suspended\x7f\x07waiting\x16\x0ccriteria-met+\x04\0\x07\
+outlook\x03\0\x90\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03r\
+un\x03\0\x92\x01\x01o\x02s\x01\x01p\x94\x01\x01p\x93\x01\x01r\x03\x06bodies\x95\x01\
+\x04runs\x96\x01\x06remove\x17\x04\0\x08bindings\x03\0\x97\x01\x01m\x05\x04open\x0a\
+succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x99\x01\x01r\
+\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x9b\x01\x01p\xdc\
+\0\x01p\xe6\0\x01p\xea\0\x01p\xec\0\x01k\xef\0\x01p\xf3\0\x01p\xa2\x01\x01p\x9c\x01\
+\x01r\x09\x05roles\x9d\x01\x07objects\x9e\x01\x07secrets\x9f\x01\x06series\xa0\x01\
+\x04gang\xa1\x01\x10success-criteria\xa3\x01\x0ahost-portsy\x06policy\xf8\0\x08w\
+arnings\xa4\x01\x04\0\x08job-plan\x03\0\xa5\x01\x01k\xf1\0\x01kw\x01r\x06\x06sta\
+tus\x01\x08headlines\x07outcome\x9a\x01\x05clean\xa7\x01\x07wake-at\xa8\x01\x06e\
+vents\xa4\x01\x04\0\x07verdict\x03\0\xa9\x01\x03\0\x1ctroupe:framework/types@0.1\
+.0\x05\x01\x02\x03\0\x01\x0adescriptor\x02\x03\0\x01\x08job-view\x02\x03\0\x01\x0b\
 observation\x02\x03\0\x01\x08job-plan\x02\x03\0\x01\x07refusal\x02\x03\0\x01\x08\
 bindings\x02\x03\0\x01\x07outlook\x02\x03\0\x01\x07verdict\x01B\x1c\x02\x03\x02\x01\
 \x02\x04\0\x0adescriptor\x03\0\0\x02\x03\x02\x01\x03\x04\0\x08job-view\x03\0\x02\
@@ -8441,11 +9162,11 @@ pub use __export_plugin_impl as __export_troupe_plugin;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3688] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xcb\x1b\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4016] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x93\x1e\x01A\x02\x01\
 A\x04\x01B\x06\x01m\x04\x05error\x04warn\x04info\x05debug\x04\0\x05level\x03\0\0\
 \x01o\x02ss\x01p\x02\x01@\x03\x05level\x01\x07messages\x06fields\x03\x01\0\x04\0\
-\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\x9a\x01\x01s\x04\
+\x05write\x01\x04\x03\0\x1atroupe:framework/log@0.1.0\x05\0\x01B\xab\x01\x01s\x04\
 \0\x04json\x03\0\0\x01s\x04\0\x0cjson-pointer\x03\0\x02\x01o\x02ss\x01p\x04\x04\0\
 \x05pairs\x03\0\x05\x01r\x02\x04paths\x07messages\x04\0\x0bfield-error\x03\0\x07\
 \x01p\x08\x01q\x03\x07invalid\x01\x09\0\x0bunsupported\x01s\0\x08internal\x01s\0\
@@ -8455,70 +9176,78 @@ mpt\0\0\x04\0\x05piece\x03\0\x0d\x01p\x0e\x04\0\x04text\x03\0\x0f\x01k\x03\x01r\
 \x07suspend\x11\x0amanaged-by\x11\x04\0\x08switches\x03\0\x12\x01m\x02\x04host\x09\
 elsewhere\x04\0\x08queueing\x03\0\x14\x01ks\x01ps\x01r\x0a\x05groups\x07versions\
 \x04kinds\x06plurals\x08switches\x13\x0bown-manager\x16\x12retired-finalizers\x17\
-\x05roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01p\
-\x03\x01r\x06\x0bapi-versions\x04kinds\x06plurals\x08selector\x16\x04keep\x1a\x08\
-optional\x7f\x04\0\x0achild-kind\x03\0\x1b\x01p\x19\x01p\x1c\x01r\x08\x04names\x07\
-versions\x05kinds\x1d\x08children\x1e\x05gangs\x7f\x0dconfig-schema\x01\x0devent\
--reasons\x06\x06grants\x01\x04\0\x0adescriptor\x03\0\x1f\x01ky\x01r\x0b\x04kinds\
-\x09namespaces\x04names\x03uids\x0agenerationw\x07createdw\x06labels\x06\x0banno\
-tations\x06\x04spec\x01\x06config\x01\x0ahost-ports!\x04\0\x08job-view\x03\0\"\x01\
-r\x03\x09containers\x04names\x05value\x10\x04\0\x09env-entry\x03\0$\x01q\x02\x04\
-pods\0\0\x03job\x01\x01\0\x04\0\x07backing\x03\0&\x01m\x05\x06exists\x02ip\x07ru\
-nning\x05ready\x09succeeded\x04\0\x07reached\x03\0(\x01r\x02\x04roles\x07reached\
-)\x04\0\x09pods-gate\x03\0*\x01r\x03\x03keys\x02at\x03\x06one-of\x17\x04\0\x0afi\
-eld-gate\x03\0,\x01q\x02\x04pods\x01+\0\x05field\x01-\0\x04\0\x04gate\x03\0.\x01\
-m\x03\x05final\x09momentary\x06shared\x04\0\x07success\x03\00\x01o\x02zz\x01p2\x01\
-o\x02s3\x01q\x04\x03any\0\0\x0aexit-codes\x014\0\x0cno-exit-code\x01s\0\x09condi\
-tion\x01\x04\0\x04\0\x07failure\x03\05\x01m\x06\x07replace\x11replace-uncounted\x0c\
-restart-role\x0brestart-job\x07give-up\x04keep\x04\0\x06remedy\x03\07\x01r\x02\x05\
-about6\x04then8\x04\0\x0cfailure-rule\x03\09\x01m\x03\x09uncounted\x0bwhen-faile\
-d\x07at-once\x04\0\x08deletion\x03\0;\x01o\x02\x03\x01\x01q\x02\x03set\x01=\0\x06\
-append\x01=\0\x04\0\x04edit\x03\0>\x01p?\x01o\x02\x03\xc0\0\x01q\x02\x06edited\x01\
-\xc1\0\0\x05whole\x01\x01\0\x04\0\x08template\x03\0B\x01k\x10\x01p%\x01o\x02s\x10\
-\x01p\xc6\0\x01o\x02\x03\x10\x01p\xc8\0\x01p:\x01p/\x01r\x10\x04names\x08replica\
-sy\x07backing'\x08pod-name\x10\x08hostname\xc4\0\x09subdomain\xc4\0\x08template\xc3\
-\0\x03env\xc5\0\x06labels\xc7\0\x04fill\xc9\0\x07success1\x08failures\xca\0\x08d\
-eletion<\x07at-once!\x14failures-per-replica!\x05after\xcb\0\x04\0\x04role\x03\0\
-L\x01q\x02\x0bcreate-only\0\0\x06follow\x01\x1a\0\x04\0\x06upkeep\x03\0N\x01m\x04\
-\x09suspended\x08finished\x07cleaned\x0creplica-gone\x04\0\x06moment\x03\0P\x01o\
-\x02\x01\xc9\0\x01q\x02\x05fixed\x01\xd2\0\0\x05bound\0\0\x04\0\x04body\x03\0S\x01\
-p\xd1\0\x01r\x09\x03keys\x0bapi-versions\x04kinds\x04name\x10\x0aper-pod-of\x16\x04\
-body\xd4\0\x06upkeep\xcf\0\x05after\xcb\0\x0bremove-when\xd5\0\x04\0\x06object\x03\
-\0V\x01m\x01\x0aecdsa-p521\x04\0\x09algorithm\x03\0X\x01r\x07\x03keys\x04name\x10\
-\x0bsecret-types\x06labels\x06\x0bprivate-keys\x0apublic-keys\x09algorithm\xd9\0\
-\x04\0\x0dsecret-recipe\x03\0Z\x01r\x05\x03keys\x0bapi-versions\x04kinds\x08temp\
-late\x03\x06labels\x06\x04\0\x06series\x03\0\\\x01k\x01\x01r\x07\x09schedulers\x07\
-members\x17\x0amin-member!\x0dmin-resources\xde\0\x05queue\x16\x0epriority-class\
-\x16\x10schedule-timeout!\x04\0\x04gang\x03\0_\x01m\x03\x04keep\x06active\x03all\
-\x04\0\x05clean\x03\0a\x01q\x02\x0eafter-finished\x01y\0\x0eafter-creation\x01y\0\
-\x04\0\x03ttl\x03\0c\x01k\xe4\0\x01r\x04\x10clean-on-success\xe2\0\x10clean-on-f\
-ailure\xe2\0\x10clean-on-suspend\xe2\0\x03ttl\xe5\0\x04\0\x06policy\x03\0f\x01m\x05\
-\x07pending\x07running\x09succeeded\x06failed\x07unknown\x04\0\x09pod-phase\x03\0\
-h\x01r\x04\x09exit-codez\x06reasons\x07messages\x02atw\x04\0\x05ended\x03\0j\x01\
-q\x04\x07unknown\0\0\x07waiting\x01\x04\0\x07running\x01w\0\x0aterminated\x01\xeb\
-\0\0\x04\0\x0fcontainer-state\x03\0l\x01r\x05\x04names\x04init\x7f\x05ready\x7f\x08\
-restartsy\x05state\xed\0\x04\0\x0dcontainer-row\x03\0n\x01m\x04\x04none\x03due\x09\
-under-way\x08given-up\x04\0\x0breplacement\x03\0p\x01p\xef\0\x01p=\x01r\x10\x04r\
-oles\x05index!\x04names\x03uids\x05phase\xe9\0\x06reasons\x07messages\x05ready\x7f\
-\x0bterminating\x7f\x03ips\x17\x04nodes\x07createdw\x0acontainers\xf2\0\x0acondi\
-tions\x06\x06fields\xf3\0\x0breplacement\xf1\0\x04\0\x07pod-row\x03\0t\x01r\x07\x03\
-key\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x06fields\xf3\
-\0\x04\0\x0achild-view\x03\0v\x01o\x02yy\x01p\xf8\0\x01r\x06\x04roles\x09succeed\
-ed\xf9\0\x04lost\x7f\x08failuresy\x08given-up\xf9\0\x07attempty\x04\0\x0arole-fa\
-cts\x03\0z\x01p\xf5\0\x01p\xf7\0\x01p\xfb\0\x01r\x05\x03noww\x04pods\xfc\0\x08ch\
-ildren\xfd\0\x05roles\xfe\0\x0fprevious-status\x01\x04\0\x0bobservation\x03\0\x7f\
-\x01r\x02\x09suspended\x7f\x07waiting\x16\x04\0\x07outlook\x03\0\x81\x01\x01r\x03\
-\x06seriess\x04names\x0bannotations\x06\x04\0\x03run\x03\0\x83\x01\x01o\x02s\x01\
-\x01p\x85\x01\x01p\x84\x01\x01r\x03\x06bodies\x86\x01\x04runs\x87\x01\x06remove\x17\
-\x04\0\x08bindings\x03\0\x88\x01\x01m\x05\x04open\x0asucceeding\x07failing\x09su\
-cceeded\x06failed\x04\0\x07outcome\x03\0\x8a\x01\x01r\x03\x07warning\x7f\x06reas\
-ons\x07messages\x04\0\x05event\x03\0\x8c\x01\x01p\xcd\0\x01p\xd7\0\x01p\xdb\0\x01\
-p\xdd\0\x01k\xe0\0\x01p\x8d\x01\x01r\x08\x05roles\x8e\x01\x07objects\x8f\x01\x07\
-secrets\x90\x01\x06series\x91\x01\x04gang\x92\x01\x0ahost-portsy\x06policy\xe7\0\
-\x08warnings\x93\x01\x04\0\x08job-plan\x03\0\x94\x01\x01k\xe2\0\x01kw\x01r\x06\x06\
-status\x01\x08headlines\x07outcome\x8b\x01\x05clean\x96\x01\x07wake-at\x97\x01\x06\
-events\x93\x01\x04\0\x07verdict\x03\0\x98\x01\x03\0\x1ctroupe:framework/types@0.\
-1.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-its-exports-removed@0.1.0\x04\
+\x05roles\x17\x0cevent-sources\x08queueing\x15\x04\0\x09kind-info\x03\0\x18\x01m\
+\x02\x03job\x03pod\x04\0\x08owned-by\x03\0\x1a\x01p\x03\x01r\x07\x0bapi-versions\
+\x04kinds\x06plurals\x08selector\x16\x04keep\x1c\x08optional\x7f\x08owned-by\x1b\
+\x04\0\x0achild-kind\x03\0\x1d\x01m\x02\x0aconfig-map\x06secret\x04\0\x0dreferre\
+d-kind\x03\0\x1f\x01r\x02\x04kind\x20\x02at\x03\x04\0\x09reference\x03\0!\x01p\x19\
+\x01p\x1e\x01p\"\x01r\x09\x04names\x07versions\x05kinds#\x08children$\x05reads%\x05\
+gangs\x7f\x0dconfig-schema\x01\x0devent-reasons\x06\x06grants\x01\x04\0\x0adescr\
+iptor\x03\0&\x01k\x06\x01r\x03\x02at\x03\x04names\x04data(\x04\0\x07content\x03\0\
+)\x01ky\x01p*\x01r\x0c\x04kinds\x09namespaces\x04names\x03uids\x0agenerationw\x07\
+createdw\x06labels\x06\x0bannotations\x06\x04spec\x01\x06config\x01\x0ahost-port\
+s+\x08contents,\x04\0\x08job-view\x03\0-\x01r\x03\x09containers\x04names\x05valu\
+e\x10\x04\0\x09env-entry\x03\0/\x01q\x02\x04pods\0\0\x03job\x01\x01\0\x04\0\x07b\
+acking\x03\01\x01m\x05\x06exists\x02ip\x07running\x05ready\x09succeeded\x04\0\x07\
+reached\x03\03\x01r\x02\x04roles\x07reached4\x04\0\x09pods-gate\x03\05\x01r\x03\x03\
+keys\x02at\x03\x06one-of\x17\x04\0\x0afield-gate\x03\07\x01q\x02\x04pods\x016\0\x05\
+field\x018\0\x04\0\x04gate\x03\09\x01m\x03\x05final\x09momentary\x06shared\x04\0\
+\x07success\x03\0;\x01o\x02zz\x01p=\x01o\x02s>\x01q\x04\x03any\0\0\x0aexit-codes\
+\x01?\0\x0cno-exit-code\x01s\0\x09condition\x01\x04\0\x04\0\x07failure\x03\0@\x01\
+m\x06\x07replace\x11replace-uncounted\x0crestart-role\x0brestart-job\x07give-up\x04\
+keep\x04\0\x06remedy\x03\0B\x01r\x02\x05about\xc1\0\x04then\xc3\0\x04\0\x0cfailu\
+re-rule\x03\0D\x01m\x03\x09uncounted\x0bwhen-failed\x07at-once\x04\0\x08deletion\
+\x03\0F\x01o\x02\x03\x01\x01q\x02\x03set\x01\xc8\0\0\x06append\x01\xc8\0\0\x04\0\
+\x04edit\x03\0I\x01p\xca\0\x01o\x02\x03\xcb\0\x01q\x02\x06edited\x01\xcc\0\0\x05\
+whole\x01\x01\0\x04\0\x08template\x03\0M\x01m\x02\x04keep\x07replace\x04\0\x0eon\
+-new-address\x03\0O\x01k\x10\x01p0\x01o\x02s\x10\x01p\xd3\0\x01o\x02\x03\x10\x01\
+p\xd5\0\x01p\xc5\0\x01o\x02yy\x01p\xd8\0\x01p:\x01r\x12\x04names\x08replicasy\x07\
+backing2\x08pod-name\x10\x08hostname\xd1\0\x09subdomain\xd1\0\x08template\xce\0\x03\
+env\xd2\0\x06labels\xd4\0\x04fill\xd6\0\x07success<\x08failures\xd7\0\x08deletio\
+n\xc7\0\x07at-once+\x14failures-per-replica+\x08left-out\xd9\0\x0eon-new-address\
+\xd0\0\x05after\xda\0\x04\0\x04role\x03\0[\x01q\x02\x0bcreate-only\0\0\x06follow\
+\x01\x1c\0\x04\0\x06upkeep\x03\0]\x01m\x04\x09suspended\x08finished\x07cleaned\x0c\
+replica-gone\x04\0\x06moment\x03\0_\x01o\x02\x01\xd6\0\x01q\x02\x05fixed\x01\xe1\
+\0\0\x05bound\0\0\x04\0\x04body\x03\0b\x01p\xe0\0\x01r\x09\x03keys\x0bapi-versio\
+ns\x04kinds\x04name\x10\x0aper-pod-of\x16\x04body\xe3\0\x06upkeep\xde\0\x05after\
+\xda\0\x0bremove-when\xe4\0\x04\0\x06object\x03\0e\x01m\x01\x0aecdsa-p521\x04\0\x09\
+algorithm\x03\0g\x01r\x07\x03keys\x04name\x10\x0bsecret-types\x06labels\x06\x0bp\
+rivate-keys\x0apublic-keys\x09algorithm\xe8\0\x04\0\x0dsecret-recipe\x03\0i\x01r\
+\x05\x03keys\x0bapi-versions\x04kinds\x08template\x03\x06labels\x06\x04\0\x06ser\
+ies\x03\0k\x01k\x01\x01r\x07\x09schedulers\x07members\x17\x0amin-member+\x0dmin-\
+resources\xed\0\x05queue\x16\x0epriority-class\x16\x10schedule-timeout+\x04\0\x04\
+gang\x03\0n\x01m\x03\x04keep\x06active\x03all\x04\0\x05clean\x03\0p\x01r\x03\x04\
+roles\x07indices\xd9\0\x08at-least+\x04\0\x09criterion\x03\0r\x01q\x02\x0eafter-\
+finished\x01y\0\x0eafter-creation\x01y\0\x04\0\x03ttl\x03\0t\x01k\xf5\0\x01r\x04\
+\x10clean-on-success\xf1\0\x10clean-on-failure\xf1\0\x10clean-on-suspend\xf1\0\x03\
+ttl\xf6\0\x04\0\x06policy\x03\0w\x01m\x05\x07pending\x07running\x09succeeded\x06\
+failed\x07unknown\x04\0\x09pod-phase\x03\0y\x01r\x04\x09exit-codez\x06reasons\x07\
+messages\x02atw\x04\0\x05ended\x03\0{\x01q\x04\x07unknown\0\0\x07waiting\x01\x04\
+\0\x07running\x01w\0\x0aterminated\x01\xfc\0\0\x04\0\x0fcontainer-state\x03\0}\x01\
+r\x05\x04names\x04init\x7f\x05ready\x7f\x08restartsy\x05state\xfe\0\x04\0\x0dcon\
+tainer-row\x03\0\x7f\x01m\x04\x04none\x03due\x09under-way\x08given-up\x04\0\x0br\
+eplacement\x03\0\x81\x01\x01p\x80\x01\x01p\xc8\0\x01r\x10\x04roles\x05index+\x04\
+names\x03uids\x05phase\xfa\0\x06reasons\x07messages\x05ready\x7f\x0bterminating\x7f\
+\x03ips\x17\x04nodes\x07createdw\x0acontainers\x83\x01\x0aconditions\x06\x06fiel\
+ds\x84\x01\x0breplacement\x82\x01\x04\0\x07pod-row\x03\0\x85\x01\x01r\x08\x03key\
+\x16\x0bapi-versions\x04kinds\x04names\x03uids\x0bterminating\x7f\x03pod\x16\x06\
+fields\x84\x01\x04\0\x0achild-view\x03\0\x87\x01\x01r\x06\x04roles\x09succeeded\xd9\
+\0\x04lost\x7f\x08failuresy\x08given-up\xd9\0\x07attempty\x04\0\x0arole-facts\x03\
+\0\x89\x01\x01p\x86\x01\x01p\x88\x01\x01p\x8a\x01\x01r\x05\x03noww\x04pods\x8b\x01\
+\x08children\x8c\x01\x05roles\x8d\x01\x0fprevious-status\x01\x04\0\x0bobservatio\
+n\x03\0\x8e\x01\x01r\x03\x09suspended\x7f\x07waiting\x16\x0ccriteria-met+\x04\0\x07\
+outlook\x03\0\x90\x01\x01r\x03\x06seriess\x04names\x0bannotations\x06\x04\0\x03r\
+un\x03\0\x92\x01\x01o\x02s\x01\x01p\x94\x01\x01p\x93\x01\x01r\x03\x06bodies\x95\x01\
+\x04runs\x96\x01\x06remove\x17\x04\0\x08bindings\x03\0\x97\x01\x01m\x05\x04open\x0a\
+succeeding\x07failing\x09succeeded\x06failed\x04\0\x07outcome\x03\0\x99\x01\x01r\
+\x03\x07warning\x7f\x06reasons\x07messages\x04\0\x05event\x03\0\x9b\x01\x01p\xdc\
+\0\x01p\xe6\0\x01p\xea\0\x01p\xec\0\x01k\xef\0\x01p\xf3\0\x01p\xa2\x01\x01p\x9c\x01\
+\x01r\x09\x05roles\x9d\x01\x07objects\x9e\x01\x07secrets\x9f\x01\x06series\xa0\x01\
+\x04gang\xa1\x01\x10success-criteria\xa3\x01\x0ahost-portsy\x06policy\xf8\0\x08w\
+arnings\xa4\x01\x04\0\x08job-plan\x03\0\xa5\x01\x01k\xf1\0\x01kw\x01r\x06\x06sta\
+tus\x01\x08headlines\x07outcome\x9a\x01\x05clean\xa7\x01\x07wake-at\xa8\x01\x06e\
+vents\xa4\x01\x04\0\x07verdict\x03\0\xa9\x01\x03\0\x1ctroupe:framework/types@0.1\
+.0\x05\x01\x04\0=troupe:framework/plugin-with-all-of-its-exports-removed@0.1.0\x04\
 \0\x0b,\x01\0&plugin-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\
 \x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]

@@ -28,6 +28,7 @@ pub mod conditions;
 pub mod crd;
 mod gang;
 mod gate;
+mod indexes;
 mod job;
 mod observed;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
@@ -44,6 +45,7 @@ pub use __bindings::__export_troupe_plugin;
 pub use __bindings::exports::troupe::framework::framework::Guest as __Guest;
 pub use __bindings::troupe::framework::types;
 pub use gate::{field_is, pods_are};
+pub use indexes::{Indexes, NotIndexes};
 pub use job::{Job, invalid, unsupported};
 pub use observed::{ChildExt, ObservationExt, PodExt};
 pub use pod::{Container, PodTemplate, UserTemplate};
@@ -51,8 +53,8 @@ pub use text::{dns_label_problem, index, job_name, json_text, pod_name, text};
 pub use time::{parse_rfc3339, rfc3339};
 
 use types::{
-    Backing, Bindings, Deletion, Descriptor, JobPlan, Observation, Outcome, Outlook, Piece, Refusal, Role, Success,
-    Template, Verdict,
+    Backing, Bindings, Deletion, Descriptor, JobPlan, Observation, OnNewAddress, Outcome, Outlook, Piece, Refusal,
+    Role, Success, Template, Verdict,
 };
 
 /// The maximum number of replicas of a job. The host refuses a plan with more; a plugin should refuse the job first and
@@ -112,6 +114,8 @@ impl Role {
             deletion: Deletion::Uncounted,
             at_once: None,
             failures_per_replica: None,
+            left_out: vec![],
+            on_new_address: OnNewAddress::Keep,
             after: vec![],
         }
     }

@@ -1,8 +1,8 @@
 //! Fixtures for a plugin's native tests: a job from JSON, and pods with one method per deviation.
 
 use crate::types::{
-    ChildView, ContainerRow, ContainerState, Edit, Ended, JobView, Observation, Outlook, PodPhase, PodRow, Replacement,
-    Template,
+    ChildView, ContainerRow, ContainerState, Criterion, Edit, Ended, JobPlan, JobView, Observation, Outlook, PodPhase,
+    PodRow, Replacement, Template,
 };
 use serde_json::{Value, json};
 
@@ -21,6 +21,7 @@ pub fn job(kind: &str, name: &str, spec: &Value) -> JobView {
         spec: spec.to_string(),
         config: "{}".into(),
         host_ports: None,
+        contents: vec![],
     }
 }
 
@@ -33,7 +34,31 @@ pub fn seen(pods: Vec<PodRow>) -> Observation {
 /// Returns an outlook of a job that is not suspended and waits for nothing.
 #[must_use]
 pub fn calm() -> Outlook {
-    Outlook { suspended: false, waiting: None }
+    Outlook { suspended: false, waiting: None, criteria_met: None }
+}
+
+/// Returns the outlook of a job that is not suspended and waits for nothing, with the success criteria of its plan that are
+/// met: by pods that have succeeded and are not being deleted, and by what is remembered of the roles.
+#[must_use]
+pub fn outlook(plan: &JobPlan, seen: &Observation) -> Outlook {
+    let holds = |criterion: &Criterion| {
+        let within =
+            |ranges: &[(u32, u32)], index: u32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&index));
+        let counts = |index: u32| criterion.indices.is_empty() || within(&criterion.indices, index);
+        let facts = seen.roles.iter().find(|facts| facts.role == criterion.role);
+        let remembered = facts.into_iter().flat_map(|facts| &facts.succeeded).flat_map(|(first, last)| *first..=*last);
+        let of_role = seen.pods.iter().filter(|pod| pod.role == criterion.role);
+        let ended = of_role.filter(|pod| pod.phase == PodPhase::Succeeded && !pod.terminating);
+        let have = remembered.chain(ended.filter_map(|pod| pod.index)).filter(|index| counts(*index)).count();
+        let role = plan.roles.iter().find(|role| role.name == criterion.role);
+        let all = match criterion.indices.as_slice() {
+            [] => role.map_or(0, |role| role.replicas),
+            indices => indices.iter().map(|(first, last)| last - first + 1).sum(),
+        };
+        have >= criterion.at_least.unwrap_or(all).max(1) as usize
+    };
+    let met = plan.success_criteria.iter().position(|all| !all.is_empty() && all.iter().all(holds));
+    Outlook { criteria_met: met.and_then(|place| u32::try_from(place).ok()), ..calm() }
 }
 
 /// Returns a pending pod of a role, without an IP address and with uid `uid-of-NAME`.
@@ -69,6 +94,7 @@ pub fn child(key: &str, kind: &str, name: &str, fields: &[(&str, Value)]) -> Chi
         name: name.into(),
         uid: format!("uid-of-{name}"),
         terminating: false,
+        pod: None,
         fields: fields.iter().map(|(at, value)| ((*at).into(), value.to_string())).collect(),
     }
 }

@@ -9,7 +9,7 @@ use troupe_plugin::{
     Framework, Job, index, job_name, text,
     types::{
         Bindings, Body, ChildKind, Clean, Descriptor, Event, JobPlan, KindInfo, Object, Observation, Outcome, Outlook,
-        Policy, Queueing, Refusal, Role, Switches, Template, Upkeep, Verdict,
+        OwnedBy, Policy, Queueing, Refusal, Role, Switches, Template, Upkeep, Verdict,
     },
 };
 
@@ -54,6 +54,7 @@ impl Framework for Hostile {
             selector: None,
             keep: vec!["/data".into()],
             optional: false,
+            owned_by: OwnedBy::Job,
         };
         let (group, kind, plural) = if POSES {
             ("batch.paddlepaddle.org", "PaddleJob", "paddlejobs")
@@ -79,6 +80,7 @@ impl Framework for Hostile {
             children: vec![child("Pod", "pods"), child("ConfigMap", "configmaps")],
             gangs: false,
             config_schema: "{}".into(),
+            reads: vec![],
             event_reasons: vec![],
             grants: if cfg!(feature = "describe-greedy") {
                 r#"{"everything":true}"#.into()
@@ -132,6 +134,7 @@ impl Framework for Hostile {
             secrets: vec![],
             series: vec![],
             gang: None,
+            success_criteria: vec![],
             host_ports: 0,
             policy,
             warnings: vec![],

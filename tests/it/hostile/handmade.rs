@@ -136,7 +136,7 @@ impl Handmade {
                 (func (export "{describe_is}") (result i32) {describe})
                 (func (export "{plan_is}") (param i32) (result i32) {plan})
                 (func (export "{bind_is}") (param i32) (result i32) {bind})
-                (func (export "{judge_is}") (param i32 i32 i32 i32) (result i32) {judge}))"#
+                (func (export "{judge_is}") (param i32 i32 i32 i32 i32 i32) (result i32) {judge}))"#
         )
     }
 
@@ -148,11 +148,13 @@ impl Handmade {
             texts.extend(text.as_bytes());
             [at, u32::try_from(text.len()).unwrap()]
         };
-        let record = 60;
+        let record = 68;
         let mut words: Vec<u32> = vec![];
         words.extend(text("handmade"));
         words.extend(text("0.0.1"));
         words.extend([DESCRIPTION + record, 1, 0, 0]);
+        // Nothing to read.
+        words.extend([0; 2]);
         // No gangs.
         words.push(0);
         words.extend(text("{}"));

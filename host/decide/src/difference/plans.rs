@@ -15,6 +15,8 @@ pub(super) fn compare(found: &mut Found, snapshot: &Snapshot, old: &Plan, new: &
     objects(found, &live, old, new);
     secrets(found, old, new);
     series(found, old, new);
+    // What has succeeded already may be enough, or not enough any more.
+    debug(found, danger_if(live.any()), "plan", "/success_criteria", &old.success_criteria, &new.success_criteria);
     if old.host_ports != new.host_ports {
         let (old, new) = (old.host_ports.to_string(), new.host_ports.to_string());
         found.record(danger_if(live.any()), "plan", "/host_ports", old, new);
@@ -45,10 +47,12 @@ fn roles(found: &mut Found, snapshot: &Snapshot, (old, new): (&Plan, &Plan)) {
         if was == is {
             continue;
         }
+        let gone = || danger_if(live.pods(old, place).any(|(index, _)| was.wants(index) && !is.wants(index)));
         if was.replicas != is.replicas {
-            let gone = live.pods(old, place).any(|(index, _)| (is.replicas..was.replicas).contains(&index));
-            let (old, new) = (was.replicas.to_string(), is.replicas.to_string());
-            found.record(danger_if(gone), &what, "/replicas", old, new);
+            found.record(gone(), &what, "/replicas", was.replicas.to_string(), is.replicas.to_string());
+        }
+        if was.left_out != is.left_out {
+            debug(found, gone(), &what, "/leftOut", &Vec::from(was.left_out.clone()), &Vec::from(is.left_out.clone()));
         }
         if was.success != is.success {
             let counts = live.pods(old, place).next().is_some() || snapshot.ledger.succeeded.contains_key(&was.name);
@@ -71,6 +75,7 @@ fn replicas(role: &Role) -> String {
 fn fate(found: &mut Found, danger: Danger, what: &str, old: &Role, new: &Role) {
     debug(found, Danger::Harmless, what, "/failures", &old.failures, &new.failures);
     debug(found, danger, what, "/deletion", &old.deletion, &new.deletion);
+    debug(found, danger, what, "/on_new_address", &old.on_new_address, &new.on_new_address);
     debug(found, danger, what, "/at_once", &old.at_once, &new.at_once);
     debug(found, danger, what, "/failures_per_replica", &old.failures_per_replica, &new.failures_per_replica);
 }

@@ -3,9 +3,10 @@
 use super::*;
 use crate::{
     plan::{
-        Backing, Body, Clean, Deletion, EnvEntry, Fault, Gate, Moment, Object, Policy, Reached, Rejection, Role,
-        Success, Ttl, Upkeep,
+        Backing, Body, Clean, Deletion, EnvEntry, Fault, Gate, Moment, Object, OnNewAddress, Policy, Reached,
+        Rejection, Role, Success, Ttl, Upkeep,
     },
+    ranges::Ranges,
     snapshot::{Pod, PodPhase},
     testkit::{self, child, text},
 };
@@ -32,6 +33,8 @@ fn worker() -> Role {
         at_once: None,
         template_hash: String::new(),
         failures_per_replica: None,
+        left_out: Ranges::default(),
+        on_new_address: OnNewAddress::Keep,
         after: vec![],
     }
 }
@@ -62,6 +65,7 @@ pub(crate) fn plan() -> Plan {
         objects: vec![config(Upkeep::Follow(vec!["/data/hosts".into()]))],
         secrets: vec![],
         series: vec![],
+        success_criteria: vec![],
         host_ports: 0,
         policy: Policy {
             clean_on_success: Clean::Active,

@@ -258,6 +258,11 @@ table! {
         Dns = "dns":
             /// How pods resolve names: `dnsConfig`, `hostAliases`, and a `dnsPolicy` that leaves out the cluster's DNS.
             dns: bool,
+        /// The content of objects of a kind that the job's user names.
+        Reading = "reads":
+            /// Kinds of object, `ConfigMap` and `Secret`, whose content its plans may depend on where the job's user names
+            /// one. Of a Secret it is shown hashes.
+            reads: BTreeSet<String>,
         /// A field that this host does not know to be harmless.
         Field = "otherFields":
             /// Fields of pods, containers and Services that the host does not know to be harmless: `resourceClaims`,

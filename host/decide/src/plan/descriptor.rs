@@ -1,5 +1,6 @@
 //! What `describe` returns: facts that hold for every job of a framework.
 
+use super::Reference;
 use crate::grants::Grants;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,9 @@ pub struct Descriptor {
     pub kinds: Vec<JobKind>,
     /// The kinds of object its jobs own, Pod among them.
     pub children: Vec<ChildKind>,
+    /// Where job specs name objects whose content plans depend on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<Reference>,
     /// A JSON schema of the plugin's config.
     pub config_schema: Value,
     /// The framework's own event reasons, by the host's reasons.
@@ -27,11 +31,17 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Returns the kinds of object that its plans may have.
+    pub fn own_children(&self) -> impl Iterator<Item = &ChildKind> {
+        self.children.iter().filter(|child| child.owned_by == OwnedBy::Job)
+    }
+
     /// Returns all grants that the plugin needs: those it asks for, and its kinds of object.
     #[must_use]
     pub fn wanted_grants(&self) -> Grants {
         let mut wanted = self.asks.clone();
         wanted.kinds.extend(self.children.iter().map(ChildKind::id));
+        wanted.reads.extend(self.reads.iter().map(|reference| reference.kind.kind().to_owned()));
         wanted
     }
 }
@@ -118,4 +128,18 @@ pub struct ChildKind {
     pub keep: Vec<String>,
     /// Whether jobs are also served without this kind.
     pub optional: bool,
+    /// Whose objects they are.
+    #[serde(default)]
+    pub owned_by: OwnedBy,
+}
+
+/// What the controller of a child is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OwnedBy {
+    /// The job, or a batch/v1 Job of it.
+    #[default]
+    Job,
+    /// A pod of the job. The host never writes such an object.
+    Pod,
 }

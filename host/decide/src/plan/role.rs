@@ -1,6 +1,7 @@
 //! Roles of a plan: replicas that share a template, what they wait for, and what becomes of their failed pods.
 
 use super::Text;
+use crate::ranges::Ranges;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,6 +46,12 @@ pub struct Role {
     /// How often one replica may fail before it is given up; `None` for as often as it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures_per_replica: Option<u32>,
+    /// Indices without a replica.
+    #[serde(default, skip_serializing_if = "Ranges::is_empty")]
+    pub left_out: Ranges,
+    /// What becomes of a pod once an address that it holds is another.
+    #[serde(default)]
+    pub on_new_address: OnNewAddress,
     /// Gates to open before the pods are created.
     pub after: Vec<Gate>,
     /// Hash of the template that it is made from; "" in a plan that an earlier host recorded.
@@ -53,6 +60,19 @@ pub struct Role {
 }
 
 impl Role {
+    /// Returns the indices of its replicas: the first of those that are not left out.
+    #[must_use]
+    pub fn indices(&self) -> Ranges {
+        self.left_out.first_outside(self.replicas)
+    }
+
+    /// Returns whether the role has a replica of this index.
+    #[must_use]
+    pub fn wants(&self, index: u32) -> bool {
+        let before = u64::from(index) - self.left_out.below(index).count();
+        !self.left_out.contains(index) && before < u64::from(self.replicas)
+    }
+
     /// Returns how many pods that have not ended the role has at most.
     #[must_use]
     pub fn most_at_once(&self) -> u32 {
@@ -114,6 +134,17 @@ impl Remedy {
     pub fn restarts(self) -> bool {
         matches!(self, Self::RestartRole | Self::RestartJob)
     }
+}
+
+/// What becomes of a pod once an address that it holds is another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnNewAddress {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It is deleted and created again.
+    Replace,
 }
 
 /// Whether a pod that is deleted counts as failed, unless it has succeeded.

@@ -1,6 +1,6 @@
 //! The kinds of object that a cluster operator's settings add to what a plugin describes.
 
-use super::{ChildKind, Descriptor};
+use super::{ChildKind, Descriptor, OwnedBy};
 use crate::grants::Need;
 use serde::Deserialize;
 use serde_json::Value;
@@ -79,7 +79,8 @@ impl Descriptor {
             for Named { api_version, kind, plural } in named {
                 let (selector, keep) = (Some(watched.selector.clone()), watched.keep.clone());
                 // The kind may come to the cluster later, and its jobs wait for nothing else of it.
-                let child = ChildKind { api_version, kind, plural, selector, keep, optional: true };
+                let child =
+                    ChildKind { api_version, kind, plural, selector, keep, optional: true, owned_by: OwnedBy::Job };
                 // In another version it would be watched twice, and each object of it seen twice.
                 if whole.children.iter().any(|known| known.id() == child.id()) {
                     continue;

@@ -4,7 +4,7 @@
 use super::kinds::{self, KindError};
 use crate::{
     condition::Reason,
-    plan::{Descriptor, JobKind},
+    plan::{ChildKind, Descriptor, JobKind, OwnedBy},
 };
 
 /// Groups of Kubernetes whose objects control access or define the API.
@@ -64,6 +64,12 @@ pub enum DescriptionError {
         /// Its API version.
         api_version: String,
     },
+    /// The objects of pods are those of everybody where nothing selects them.
+    #[error("{kind}: objects of pods need a selector")]
+    NoSelector {
+        /// Kind.
+        kind: String,
+    },
     /// The names of a kind identify none.
     #[error(transparent)]
     Kind(#[from] KindError),
@@ -83,6 +89,10 @@ pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
     if let Some(child) = descriptor.children.iter().find(|child| is_never(child.group(), &child.kind)) {
         let (kind, api_version) = (child.kind.clone(), child.api_version.clone());
         return Err(DescriptionError::ForbiddenChild { kind, api_version });
+    }
+    let of_pods = |child: &&ChildKind| child.owned_by == OwnedBy::Pod && child.selector.is_none();
+    if let Some(child) = descriptor.children.iter().find(of_pods) {
+        return Err(DescriptionError::NoSelector { kind: child.kind.clone() });
     }
     descriptor.kinds.iter().try_for_each(kinds::job)?;
     Ok(descriptor.children.iter().try_for_each(kinds::child)?)

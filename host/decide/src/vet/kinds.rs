@@ -123,10 +123,19 @@ fn is_kind(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::OwnedBy;
 
     fn child_of(api_version: &str, kind: &str, plural: &str) -> Result<(), KindError> {
         let [api_version, kind, plural] = [api_version, kind, plural].map(str::to_owned);
-        child(&ChildKind { api_version, kind, plural, selector: None, keep: vec![], optional: false })
+        child(&ChildKind {
+            api_version,
+            kind,
+            plural,
+            selector: None,
+            keep: vec![],
+            optional: false,
+            owned_by: OwnedBy::Job,
+        })
     }
 
     #[test]

@@ -53,6 +53,11 @@ pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), Rejection> {
         Body::Bound => None,
     });
     at_most("replicas", roles.chain(bodies), grants.max_replicas, "maxReplicas", MAX_REPLICAS)?;
+    if let Some(Role { name, left_out, .. }) = plan.roles.iter().find(|role| role.left_out.count() > MAX_REPLICAS) {
+        let count = left_out.count();
+        let message = format!("{count} indices that role {name} leaves out are more than {MAX_REPLICAS}");
+        return Err(Rejection::TooMuch(message));
+    }
     let objects = plan.objects.iter().map(|object| (object.key.as_str(), objects(plan, object)));
     let objects = objects.chain(plan.secrets.iter().map(|secret| (secret.key.as_str(), 1)));
     at_most("objects", objects, grants.max_objects, "maxObjects", MOST_OBJECTS)?;

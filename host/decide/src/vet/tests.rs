@@ -8,8 +8,8 @@ use super::{bodies, description, vet};
 use crate::{
     grants::Grants,
     plan::{
-        Algorithm, Backing, Body, ChildKind, Clean, Descriptor, JobKind, Moment, Object, Piece, Plan, Policy, Queueing,
-        Role, SecretRecipe, Text, Ttl, Upkeep,
+        Algorithm, Backing, Body, ChildKind, Clean, Descriptor, JobKind, Moment, Object, OwnedBy, Piece, Plan, Policy,
+        Queueing, Role, SecretRecipe, Text, Ttl, Upkeep,
     },
     rejection::Objection,
     snapshot::Job,
@@ -40,6 +40,7 @@ fn child(api_version: &str, kind: &str) -> ChildKind {
         selector: None,
         keep,
         optional: false,
+        owned_by: OwnedBy::Job,
     }
 }
 
@@ -63,6 +64,7 @@ pub(super) fn descriptor() -> Descriptor {
         }],
         children: kinds.map(|(api_version, kind)| child(api_version, kind)).into(),
         config_schema: json!({}),
+        reads: vec![],
         event_reasons: BTreeMap::new(),
         asks: Grants::default(),
     }
@@ -101,7 +103,7 @@ fn secret() -> SecretRecipe {
 pub(super) fn plan(roles: Vec<Role>, objects: Vec<Object>) -> Plan {
     let policy =
         Policy { clean_on_success: Clean::All, clean_on_failure: Clean::Keep, clean_on_suspend: Clean::All, ttl: None };
-    Plan { roles, objects, secrets: vec![], series: vec![], host_ports: 0, policy, warnings: vec![] }
+    Plan { objects, policy, ..testkit::plan(roles) }
 }
 
 /// Returns grants of the plugin's own kinds and of `more`.

@@ -97,7 +97,18 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
             plural: child.plural,
             selector: child.selector,
             optional: child.optional,
+            owned_by: match child.owned_by {
+                wit::OwnedBy::Job => plan::OwnedBy::Job,
+                wit::OwnedBy::Pod => plan::OwnedBy::Pod,
+            },
         })
+    });
+    let reads = raw.reads.into_iter().map(|reference| {
+        let kind = match reference.kind {
+            wit::ReferredKind::ConfigMap => plan::Referred::ConfigMap,
+            wit::ReferredKind::Secret => plan::Referred::Secret,
+        };
+        Ok(plan::Reference { kind, at: pointer(&format!("reads of {}", kind.kind()), reference.at)? })
     });
     let mut children = children.collect::<Checked<Vec<_>>>()?;
     let grants = json_object("grants", &raw.grants, limits.body)?;
@@ -108,6 +119,7 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
     Ok(plan::Descriptor {
         kinds: kinds.collect::<Checked<_>>()?,
         children,
+        reads: reads.collect::<Checked<_>>()?,
         asks,
         config_schema: json_object("config-schema", &raw.config_schema, limits.body)?,
         name: raw.name,
@@ -136,6 +148,11 @@ pub(super) fn job_plan(raw: wit::JobPlan, job_name: &str, spec: &Value, limits: 
         objects,
         secrets: raw.secrets.into_iter().map(secret).collect(),
         series: raw.series.into_iter().map(series).collect::<Checked<_>>()?,
+        success_criteria: raw
+            .success_criteria
+            .into_iter()
+            .map(|all| all.into_iter().map(criterion).collect())
+            .collect(),
         host_ports: raw.host_ports,
         policy: plan::Policy {
             clean_on_success: clean_rule(raw.policy.clean_on_success),
@@ -148,6 +165,10 @@ pub(super) fn job_plan(raw: wit::JobPlan, job_name: &str, spec: &Value, limits: 
         },
         warnings: events(raw.warnings),
     })
+}
+
+fn criterion(raw: wit::Criterion) -> plan::Criterion {
+    plan::Criterion { role: raw.role, indices: raw.indices.into(), at_least: raw.at_least }
 }
 
 fn gang(raw: wit::Gang, limits: &Limits) -> Checked<Gang> {
@@ -211,6 +232,11 @@ fn role(raw: wit::Role, spec: &Value, limits: &Limits) -> Checked<plan::Role> {
         },
         at_once: raw.at_once,
         failures_per_replica: raw.failures_per_replica,
+        left_out: raw.left_out.into(),
+        on_new_address: match raw.on_new_address {
+            wit::OnNewAddress::Keep => plan::OnNewAddress::Keep,
+            wit::OnNewAddress::Replace => plan::OnNewAddress::Replace,
+        },
         after: gates(&what("gate"), raw.after)?,
         name: raw.name,
     })
@@ -411,6 +437,7 @@ mod tests {
             selector: None,
             keep: vec!["/data".into()],
             optional: true,
+            owned_by: wit::OwnedBy::Job,
         };
         let raw = |kind: &str| wit::Descriptor {
             name: "tales".into(),
@@ -420,6 +447,7 @@ mod tests {
             gangs: false,
             config_schema: "{}".into(),
             grants: "{}".into(),
+            reads: vec![],
             event_reasons: vec![],
         };
         let Err(Stop::Unacceptable(refused)) = descriptor(raw("Secret"), &Limits::default()) else { panic!() };

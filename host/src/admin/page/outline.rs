@@ -82,11 +82,21 @@ fn outlined(plan: &Plan) -> Plan {
         deletion: role.deletion,
         at_once: role.at_once,
         failures_per_replica: None,
+        left_out: role.left_out.clone(),
+        on_new_address: role.on_new_address,
         template_hash: String::new(),
         after: vec![],
     };
     let roles = plan.roles.iter().map(role).collect();
-    Plan { roles, objects: vec![], secrets: vec![], series: vec![], warnings: vec![], ..*plan }
+    Plan {
+        roles,
+        objects: vec![],
+        secrets: vec![],
+        series: vec![],
+        success_criteria: vec![],
+        warnings: vec![],
+        ..*plan
+    }
 }
 
 /// A role with the state of each of its replicas.
@@ -163,7 +173,7 @@ fn planned(role: &Role, ledger: &Ledger) -> Vec<char> {
         _ => NOT_MADE,
     };
     match role.backing {
-        Backing::Pods => (0..role.replicas).map(letter).collect(),
+        Backing::Pods => role.indices().iter().map(letter).collect(),
         Backing::Job(_) => vec![],
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use decide::{
     ledger::Finished,
-    plan::{Clean, Outcome, Queueing},
+    plan::{Clean, Outcome, OwnedBy, Queueing},
     testkit::digest,
 };
 use jiff::Timestamp;
@@ -31,6 +31,7 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         selector: None,
         keep: vec![keep.into()],
         optional: false,
+        owned_by: OwnedBy::Job,
     };
     Arc::new(Descriptor {
         name: "plays".into(),
@@ -38,6 +39,7 @@ fn descriptor(version: &str, keep: &str) -> Arc<Descriptor> {
         kinds: vec![kind],
         children: vec![child],
         config_schema: json!({}),
+        reads: vec![],
         event_reasons: BTreeMap::new(),
         asks: decide::grants::Grants::default(),
     })

@@ -3,7 +3,7 @@
 use super::*;
 use crate::observe::{layout::Route, wire};
 use decide::{
-    plan::{ChildKind, Descriptor, JobKind},
+    plan::{ChildKind, Descriptor, JobKind, OwnedBy},
     snapshot::{ContainerState, PodPhase},
     testkit,
 };
@@ -89,6 +89,7 @@ fn layout() -> Layout {
         selector: None,
         keep: keep.iter().map(ToString::to_string).collect(),
         optional: false,
+        owned_by: OwnedBy::Job,
     };
     let kind = JobKind { suspend: None, ..testkit::kind() };
     let framework = Arc::new(Descriptor {
@@ -101,6 +102,7 @@ fn layout() -> Layout {
             child("batch/v1", "Job", &["/status"]),
         ],
         config_schema: json!({}),
+        reads: vec![],
         event_reasons: BTreeMap::new(),
         asks: decide::grants::Grants::default(),
     });
@@ -181,6 +183,38 @@ fn pods_of_a_jobs_own_job_are_its_pods() {
     shown.has("Job", &of_job("hamlet-stage", 3, "u"));
     assert_eq!(shown.has("Pod", &of_stage("hamlet-stage-x", 4)), keys(&["hamlet"]));
     assert_eq!(pods(&shown.snapshot()), ["hamlet-stage-x"]);
+}
+
+#[test]
+fn what_a_pod_of_the_job_controls_is_seen_with_it() {
+    let own = layout();
+    let mut tales = Descriptor::clone(own.descriptor(&digest()).unwrap());
+    let selector = Some("troupe".into());
+    tales.children.push(ChildKind {
+        kind: "Prop".into(),
+        plural: "props".into(),
+        selector,
+        owned_by: OwnedBy::Pod,
+        ..tales.children[1].clone()
+    });
+    let shown = Shown(Stores::new(own));
+    shown.0.change(|layout| layout.describe(&Arc::new(tales), &digest()));
+    for kind in ["Tale", "Pod", "Service", "Job", "Prop"] {
+        shown.lists(kind, &[], 1);
+    }
+    shown.has("Tale", &tale("u", 2));
+    shown.has("Pod", &of_job("hamlet-0", 3, "u"));
+    let of_pod = |name: &str, version| owned(name, version, ("v1", "Pod", "hamlet-0"), "uid-of-hamlet-0");
+    assert_eq!(shown.has("Prop", &of_pod("skull", 4)), keys(&["hamlet"]));
+    assert_eq!(shown.has("Prop", &of_job("hamlet-sword", 5, "u")), keys(&[]), "another watch is for those of the job");
+    let alien = owned("cup", 6, ("v1", "Pod", "hamlet-0"), "uid-of-another");
+    assert_eq!(shown.has("Prop", &alien), keys(&[]), "the pod of that name is another");
+    let snapshot = shown.snapshot();
+    let seen: Vec<_> = snapshot.dependents.iter().map(|it| (it.pod.as_str(), it.object.name.as_str())).collect();
+    assert_eq!(seen, [("hamlet-0", "skull")]);
+    assert!(snapshot.children.is_empty());
+    assert_eq!(shown.lacks("Prop", &of_pod("skull", 7)), keys(&["hamlet"]));
+    assert!(shown.snapshot().dependents.is_empty());
 }
 
 #[test]

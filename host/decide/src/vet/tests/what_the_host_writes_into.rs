@@ -3,7 +3,7 @@
 use crate::{
     difference::tests::{idle, plan},
     grants::Grants,
-    plan::{Backing, ChildKind, Descriptor, Plan},
+    plan::{Backing, ChildKind, Descriptor, OwnedBy, Plan},
     testkit,
     vet::vet,
 };
@@ -18,6 +18,7 @@ fn refused(change: impl FnOnce(&mut Plan)) -> Option<String> {
         selector: None,
         keep: vec![keep.into()],
         optional: false,
+        owned_by: OwnedBy::Job,
     };
     let descriptor = Descriptor {
         name: "tales".into(),
@@ -25,6 +26,7 @@ fn refused(change: impl FnOnce(&mut Plan)) -> Option<String> {
         kinds: vec![testkit::kind()],
         children: vec![child("Pod", "/x"), child("Job", "/spec/suspend"), child("ConfigMap", "/data/hosts")],
         config_schema: json!({}),
+        reads: vec![],
         event_reasons: std::collections::BTreeMap::new(),
         asks: Grants::default(),
     };

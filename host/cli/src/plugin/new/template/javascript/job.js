@@ -40,7 +40,10 @@ function describe() {
         queueing: "host",
       },
     ],
-    children: [{ apiVersion: "v1", kind: "Pod", plural: "pods", selector: LABEL, keep: [], optional: false }],
+    children: [
+      { apiVersion: "v1", kind: "Pod", plural: "pods", selector: LABEL, keep: [], optional: false, ownedBy: "job" },
+    ],
+    reads: [],
     gangs: false,
     configSchema: JSON.stringify({ type: "object", additionalProperties: false }),
     eventReasons: [],
@@ -108,6 +111,8 @@ function plan(job) {
     deletion: "uncounted",
     atOnce: null,
     failuresPerReplica: null,
+    leftOut: [],
+    onNewAddress: "keep",
     after: [],
   };
   return {
@@ -116,6 +121,7 @@ function plan(job) {
     secrets: [],
     series: [],
     gang: null,
+    successCriteria: [],
     hostPorts: 0,
     policy: { cleanOnSuccess: "keep", cleanOnFailure: "active", cleanOnSuspend: "all", ttl: null },
     warnings: [],

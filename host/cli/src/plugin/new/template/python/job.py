@@ -125,13 +125,20 @@ class Framework(exports.Framework):
             queueing=types.Queueing.HOST,
         )
         pods = types.ChildKind(
-            api_version="v1", kind="Pod", plural="pods", selector=LABEL, keep=[], optional=False
+            api_version="v1",
+            kind="Pod",
+            plural="pods",
+            selector=LABEL,
+            keep=[],
+            optional=False,
+            owned_by=types.OwnedBy.JOB,
         )
         return types.Descriptor(
             name="acme",
             version="0.1.0",
             kinds=[kind],
             children=[pods],
+            reads=[],
             gangs=False,
             config_schema=json.dumps({"type": "object", "additionalProperties": False}),
             event_reasons=[],
@@ -166,6 +173,8 @@ class Framework(exports.Framework):
             deletion=types.Deletion.UNCOUNTED,
             at_once=None,
             failures_per_replica=None,
+            left_out=[],
+            on_new_address=types.OnNewAddress.KEEP,
             after=[],
         )
         policy = types.Policy(
@@ -180,6 +189,7 @@ class Framework(exports.Framework):
             secrets=[],
             series=[],
             gang=None,
+            success_criteria=[],
             host_ports=0,
             policy=policy,
             warnings=[],

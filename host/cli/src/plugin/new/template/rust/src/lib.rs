@@ -9,7 +9,7 @@ pub use spec::{Config, Spec, Status, Worker};
 
 use troupe_plugin::types::{
     Bindings, ChildKind, Clean, Descriptor, EnvEntry, FieldError, JobPlan, KindInfo, Observation,
-    Outcome, Outlook, PodPhase, Policy, Queueing, Refusal, Role, Switches, Verdict,
+    Outcome, Outlook, OwnedBy, PodPhase, Policy, Queueing, Refusal, Role, Switches, Verdict,
 };
 use troupe_plugin::{
     Framework, MAX_REPLICAS, ObservationExt, PodTemplate, index, job_name, json_text, rfc3339, text,
@@ -45,9 +45,11 @@ impl Framework for AcmeJob {
                 selector: Some(LABEL.into()),
                 keep: vec![],
                 optional: false,
+                owned_by: OwnedBy::Job,
             }],
             gangs: false,
             config_schema: r#"{ "type": "object", "additionalProperties": false }"#.into(),
+            reads: vec![],
             event_reasons: vec![],
             grants: "{}".into(),
         }
@@ -76,6 +78,7 @@ impl Framework for AcmeJob {
             secrets: vec![],
             series: vec![],
             gang: None,
+            success_criteria: vec![],
             host_ports: 0,
             policy: Policy {
                 clean_on_success: Clean::Keep,

@@ -2,15 +2,16 @@
 
 /// A set of indexes: ranges in ascending order, first to last, that do not touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Indexes(Vec<(u32, u32)>);
+pub struct Indexes(Vec<(u32, u32)>);
 
 /// Why a text is no set of indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotIndexes(pub(crate) String);
+pub struct NotIndexes(String);
 
 impl Indexes {
     /// Returns the set of these ranges, in any order.
-    pub(crate) fn of(mut ranges: Vec<(u32, u32)>) -> Self {
+    #[must_use]
+    pub fn of(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         let mut folded: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
         for (first, last) in ranges {
@@ -22,8 +23,11 @@ impl Indexes {
         Self(folded)
     }
 
-    /// Reads indexes below `end`, in ascending order: `1,3-5`.
-    pub(crate) fn parse(text: &str, end: u32) -> Result<Self, NotIndexes> {
+    /// Reads indexes in ascending order: `1,3-5`.
+    ///
+    /// # Errors
+    /// The part that is no index or range, or not in ascending order.
+    pub fn parse(text: &str) -> Result<Self, NotIndexes> {
         let mut ranges: Vec<(u32, u32)> = vec![];
         for part in text.split(',') {
             let number = |text: &str| {
@@ -38,26 +42,48 @@ impl Indexes {
             if first > last || ranges.last().is_some_and(|(_, before)| *before >= first) {
                 return Err(NotIndexes(format!("{part:?} is not in ascending order")));
             }
-            if last >= end {
-                return Err(NotIndexes(format!("index {last} is not below spec.completions, {end}")));
-            }
             ranges.push((first, last));
         }
         Ok(Self::of(ranges))
     }
 
-    /// Returns how many indexes there are.
-    pub(crate) fn count(&self) -> u32 {
-        self.0.iter().map(|(first, last)| last - first + 1).sum()
+    /// Returns the last index, if there is any.
+    #[must_use]
+    pub fn last(&self) -> Option<u32> {
+        self.0.last().map(|(_, last)| *last)
     }
 
-    /// Returns how many indexes are in both sets.
-    pub(crate) fn count_in(&self, other: &Self) -> u32 {
-        let overlap = |one: &(u32, u32)| {
-            let with = other.0.iter().map(|(first, last)| (one.0.max(*first), one.1.min(*last)));
-            with.filter(|(first, last)| first <= last).map(|(first, last)| last - first + 1).sum::<u32>()
-        };
-        self.0.iter().map(overlap).sum()
+    /// Returns whether the index is in the set.
+    #[must_use]
+    pub fn contains(&self, index: u32) -> bool {
+        self.0.iter().any(|(first, last)| (*first..=*last).contains(&index))
+    }
+
+    /// Returns how many indexes there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.0.iter().fold(0, |sum: u32, (first, last)| sum.saturating_add((last - first).saturating_add(1)))
+    }
+
+    /// Returns how many indexes are below this one.
+    #[must_use]
+    pub fn count_below(&self, end: u32) -> u32 {
+        let below = self.0.iter().filter(|(first, _)| *first < end);
+        below.map(|(first, last)| (*last).min(end - 1) - first + 1).sum()
+    }
+
+    /// Returns the ranges, first to last.
+    #[must_use]
+    pub fn into_ranges(self) -> Vec<(u32, u32)> {
+        self.0
+    }
+}
+
+impl std::error::Error for NotIndexes {}
+
+impl std::fmt::Display for NotIndexes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -96,24 +122,19 @@ mod tests {
     // J11
     #[test]
     fn a_text_that_is_no_set_says_why() {
-        assert_eq!(Indexes::parse("1,3-5", 6), Ok(Indexes::of(vec![(1, 1), (3, 5)])));
+        let parsed = Indexes::parse("1,3-5").unwrap();
+        assert_eq!(parsed, Indexes::of(vec![(1, 1), (3, 5)]));
+        assert!(parsed.contains(4) && !parsed.contains(2) && parsed.last() == Some(5) && parsed.count() == 4);
+        assert_eq!([0, 2, 4, 9].map(|end| parsed.count_below(end)), [0, 1, 2, 4]);
         for (text, why) in [
             ("", "\"\" is no index"),
             ("1,,2", "\"\" is no index"),
             ("+1", "\"+1\" is no index"),
             ("5-3", "\"5-3\" is not in ascending order"),
             ("3,2", "\"2\" is not in ascending order"),
-            ("1-6", "index 6 is not below spec.completions, 6"),
             ("4294967296", "\"4294967296\" is no index"),
         ] {
-            assert_eq!(Indexes::parse(text, 6), Err(NotIndexes(why.into())), "{text}");
+            assert_eq!(Indexes::parse(text), Err(NotIndexes(why.into())), "{text}");
         }
-    }
-
-    #[test]
-    fn what_two_sets_share_is_counted() {
-        let one = Indexes::of(vec![(0, 3), (6, 9)]);
-        let other = Indexes::of(vec![(2, 6), (9, 20)]);
-        assert_eq!((one.count(), one.count_in(&other), other.count_in(&one)), (8, 4, 4));
     }
 }
