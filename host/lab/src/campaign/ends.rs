@@ -26,6 +26,8 @@ pub(super) struct End {
     /// Which of its pods there are depends on when they could be made: it makes none after its first success, and something
     /// hindered the host.
     pub(super) may_lack_pods: bool,
+    /// How often it started again as a whole depends on which pods there were when the first one failed.
+    pub(super) starts_again: bool,
 }
 
 /// Fields of a status and of an object that say when, where or which instance.
@@ -76,6 +78,7 @@ impl End {
             is_gone: known.is_gone,
             at: known.ended,
             may_lack_pods: job.is_work_queue() && is_hindered(),
+            starts_again: job.starts_again_as_a_whole(),
         }
     }
 
@@ -95,6 +98,9 @@ impl End {
         }
         if self.status != calm.status {
             found.push(format!("has the status {}, not {}", self.status, calm.status));
+        }
+        if self.starts_again {
+            return found;
         }
         found.extend(different("is left with", &self.children, &calm.children));
         let (mut writes, mut calm_writes) = (self.writes.clone(), calm.writes.clone());
@@ -245,6 +251,7 @@ mod tests {
             is_gone: false,
             at: None,
             may_lack_pods: true,
+            starts_again: false,
         }
     }
 

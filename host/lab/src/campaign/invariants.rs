@@ -5,6 +5,7 @@ use super::{
     guests::Guest,
     history::controller,
     hosts::is_host,
+    restarts,
 };
 use decide::{ledger::Ledger, status::step};
 use jiff::{SignedDuration, Timestamp};
@@ -95,6 +96,7 @@ impl Invariants {
                 success_is_true(write, &succeeded.ever),
                 no_foreign_write(write),
                 no_unfounded_deletion(write, view),
+                restarts::attempts_do_not_overlap(write, view),
                 again,
                 digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
@@ -219,6 +221,10 @@ impl Succeeded {
     /// S3: an index that succeeded, as a host was shown, gets no new pod.
     fn is_run_again(&self, write: &Write, shown: &Shown) -> Option<String> {
         let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
+        if restarts::attempt(pod) > 0 {
+            // What succeeded before starts again with the others.
+            return None;
+        }
         let key = (controller(pod)?.to_owned(), write.name.clone());
         (self.known.contains(&key) && shown.succeeded.contains(&key))
             .then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
@@ -346,7 +352,8 @@ fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
     }
     // Users who edit the spec may have asked for fewer pods.
     let job = view.by_uid(controller(before)?).filter(|job| job["metadata"]["generation"] == 1)?;
-    let noted = !job["status"]["troupe"]["finished"].is_null() || !job["status"]["troupe"]["succeeded"].is_null();
+    let ledger = &job["status"]["troupe"];
+    let noted = ["finished", "succeeded", "attempts"].iter().any(|field| !ledger[field].is_null());
     (!noted).then(|| format!("S3: {} was deleted before its success was written down", write.name))
 }
 

@@ -1,6 +1,6 @@
 //! The jobs of a campaign: each framework in all its modes, with the lives of its pods and the end that these lead to.
 
-use super::draw::Draw;
+use super::{draw::Draw, restarts};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -144,6 +144,11 @@ impl Job {
             (true, _) => spec["runPolicy"]["backoffLimit"].as_u64().unwrap_or(0),
         };
         (0..failures).map(back_off).sum()
+    }
+
+    /// All its pods start again when one fails.
+    pub(super) fn starts_again_as_a_whole(&self) -> bool {
+        restarts::is_whole(&self.manifest)
     }
 
     /// It needs one success, and makes no pod after that.
@@ -357,13 +362,11 @@ fn training(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
         });
         spec[of.field][of.leader] = replicas(1, worker);
     }
-    Job {
-        manifest: manifest("kubeflow.org/v1", of.kind, params, "d", &spec),
-        lives: vec![],
-        outcome: outcome(fails),
-        is_restarted,
-        suspend: None,
+    let mut manifest = manifest("kubeflow.org/v1", of.kind, params, "d", &spec);
+    if is_restarted && params.number.is_multiple_of(2) {
+        manifest["metadata"]["annotations"] = json!({ restarts::SCOPE: "Job" });
     }
+    Job { manifest, lives: vec![], outcome: outcome(fails), is_restarted, suspend: None }
 }
 
 /// Pods of which so many run at once, with an index or without, or a work queue. Some fail and do better when they are made

@@ -13,6 +13,7 @@ mod invariants;
 mod jobs;
 mod neighbours;
 mod outages;
+mod restarts;
 mod tally;
 mod trace;
 mod workload;
@@ -235,6 +236,7 @@ impl Course {
         let mut crashes = sim.crashes();
         let life = Arc::new(AtomicU32::new(0));
         let history = History::of(&sim, &workload.jobs);
+        restarts::counted(&sim, tally.clone());
         let trace = is_traced.then(|| Trace::of(&sim));
         let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref(), &guests);
         let config = workload.config.clone();
