@@ -36,6 +36,7 @@ mod resident;
 mod scenarios;
 mod specs;
 mod tidy;
+mod traces;
 mod trust;
 mod watches;
 mod ways;
