@@ -20,4 +20,5 @@ pub mod observe;
 pub mod out;
 pub mod plugin_resource;
 pub mod record;
+pub mod traces;
 pub mod write;

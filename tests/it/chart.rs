@@ -103,6 +103,27 @@ fn the_alerts_and_dashboards_are_in_the_chart_for_whoever_wants_them() {
 
 #[test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+fn a_host_may_reach_the_collector_that_gets_its_traces() {
+    let of = |values: &[&str]| {
+        let documents = rendered(values);
+        let pod = at(of_kind(&documents, "Deployment")[0], "/spec/template/spec").clone();
+        let flags = pod["containers"][0]["args"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let flags = flags.filter(|flag| flag.starts_with("--otlp")).map(str::to_owned).collect::<Vec<_>>();
+        let egress = at(of_kind(&documents, "NetworkPolicy")[0], "/spec/egress/0/ports").as_array().unwrap().clone();
+        (flags, egress.last().unwrap()["port"].clone())
+    };
+    assert_eq!(of(&[]), (vec![], json!(16443)));
+    for (endpoint, port) in
+        [("http://collector.observability:4318", 4318), ("http://collector/otlp", 80), ("https://[::1]", 443)]
+    {
+        let values = [format!("tracing.endpoint={endpoint}"), "tracing.sample=0.25".to_owned()];
+        let flags = vec![format!("--otlp-endpoint={endpoint}"), "--otlp-sample=0.25".to_owned()];
+        assert_eq!(of(&["--set", &values[0], "--set", &values[1]]), (flags, json!(port)));
+    }
+}
+
+#[test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 fn the_manifests_are_the_chart_with_its_defaults() {
     is_generated("operator.yaml", &format!("{MANIFESTS}{}", template(&[]).unwrap()));
     let version = format!("version: {}\n", env!("CARGO_PKG_VERSION"));
@@ -143,6 +164,9 @@ fn values_that_nothing_reads_or_that_cannot_be_right_are_refused_by_name() {
         ("crds.keep=maybe", "keep"),
         ("networkPolicy.ports={70000}", "ports"),
         ("monitoring.alerts=true", "alerts"),
+        ("tracing.endpoint=collector:4318", "endpoint"),
+        ("tracing.endpoint=http://user:password@collector:4318", "endpoint"),
+        ("tracing.sample=2", "sample"),
     ] {
         let refused = template(&["--set", value]).unwrap_err().to_string();
         assert!(refused.contains("values don't meet the specifications of the schema"), "{value}: {refused}");

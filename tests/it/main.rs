@@ -37,6 +37,7 @@ mod resident;
 mod scenarios;
 mod specs;
 mod tidy;
+mod traces;
 mod trust;
 mod watches;
 mod ways;

@@ -346,13 +346,15 @@ fn what_a_host_reports_is_what_the_table_says() {
         after(60).await;
         let read = world.read();
         let told: Vec<_> = read.families().collect();
-        // Nothing of these has happened here: the tests above have them, cluster tests those of candidates and policies.
+        // Nothing of these has happened here: the tests above have them, cluster tests those of candidates and policies,
+        // `traces` that of spans.
         let untold = [
             "leader_election_master_status",
             "troupe_failed_writes_total",
             "troupe_faults_total",
             "troupe_plugin_trial_passes",
             "troupe_policy_applied",
+            "troupe_trace_spans_dropped_total",
         ];
         let known: Vec<_> = table::ALL.iter().filter(|metric| !untold.contains(&metric.name)).collect();
         assert_eq!(told, known.iter().map(|metric| (metric.name, metric.kind.as_str())).collect::<Vec<_>>());

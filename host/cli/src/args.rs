@@ -8,7 +8,12 @@ use clap::{Parser, Subcommand};
 use registry::Reference;
 use sandbox::{LARGEST_COMPONENT, Limits};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
-use troupe::{control::host_ports, install::rbac::Policy, write::warnings::FieldValidation};
+use troupe::{
+    control::host_ports,
+    install::rbac::Policy,
+    traces::{Endpoint, Share},
+    write::warnings::FieldValidation,
+};
 
 /// One Kubernetes operator for every distributed-job framework.
 #[derive(Debug, Parser)]
@@ -341,6 +346,13 @@ pub struct OperatorArgs {
     /// (`docs/metrics.md`).
     #[arg(long)]
     pub compat_metrics: bool,
+    /// Send a trace of each pass to this OpenTelemetry collector, by OTLP over HTTP (mostly port 4318); /v1/traces is
+    /// appended. By default the environment variable OTEL_EXPORTER_OTLP_ENDPOINT; if neither is set, nothing is traced.
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<Endpoint>,
+    /// The share of passes that are traced, from 0 to 1; by default what OTEL_TRACES_SAMPLER says, or all.
+    #[arg(long, value_name = "SHARE")]
+    pub otlp_sample: Option<Share>,
     /// Use a Lease so that of several hosts one serves at a time.
     #[arg(long)]
     pub leader_elect: bool,

@@ -37,7 +37,7 @@ pub(super) fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints the report of what `look` finds in the cluster. The command fails if anything stands in the way.
 fn report(json: bool, look: impl AsyncFnOnce(&Client) -> anyhow::Result<Report>) -> anyhow::Result<ExitCode> {
-    telemetry::start(false, "error");
+    telemetry::start(false, "error", None);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
     let report = runtime.block_on(async {
         let client = serve::client(&Requests::default(), None).await?;

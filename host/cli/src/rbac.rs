@@ -23,7 +23,7 @@ use troupe::{
 const LARGEST: usize = 64 << 20;
 
 pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
-    telemetry::start(false, "error");
+    telemetry::start(false, "error", None);
     let mut plugins = built_in()?;
     for file in &args.plugin {
         let wasm = input::component(file)?;

@@ -25,15 +25,17 @@ use troupe::{
     delivery,
     install::{check, crds, preflight::Finding},
     measure::{OfPolicy, requests::Requests},
+    traces::{self, Endpoint, Share, SpanLayer, Traces},
 };
 
 pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
-    telemetry::start(args.log_json, "troupe=info,warn");
+    let (traces, spans) = traces(args.otlp_endpoint.as_ref(), args.otlp_sample)?.unzip();
+    telemetry::start(args.log_json, "troupe=info,warn", spans);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(operate(args))
+    runtime.block_on(operate(args, traces))
 }
 
-async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
+async fn operate(args: OperatorArgs, traces: Option<Arc<Traces>>) -> anyhow::Result<ExitCode> {
     let requests = Requests::default();
     let gate = args.leader_elect.then(WriteGate::closed);
     let client = client(&requests, gate.clone()).await?;
@@ -62,6 +64,7 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
             namespace: args.plugin_namespace.or_else(own_namespace),
             source_namespaces: args.plugin_source_namespace.into_iter().collect(),
         }),
+        traces,
     };
     let kinds = plugins.kinds();
     let mut operator = Operator::new(client.clone(), plugins, options);
@@ -76,6 +79,22 @@ async fn operate(args: OperatorArgs) -> anyhow::Result<ExitCode> {
         // The host's supervisor restarts the process, which then waits for the lease.
         Ended::LeaseLost => ExitCode::FAILURE,
     })
+}
+
+/// Returns the traces of this host, if a flag or the standard's environment variable says where they go.
+fn traces(endpoint: Option<&Endpoint>, share: Option<Share>) -> anyhow::Result<Option<(Arc<Traces>, SpanLayer)>> {
+    const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let endpoint = match (endpoint, set(ENDPOINT)) {
+        (Some(endpoint), _) => endpoint.clone(),
+        (None, Some(text)) => text.parse().context(ENDPOINT)?,
+        (None, None) => {
+            anyhow::ensure!(share.is_none(), "--otlp-sample needs --otlp-endpoint");
+            return Ok(None);
+        }
+    };
+    let headers = set("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    Ok(Some(Traces::new(traces::Settings { endpoint, share, headers })?))
 }
 
 /// Reports which of the policies around the host are not applied, once. The host serves meanwhile.

@@ -25,6 +25,28 @@ fn a_word_that_is_no_command_is_reported_with_those_that_are() {
 }
 
 #[test]
+fn an_address_of_a_collector_in_the_environment_is_checked_as_the_flag_is() {
+    let told = |variable: &str, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+        let command = command.arg("operator").args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", variable);
+        // There is no cluster, so that it ends in any case.
+        let output = command.env("KUBECONFIG", "/nowhere").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let wrong = told("collector:4318", &[]);
+    assert!(wrong.contains("OTEL_EXPORTER_OTLP_ENDPOINT: it must be http:// or https://"), "{wrong}");
+    let lacking = told("", &["--otlp-sample", "0.5"]);
+    assert!(lacking.contains("--otlp-sample needs --otlp-endpoint"), "{lacking}");
+    for (variable, arguments) in
+        [("", &[][..]), ("http://collector:4318", &[]), ("wrong", &["--otlp-endpoint", "http://collector:4318"])]
+    {
+        let told = told(variable, arguments);
+        assert!(told.contains("no cluster"), "{variable}: {told}");
+    }
+}
+
+#[test]
 fn help_names_every_command_with_what_it_does() {
     let output = troupe(&["--help"]);
     let told = String::from_utf8_lossy(&output.stdout);

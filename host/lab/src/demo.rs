@@ -70,7 +70,7 @@ pub struct Demo {
 /// # Errors
 /// A manifest cannot be read, or the embedded API server refuses it.
 pub fn demo(args: &Demo) -> anyhow::Result<ExitCode> {
-    telemetry::start(false, "error");
+    telemetry::start(false, "error", None);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(show(args))
 }

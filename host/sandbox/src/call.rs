@@ -9,6 +9,7 @@ use super::{
     load_error::LoadError,
     log::{Log, clean},
     stats::{Call, Tally},
+    trace::{self, Outcome},
 };
 use decide::{
     Outlook,
@@ -202,11 +203,18 @@ impl Open<'_> {
         self.store.set_fuel(self.fuel).map_err(Stop::Trap)?;
         let ticks = self.callee.limits.wall.as_millis() / TICK.as_millis();
         self.store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).max(1));
+        let span = trace::call(self.callee.plugin, function);
         let began = Instant::now();
         let result = run(self);
-        let left = self.store.get_fuel().unwrap_or_default();
-        let faulted = !matches!(result, Ok(_) | Err(Stop::Rejected(_)));
-        self.calls.push(Call { function, took: began.elapsed(), fuel: self.fuel - left, faulted });
+        let took = began.elapsed();
+        let fuel = self.fuel - self.store.get_fuel().unwrap_or_default();
+        let outcome = match &result {
+            Ok(_) => Outcome::Answered,
+            Err(Stop::Rejected(_)) => Outcome::Rejected,
+            Err(_) => Outcome::Faulted,
+        };
+        trace::called(&span, fuel, outcome);
+        self.calls.push(Call { function, took, fuel, faulted: matches!(outcome, Outcome::Faulted) });
         result
     }
 

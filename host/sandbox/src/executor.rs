@@ -1,6 +1,6 @@
 //! Where plugin calls run: the only difference between production and reproducible runs.
 
-use super::compile::SLOTS;
+use super::{compile::SLOTS, trace};
 use fairness::{Rank, Turns};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
@@ -83,8 +83,8 @@ impl Runner {
         share.clone()
     }
 
-    /// Runs `work` and returns its result. A panic of `work` resumes in the caller. If the caller is dropped, its
-    /// permits stay taken until the work ends.
+    /// Runs `work` in the trace of the caller and returns its result. A panic of `work` resumes in the caller. If the
+    /// caller is dropped, its permits stay taken until the work ends.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         share: &Share,
@@ -98,8 +98,9 @@ impl Runner {
             Self::Beside(permits) => (None, permits),
         };
         let permit = Arc::clone(permits).acquire_owned().await;
+        let span = trace::current();
         let work = move || {
-            let result = work();
+            let result = span.in_scope(work);
             drop((own, permit));
             result
         };

@@ -3,7 +3,7 @@
 //! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
 //! `child` does so for foreign ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
 //! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
-//! call; `breaker` and `allowance` decide when a plugin is not called.
+//! call; `breaker` and `allowance` decide when a plugin is not called. `trace` makes spans of calls.
 
 mod allowance;
 mod ask;
@@ -30,6 +30,7 @@ mod settings;
 pub mod source;
 mod stats;
 pub mod surface;
+pub mod trace;
 mod wasi;
 
 pub use ask::PassAnswer;

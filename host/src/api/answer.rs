@@ -1,6 +1,6 @@
 //! Requests to the API server: the answer as text or as lines, and how long a refusal asks to wait.
 
-use crate::write::warnings;
+use crate::{traces::spans, write::warnings};
 use futures::{AsyncBufReadExt, Stream};
 use http::{Request, Response, header::RETRY_AFTER};
 use http_body_util::BodyExt;
@@ -74,6 +74,7 @@ async fn read(answer: Response<Body>) -> Result<String, kube::Error> {
 /// Returns a successful answer, or the refusal as an error.
 async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error> {
     let code = answer.status();
+    spans::answered(code);
     if !code.is_client_error() && !code.is_server_error() {
         return Ok(answer);
     }

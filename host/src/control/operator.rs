@@ -16,7 +16,7 @@ use crate::{
     measure::{
         Policies,
         jobs::Jobs,
-        passes::{self, PassEnd},
+        passes::{self, OfTrace, PassEnd},
     },
     observe::{
         contents::Contents,
@@ -25,6 +25,7 @@ use crate::{
         watch::watch,
     },
     record::{events::Events, passes::Passes},
+    traces::{Traces, spans},
     write::{apply::Writer, publish::Publisher, warnings::FieldValidation},
 };
 use decide::{Digest, Wake};
@@ -65,6 +66,8 @@ pub struct Options {
     pub election: Option<Election>,
     /// How Plugin resources deliver plugins; `None` serves only the plugins that are loaded.
     pub delivery: Option<delivery::Options>,
+    /// The traces of passes, which the layer of the subscriber makes; `None` sends none.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl Options {
@@ -80,6 +83,7 @@ impl Options {
             compat_metrics: false,
             election: None,
             delivery: None,
+            traces: None,
         }
     }
 }
@@ -134,6 +138,7 @@ impl Operator {
             policies: Policies::default(),
             has_compat_metrics: options.compat_metrics,
             delivery,
+            traces: options.traces,
         };
         Self {
             context: Arc::new(context),
@@ -243,6 +248,7 @@ impl Operator {
         };
         let _delivery = delivery.map(|delivery| self.deliver(delivery));
         let _comparisons = self.compare();
+        let _traces = self.context.traces.as_ref().map(|traces| traces.send(&self.context.delivery.restarts));
         let mut watches = self.watches();
         let mut passes = JoinSet::new();
         let ended = loop {
@@ -261,6 +267,9 @@ impl Operator {
         info!(under_way = passes.len(), "shutting down");
         while passes.join_next().await.is_some() {}
         drop(watches);
+        if let Some(traces) = &self.context.traces {
+            traces.finish().await;
+        }
         ended
     }
 }
@@ -269,8 +278,10 @@ impl Context {
     /// Runs one pass, and requeues the job by its result. A panic of the host costs one reconcile of one job.
     async fn pass(&self, key: JobKey) {
         let span = info_span!("reconcile", kind = key.kind.kind(), namespace = key.namespace, name = key.name);
+        let trace = span.in_scope(|| spans::pass(&key));
         let start = Instant::now();
-        let result = AssertUnwindSafe(self.reconcile(&key).instrument(span.clone())).catch_unwind().await;
+        let pass = self.reconcile(&key).instrument(trace.clone()).instrument(span.clone());
+        let result = AssertUnwindSafe(pass).catch_unwind().await;
         let _entered = span.enter();
         let end = match &result {
             Ok(Ok(Some(Wake::At(_)))) => PassEnd::RequeueAfter,
@@ -278,7 +289,9 @@ impl Context {
             Ok(Err(_)) => PassEnd::Error,
             Err(_) => PassEnd::Panic,
         };
-        self.measured.record(&key.kind, end, start.elapsed());
+        let id = spans::ended(&trace, end.result(), matches!(end, PassEnd::Error | PassEnd::Panic));
+        let exemplar = id.map(|trace_id| (OfTrace { trace_id }, self.clock.now().into()));
+        self.measured.record(&key.kind, end, start.elapsed(), exemplar);
         match result {
             Ok(Ok(None)) => self.queue.gone(&key),
             Ok(Ok(Some(wake))) => {
@@ -341,6 +354,12 @@ impl Context {
     #[must_use]
     pub fn restarts(&self) -> &Restarts {
         &self.delivery.restarts
+    }
+
+    /// Returns the traces of passes, if they are sent.
+    #[must_use]
+    pub fn traces(&self) -> Option<&Traces> {
+        self.traces.as_deref()
     }
 
     /// Returns the recent passes of all jobs.

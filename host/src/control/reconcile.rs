@@ -15,6 +15,7 @@ use crate::{
         stores::{Observed, Stores},
     },
     record::passes::{Pass, Passes, RecordedPass},
+    traces::{Traces, spans},
     write::{
         apply::{Attempted, DecisionInput, Writer},
         error::WriteError,
@@ -95,6 +96,8 @@ pub struct Context {
     pub(crate) has_compat_metrics: bool,
     /// What passes leave for the delivery of plugins.
     pub(crate) delivery: Arc<Handles>,
+    /// The traces of passes, if they are sent.
+    pub(crate) traces: Option<Arc<Traces>>,
 }
 
 /// The result of looking at a job.
@@ -162,6 +165,7 @@ impl Context {
                 (Some(pass), decision)
             }
         };
+        spans::decided(&snapshot);
         if !ports::keeps(&snapshot, &decision) {
             self.ports.release(key, &snapshot.job.uid);
         }

@@ -1,14 +1,14 @@
 //! Passes and their results, by controller-runtime's names and rules.
 
-use super::{Controller, Histograms, OfKind};
+use super::{Controller, OfKind};
 use crate::job_key::GroupKind;
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, exemplar::HistogramWithExemplars, family::Family},
 };
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 /// controller-runtime's buckets of `controller_runtime_reconcile_time_seconds`.
@@ -35,7 +35,8 @@ impl PassEnd {
     const ALL: [Self; 4] = [Self::Success, Self::RequeueAfter, Self::Error, Self::Panic];
 
     /// Returns the result as controller-runtime names it; a panic is an error there.
-    fn result(self) -> &'static str {
+    #[must_use]
+    pub fn result(self) -> &'static str {
         match self {
             Self::Success => "success",
             Self::RequeueAfter => "requeue_after",
@@ -51,6 +52,13 @@ pub struct OfResult {
     result: &'static str,
 }
 
+/// The label of an exemplar: the trace of a pass.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfTrace {
+    /// The trace's id, in lower-case hexadecimal.
+    pub trace_id: String,
+}
+
 /// Counters and times of passes.
 #[derive(Debug)]
 pub struct Passes {
@@ -60,8 +68,8 @@ pub struct Passes {
     pub errors: Family<OfKind, Counter>,
     /// Passes in which the host panicked.
     pub panics: Family<OfKind, Counter>,
-    /// How long passes took, in seconds.
-    pub seconds: Histograms<OfKind>,
+    /// How long passes took, in seconds, with the latest traced pass of each bucket.
+    pub seconds: Family<OfKind, HistogramWithExemplars<OfTrace>, fn() -> HistogramWithExemplars<OfTrace>>,
     all_panics: AtomicU64,
 }
 
@@ -71,7 +79,7 @@ impl Default for Passes {
             results: Family::default(),
             errors: Family::default(),
             panics: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            seconds: Family::new_with_constructor(|| HistogramWithExemplars::new(BUCKETS.into_iter())),
             all_panics: AtomicU64::new(0),
         }
     }
@@ -88,10 +96,11 @@ impl Passes {
         }
     }
 
-    /// Counts a pass over a job of this kind.
-    pub fn record(&self, kind: &GroupKind, end: PassEnd, took: Duration) {
+    /// Counts a pass over a job of this kind, which may have a trace and ends now.
+    pub fn record(&self, kind: &GroupKind, end: PassEnd, took: Duration, trace: Option<(OfTrace, SystemTime)>) {
         let labels = OfKind::new(kind);
-        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        let (trace, now) = trace.unzip();
+        self.seconds.get_or_create(&labels).observe(took.as_secs_f64(), trace, now);
         match end {
             PassEnd::Success | PassEnd::RequeueAfter => {}
             PassEnd::Error => drop(self.errors.get_or_create(&labels).inc()),

@@ -9,6 +9,7 @@ use crate::{
         stores::{Doubt, Expected, Stores},
         wire::Written,
     },
+    traces::spans,
     write::{error::WriteError, keys, warnings::FieldValidation},
 };
 use decide::{
@@ -28,7 +29,7 @@ use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 /// Requests at once; kube's client speaks HTTP/1.1, with one connection for each.
 const IN_FLIGHT: usize = 80;
@@ -85,6 +86,11 @@ struct One<'a> {
 }
 
 impl One<'_> {
+    /// Returns the kind and the name of the object.
+    fn of(&self) -> (&str, &str) {
+        (&self.action.kind, &self.action.name)
+    }
+
     fn requests(&self) -> kube::core::Request {
         self.resource.requests(Some(&self.key.namespace))
     }
@@ -216,8 +222,10 @@ impl Writer {
 
     async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-        let request = self.validation.of(for_metadata(one.requests().create(&params, body)?));
-        match send_warned(&self.client, request).await {
+        let mut request = self.validation.of(for_metadata(one.requests().create(&params, body)?));
+        let (kind, name) = one.of();
+        let span = spans::request(&mut request, kind, name);
+        match send_warned(&self.client, request).instrument(span).await {
             Ok((created, warnings)) => {
                 self.expect(one, version(&created));
                 Ok(warnings)
@@ -244,10 +252,11 @@ impl Writer {
     /// If the API server does not say what there is; the doubt stays.
     pub(crate) async fn settle(&self, key: &JobKey, doubt: &Doubt) -> Result<(), WriteError> {
         let requests = doubt.resource.requests(Some(&key.namespace));
-        let found = self.send(requests.get_metadata(&doubt.name, &kube::api::GetParams::default())?).await;
+        let of = (doubt.resource.kind.as_str(), doubt.name.as_str());
+        let found = self.send(of, requests.get_metadata(&doubt.name, &kube::api::GetParams::default())?).await;
         let newest = match found {
             Err(error) if error.code() == Some(404) => {
-                self.send(requests.list_metadata(&ListParams::default().limit(1))?).await?
+                self.send(of, requests.list_metadata(&ListParams::default().limit(1))?).await?
             }
             found => found?,
         };
@@ -258,7 +267,7 @@ impl Writer {
     /// Reads the object that has the name already. An object of the job counts as created; any other is not touched.
     async fn adopt(&self, one: &One<'_>) -> Result<(), WriteError> {
         let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
-        let there = self.send(request).await?;
+        let there = self.send(one.of(), request).await?;
         if there.controller() == Some(&one.input.snapshot.job.uid) {
             self.expect(one, version(&there));
             return Ok(());
@@ -268,7 +277,7 @@ impl Writer {
 
     async fn require(&self, one: &One<'_>) -> Result<(), WriteError> {
         let request = one.requests().get_metadata(&one.action.name, &kube::api::GetParams::default())?;
-        match self.send(request).await {
+        match self.send(one.of(), request).await {
             Err(error) if error.code() == Some(404) => Err(WriteError::Deleted),
             other => other.map(|_| ()),
         }
@@ -281,7 +290,7 @@ impl Writer {
             Some(subresource) => requests.patch_subresource(subresource, &one.action.name, &params, &patch)?,
             None => requests.patch(&one.action.name, &params, &patch)?,
         };
-        let patched = self.send(for_metadata(request)).await?;
+        let patched = self.send(one.of(), for_metadata(request)).await?;
         self.expect(one, version(&patched));
         Ok(())
     }
@@ -296,7 +305,7 @@ impl Writer {
             ..DeleteParams::default()
         };
         let request = one.requests().delete(&one.action.name, &params)?;
-        match self.send(for_metadata(request)).await {
+        match self.send(one.of(), for_metadata(request)).await {
             Err(error) if has_changed(&error) => Ok(()),
             Err(error) if error.code() != Some(404) => Err(error),
             _ => {
@@ -306,8 +315,14 @@ impl Writer {
         }
     }
 
-    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Written, WriteError> {
-        send(&self.client, request).await
+    /// Sends a request about the object of this kind and name.
+    async fn send(
+        &self,
+        (kind, name): (&str, &str),
+        mut request: http::Request<Vec<u8>>,
+    ) -> Result<Written, WriteError> {
+        let span = spans::request(&mut request, kind, name);
+        send(&self.client, request).instrument(span).await
     }
 
     fn expect(&self, one: &One<'_>, expected: Expected) {

@@ -10,6 +10,7 @@ use crate::{
         wire::Written,
     },
     record::events::Events,
+    traces::spans,
     write::{apply, error::WriteError, published::PublishedStatuses},
 };
 use decide::{
@@ -25,7 +26,7 @@ use kube::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 /// The API server refuses longer messages of events; in bytes.
 const LONGEST_MESSAGE: usize = 1024;
@@ -141,8 +142,9 @@ impl Publisher {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         let resource = Resource::from(&*snapshot.kind);
         let requests = resource.requests(Some(&key.namespace));
-        let request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
-        let job: Written = apply::send(&self.client, request).await?;
+        let mut request = requests.patch_subresource("status", &key.name, &params, &Patch::Merge(patch))?;
+        let span = spans::request(&mut request, &resource.kind, &key.name);
+        let job: Written = apply::send(&self.client, request).instrument(span).await?;
         let expected = Expected::Version(job.version());
         let kind = (resource.api_version(), resource.kind);
         self.stores.expect(key, snapshot.digest.as_ref(), (&kind.0, &kind.1), expected);
@@ -154,12 +156,12 @@ impl Publisher {
     async fn emit(&self, snapshot: &Snapshot, event: &Event, number: usize) -> Result<(), WriteError> {
         let job = &snapshot.job;
         let content = format!("{}/{}/{}/{}/{number}", job.uid, job.resource_version, event.reason, event.message);
-        let suffix = format!("{:.16x}", Sha256::digest(content.as_bytes()));
+        let name = format!("{}.{:.16x}", job.name, Sha256::digest(content.as_bytes()));
         let now = rfc3339(self.clock.now());
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": { "name": format!("{}.{suffix}", job.name), "namespace": job.namespace },
+            "metadata": { "name": name, "namespace": job.namespace },
             "involvedObject": {
                 "apiVersion": snapshot.kind.api_version(),
                 "kind": snapshot.kind.kind,
@@ -178,8 +180,9 @@ impl Publisher {
         });
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         let requests = Resource::new("v1", "Event", "events").requests(Some(&job.namespace));
-        let request = requests.create(&params, serde_json::to_vec(&body).unwrap_or_default())?;
-        match apply::send::<Written>(&self.client, request).await {
+        let mut request = requests.create(&params, serde_json::to_vec(&body).unwrap_or_default())?;
+        let span = spans::request(&mut request, "Event", &name);
+        match apply::send::<Written>(&self.client, request).instrument(span).await {
             Err(error) if error.code() == Some(409) => Ok(()),
             other => other.map(|_| ()),
         }

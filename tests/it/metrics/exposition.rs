@@ -40,6 +40,8 @@ impl Exposition {
     }
 
     fn sample(&mut self, line: &str) {
+        // What follows is an exemplar.
+        let line = line.split_once(" # ").map_or(line, |(sample, _)| sample);
         let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no value: {line}"));
         let (name, labels) = match series.split_once('{') {
             Some((name, labels)) => (name, labels.strip_suffix('}').expect("closed labels")),

@@ -72,6 +72,11 @@ struct OfTrial {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCause {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfTask {
     task: &'static str,
 }
@@ -219,6 +224,8 @@ fn host(page: &mut Page, context: &Context) {
     page.gauges(&table::WATCHED, watched);
     page.gauge(&table::READY, context.is_ready());
     page.add(&table::POLICIES, context.policies().clone());
+    let dropped = context.traces().into_iter().flat_map(|traces| traces.dropped().read());
+    page.counts(&table::SPANS_DROPPED, dropped.map(|(cause, spans)| (OfCause { reason: cause.as_str() }, spans)));
     let restarts = context.restarts().read().into_iter().map(|(task, count)| (OfTask { task }, count));
     page.counts(&table::TASK_RESTARTS, restarts);
 }

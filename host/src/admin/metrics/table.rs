@@ -134,6 +134,8 @@ metrics! {
         "Whether every watch has listed, or this host waits for the lease: what /readyz says"
     POLICIES: Gauge "troupe_policy_applied" ["policy"]
         "Whether a policy around the host was there, bound, had its parameters and covered all kinds when the host started: 1 or 0; absent if unknown"
+    SPANS_DROPPED: Counter "troupe_trace_spans_dropped_total" ["reason"]
+        "Spans of traces that were not sent (QueueFull) or that the collector did not take (NotTaken); absent without --otlp-endpoint"
     TASK_RESTARTS: Counter "troupe_task_restarts_total" ["task"]
         "Long-lived tasks that panicked or ended, and were started again"
 }
