@@ -99,6 +99,44 @@ fn bodies_are_small(api_version: &str, counted: &BTreeMap<String, usize>, bytes:
     }
 }
 
+/// The host's requests after its first lists, on average of a hundred such jobs at once, until all have ended.
+fn requests_of_a_hundred(job: &Value, run_for: &str) -> f64 {
+    const JOBS: u32 = 100;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let plugins = campaign::plugins().unwrap();
+        let life = Life::default().rule("*", "run-for", run_for);
+        let options = sim::Options { seed: 1, kinds: campaign::kinds(&plugins), life, ..sim::Options::default() };
+        let sim = Sim::new(options);
+        let _running = sim.start();
+        let options = Options::alone(Clock::starting_at(sim.now()), [1; 32]);
+        let mut operator = Operator::new(sim.client(HOST), plugins, options);
+        let host = operator.context();
+        let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
+        while !host.is_ready() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let before = sim.requests_of(HOST).len();
+        for number in 0..JOBS {
+            let mut one = job.clone();
+            one["metadata"]["name"] = json!(format!("job-{number}"));
+            sim.create(one);
+        }
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let (version, kind) = (job["apiVersion"].as_str().unwrap(), job["kind"].as_str().unwrap());
+        let ended = |job: &&Value| !job["status"]["troupe"]["finished"].is_null();
+        assert_eq!(sim.list(version, kind, "default").iter().filter(ended).count(), JOBS as usize);
+        let requests = sim.requests_of(HOST);
+        task.abort();
+        let mut counted: BTreeMap<String, u32> = BTreeMap::new();
+        for request in requests[before..].iter().filter(|request| request.verb != "watch") {
+            *counted.entry(request.what()).or_default() += 1;
+        }
+        eprintln!("{counted:?}");
+        f64::from(counted.values().sum::<u32>()) / f64::from(JOBS)
+    })
+}
+
 fn role(replicas: u32) -> Value {
     json!({ "replicas": replicas, "template": { "spec": { "containers": [{ "name": "main", "image": "x" }] } } })
 }
@@ -142,6 +180,23 @@ fn a_lean_paddle_job_of_four_pods_has_no_services() {
         lean,
         expect(&[("create configmaps", 1), ("create events", 1), ("create pods", 4), ("patch paddlejobs/status", 3)])
     );
+}
+
+// The more jobs there are to look at, the longer counts are folded: a hundred at once cost no more than one by itself.
+#[test]
+fn a_hundred_jobs_at_once_cost_no_more_each_than_one() {
+    let paddle = json!({
+        "apiVersion": "batch.paddlepaddle.org/v1", "kind": "PaddleJob", "metadata": { "name": "wide", "namespace": "default" },
+        "spec": { "cleanPodPolicy": "Never", "ps": role(2), "worker": role(2) },
+    });
+    let each = requests_of_a_hundred(&paddle, "2500ms");
+    assert!(each <= 14.0, "{each} requests a PaddleJob of four pods");
+    let mpi = json!({
+        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": { "name": "pi", "namespace": "default" },
+        "spec": { "runPolicy": { "cleanPodPolicy": "None" }, "mpiReplicaSpecs": { "Launcher": role(1), "Worker": role(4) } },
+    });
+    let each = requests_of_a_hundred(&mpi, "2500ms");
+    assert!(each <= 18.0, "{each} requests an MPIJob of a launcher and four workers");
 }
 
 // The clean-up deletes are listed apart.

@@ -16,8 +16,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, iter};
 
-/// A change of counts alone is written no sooner than this after the last write.
+/// A change of counts alone is written no sooner than this after the last write, while the host has little to do.
 const FOLD: SignedDuration = SignedDuration::from_secs(1);
+
+/// The same however much the host has to do.
+const MOST_FOLD: SignedDuration = SignedDuration::from_secs(5);
+
+/// So many jobs that are looked at, or wait for it, let changes of counts wait for a second more.
+const BUSY: usize = 20;
 
 /// A change of the words alone in which Waiting names one reason, such as a count, is written no sooner than this after
 /// the last write.
@@ -25,6 +31,14 @@ const REWORDED: SignedDuration = SignedDuration::from_secs(5);
 
 /// Delay before a pruned status is written again, where something waits for the ledger to be kept.
 pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// Returns how long a change of counts alone waits after the last write, while the host looks at so many jobs or has them
+/// wait for it: what everybody needs then is pods, not numbers.
+#[must_use]
+pub fn fold(busy: usize) -> SignedDuration {
+    let more = i64::try_from(busy / BUSY).unwrap_or(i64::MAX);
+    FOLD.saturating_add(SignedDuration::from_secs(more)).min(MOST_FOLD)
+}
 
 /// Whether and when to write the status.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,14 +60,14 @@ pub enum Publication {
     },
 }
 
-/// Returns what to write now, from the decision, the result of its actions, and the last write. Events have the
-/// framework's own reasons where it names some.
+/// Returns what to write now, from the decision, the result of its actions, and the last write. A change of counts alone
+/// waits for `fold` after that. Events have the framework's own reasons where it names some.
 #[must_use]
 pub fn publication(
     snapshot: &Snapshot,
     decision: &Decision,
     applied: &Applied,
-    before: Option<&Published>,
+    (before, fold): (Option<&Published>, SignedDuration),
     reasons: &BTreeMap<String, String>,
 ) -> Publication {
     let waiting = waiting(decision, applied);
@@ -105,7 +119,7 @@ pub fn publication(
     let kept = &snapshot.ledger;
     let owned = ledger.made != kept.made || ledger.host_ports != kept.host_ports || counts(&ledger) != counts(kept);
     let urgent = (headlined || alarm.is_some() || warning.is_some() || owned) && contested.is_none();
-    let pace = if is_reworded(current, &wanted) { REWORDED } else { FOLD };
+    let pace = if is_reworded(current, &wanted) { REWORDED } else { fold };
     let pace = contest::pace(overwritten).unwrap_or(pace);
     let not_before = before.and_then(|before| before.at.checked_add(pace).ok());
     match not_before {

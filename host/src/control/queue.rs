@@ -182,6 +182,13 @@ impl Queue {
         Counts { depth: inner.queued.len(), adds: inner.adds, retries: inner.retries }
     }
 
+    /// Returns how many jobs are ready or in a pass.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.queued.len() + inner.running.len()
+    }
+
     /// Returns the passes under way.
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {

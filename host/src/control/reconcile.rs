@@ -28,7 +28,7 @@ use decide::{
     ledger::HostPorts,
     plan::{Answer, Fault, Plan},
     ports::{self, NoPorts},
-    triage,
+    status, triage,
 };
 use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
@@ -188,7 +188,10 @@ impl Context {
         let status = match (&failed, retry_after) {
             // If the API server asks to wait, the status is not written either.
             (Some(_), Some(_)) => None,
-            _ => Some(self.publisher.publish(key, &snapshot, &decision, &applied).await),
+            _ => {
+                let fold = status::fold(self.queue.busy());
+                Some(self.publisher.publish(key, &snapshot, &decision, &applied, fold).await)
+            }
         };
         let result = PassResult {
             now: self.clock.now(),

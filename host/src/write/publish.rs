@@ -19,6 +19,7 @@ use decide::{
     status::{Publication, Published, creation, publication},
     time::rfc3339,
 };
+use jiff::SignedDuration;
 use kube::{
     Client,
     api::{Patch, PatchParams, PostParams},
@@ -75,20 +76,21 @@ impl Publisher {
         self.published.forget(key);
     }
 
-    /// Writes the status if it has changed, then emits its events and the event of the created objects.
+    /// Writes the status if it has changed, a change of counts alone no sooner than `fold` after the last write, then emits its events and the event of the created objects.
     pub(crate) async fn publish(
         &self,
         key: &JobKey,
         snapshot: &Snapshot,
         decision: &Decision,
         applied: &Applied,
+        fold: SignedDuration,
     ) -> Result<StatusState, WriteError> {
         let layout = self.stores.layout();
         let none = BTreeMap::new();
         let reasons =
             layout.framework(&key.kind, snapshot.digest.as_ref()).map_or(&none, |framework| &framework.event_reasons);
         let before = self.published.of(key, &snapshot.job.uid);
-        let status = match publication(snapshot, decision, applied, before.as_ref(), reasons) {
+        let status = match publication(snapshot, decision, applied, (before.as_ref(), fold), reasons) {
             Publication::Nothing(wake) => Ok(StatusState { is_complete: true, wake }),
             Publication::Later(at) => Ok(StatusState { is_complete: false, wake: Wake::At(at) }),
             Publication::Now { patch, wanted, overwritten, events } => {

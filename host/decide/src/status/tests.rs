@@ -35,7 +35,8 @@ impl World {
         let report =
             Report::Verdict { status, headline: ledger.headline.clone(), ledger: Box::new(ledger), events: vec![] };
         let decision = Decision { actions: vec![], report, waiting, outdated: None, wake: Wake::OnChange };
-        let made = publication(&self.snapshot, &decision, &Applied::default(), self.before.as_ref(), &BTreeMap::new());
+        let before = (self.before.as_ref(), FOLD);
+        let made = publication(&self.snapshot, &decision, &Applied::default(), before, &BTreeMap::new());
         if let Publication::Now { wanted, overwritten, .. } = &made {
             let mut job = (*self.snapshot.job).clone();
             job.status = wanted.clone();
@@ -140,4 +141,10 @@ fn another_message_of_the_api_server_alone_is_not_written() {
     let refused = |why: &str| vec![Waiting::Refused { attempt: "create pod/x".into(), why: why.into() }];
     world.pass(0, refused("quota: used 3"));
     assert_eq!(world.pass(60, refused("quota: used 4")), Publication::Nothing(Wake::OnChange));
+}
+
+#[test]
+fn counts_are_folded_for_longer_the_more_jobs_there_are_to_look_at() {
+    let seconds = [0, 19, 20, 60, 100, 10_000, usize::MAX].map(|busy| fold(busy).as_secs());
+    assert_eq!(seconds, [1, 1, 2, 4, 5, 5, 5]);
 }
