@@ -85,6 +85,7 @@ pub mod release;
 #[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
 mod run_dir;
+mod training_operator;
 mod volcano;
 
 pub use binaries::{Binaries, Tool};
@@ -101,6 +102,7 @@ pub use overload::Overload;
 pub use poll::until;
 pub use python::Python;
 pub use registry::{Guests, Registry, USER};
+pub use training_operator::TrainingOperator;
 pub use volcano::Volcano;
 
 /// Makes sure that this machine has what builds plugins of C and installs the tools of Python.
