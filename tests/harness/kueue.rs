@@ -13,13 +13,11 @@ use anyhow::{Context, Result};
 use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
-use kube::api::PostParams;
 use kube::{Api, Client};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
+use crate::manifests::{DEFINITIONS, create, documents, documents_in, post};
 use crate::poll::until;
 use crate::ports::free_port;
 use crate::process::{Process, until_alive};
@@ -36,7 +34,6 @@ const SECRET: &str = "kueue-webhook-server-cert";
 
 /// Where webhook configurations are.
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
-pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The webhooks of Kueue's own kinds; those of jobs are left out, since they fail closed.
 const HOOKS: [&str; 3] = ["workload", "clusterqueue", "resourceflavor"];
@@ -115,19 +112,16 @@ async fn prepare(client: &Client, module: &Path, port: u16) -> Result<Vec<String
         json!({ "metadata": named(SERVICE), "spec": { "type": "ExternalName", "externalName": "localhost" } });
     create::<Service>(Api::namespaced(client.clone(), NAMESPACE), service).await?;
     create::<Secret>(Api::namespaced(client.clone(), NAMESPACE), json!({ "metadata": named(SECRET) })).await?;
-    let folder = module.join("config/components/crd/bases");
     let mut definitions = vec![];
-    for file in fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))? {
-        for mut definition in documents(&file?.path())? {
-            let service = json!({ "name": SERVICE, "namespace": NAMESPACE, "path": "/convert", "port": port });
-            let webhook = json!({ "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] });
-            let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-            if CONVERTED.contains(&plural) {
-                definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": webhook });
-            }
-            definitions.push(definition["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-            let _: Value = client.request(post(DEFINITIONS, &definition)?).await?;
+    for mut definition in documents_in(&module.join("config/components/crd/bases"))? {
+        let service = json!({ "name": SERVICE, "namespace": NAMESPACE, "path": "/convert", "port": port });
+        let webhook = json!({ "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] });
+        let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+        if CONVERTED.contains(&plural) {
+            definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": webhook });
         }
+        definitions.push(definition["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+        let _: Value = client.request(post(DEFINITIONS, &definition)?).await?;
     }
     for mut hooks in documents(&module.join("config/components/webhook/manifests.yaml"))? {
         let name = format!("kueue-{}", hooks["metadata"]["name"].as_str().unwrap_or_default());
@@ -174,29 +168,7 @@ fn configurations() -> [[&'static str; 2]; 2] {
     ]
 }
 
-pub(crate) fn documents(file: &Path) -> Result<Vec<Value>> {
-    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    let all = serde_norway::Deserializer::from_str(&text).map(Value::deserialize);
-    all.filter(|document| !matches!(document, Ok(Value::Null)))
-        .map(|document| document.with_context(|| format!("{} is no YAML", file.display())))
-        .collect()
-}
-
-pub(crate) async fn create<K>(api: Api<K>, object: Value) -> Result<()>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
-{
-    match api.create(&PostParams::default(), &serde_json::from_value(object)?).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
-}
-
 async fn delete(client: &Client, path: &str) -> Result<()> {
     let _: Value = client.request(Request::delete(path).body(vec![])?).await?;
     Ok(())
-}
-
-pub(crate) fn post(path: &str, object: &Value) -> Result<Request<Vec<u8>>> {
-    Ok(Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?)
 }

@@ -6,7 +6,7 @@
 //! cargo test -p tests                                    # what this machine can do; the rest says why it was left out
 //! TROUPE_REQUIRE=cluster,node cargo test -p tests        # as in CI: what cannot run fails
 //! TROUPE_REQUIRE=frameworks cargo test -p tests node::   # real frameworks as well
-//! TROUPE_REQUIRE=ecosystem cargo test -p tests -- kueue volcano # real Kueue, real Volcano
+//! TROUPE_REQUIRE=ecosystem cargo test -p tests -- kueue volcano coscheduling # the real ones
 //! TROUPE_REQUIRE=resilience cargo test -p tests resilience   # ten minutes of trouble
 //! TROUPE_REQUIRE=author cargo test -p tests author::     # a new plugin's crate, from nothing into a cluster
 //! TROUPE_REQUIRE=languages cargo test -p tests languages::   # the same plugin in Rust, C, JavaScript and Python
@@ -21,8 +21,8 @@
 //!   and what programs on this machine need of PyPI by pip, into `target/tools`.
 //! - The frameworks (`frameworks`) need what a node does, and download a gigabyte of Debian's and PyPI's packages the first time:
 //!   they are left out unless `TROUPE_REQUIRE` names them. Their images are kept under `target/cluster/images`.
-//! - The ecosystem (`ecosystem`) needs what a control plane does; the first builds of Kueue and Volcano take ten minutes each: it is left out
-//!   unless `TROUPE_REQUIRE` names it.
+//! - The ecosystem (`ecosystem`) needs what a control plane does; the first builds of Kueue, Volcano and scheduler-plugins take up to
+//!   ten minutes each: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The resilience test (`resilience`) needs what a control plane does, and takes ten minutes: it is left out unless `TROUPE_REQUIRE` names it.
 //! - The author's test (`author`) needs what a control plane does, and builds a new plugin's crate with all that it depends on:
 //!   it is left out unless `TROUPE_REQUIRE` names it.
@@ -64,10 +64,12 @@ mod certificate;
 mod chromium;
 mod command_line;
 mod control_plane;
+mod coscheduling;
 mod credentials;
 pub mod images;
 mod kueue;
 mod kwok;
+mod manifests;
 mod node;
 mod options;
 mod overload;
@@ -83,6 +85,7 @@ pub mod release;
 #[expect(dead_code, reason = "the build script uses the rest")]
 mod require;
 mod run_dir;
+mod training_operator;
 mod volcano;
 
 pub use binaries::{Binaries, Tool};
@@ -90,6 +93,7 @@ pub use certificate::{certificate, tls};
 pub use chromium::Chromium;
 pub use command_line::CommandLine;
 pub use control_plane::{ControlPlane, Part};
+pub use coscheduling::Coscheduling;
 pub use kueue::Kueue;
 pub use kwok::{EXIT_CODE, RUN_FOR};
 pub use node::Node;
@@ -98,6 +102,7 @@ pub use overload::Overload;
 pub use poll::until;
 pub use python::Python;
 pub use registry::{Guests, Registry, USER};
+pub use training_operator::TrainingOperator;
 pub use volcano::Volcano;
 
 /// Makes sure that this machine has what builds plugins of C and installs the tools of Python.

@@ -56,7 +56,7 @@ impl Published {
         if commands.iter().all(|command| built.program(command).exists()) {
             return Ok(built);
         }
-        eprintln!("cluster: building {source}, which takes ten minutes the first time");
+        eprintln!("cluster: building {source}, which takes up to ten minutes the first time");
         fs::write(folder.join("go.mod"), self.requirements(&built.module)?)?;
         fs::write(folder.join("go.sum"), fs::read(built.module.join("go.sum"))?)?;
         let parts = folder.join("parts");

@@ -2,17 +2,16 @@
 //! that is published, with its own CRDs.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client};
+use kube::Api;
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
-use crate::kueue::{DEFINITIONS, create, documents, post};
+use crate::manifests::{create, define, documents_in, get};
 use crate::process::{Process, until_alive};
 use crate::published::Published;
 
@@ -44,7 +43,7 @@ impl Volcano {
     pub async fn start(plane: &ControlPlane) -> Result<Volcano> {
         let built = tokio::task::spawn_blocking(|| VOLCANO.build()).await.context("building Volcano panicked")??;
         let client = plane.client("admin").await?;
-        define(&client, &built.module).await?;
+        define(&client, &documents_in(&built.module.join("config/crd/volcano/bases"))?).await?;
         create::<Namespace>(Api::all(client.clone()), json!({ "metadata": { "name": "volcano-system" } })).await?;
         let kubeconfig = plane.kubeconfig("admin")?;
         let program = |name: &str| {
@@ -72,18 +71,4 @@ impl Volcano {
         .await?;
         Ok(Volcano { _programs: programs })
     }
-}
-
-async fn define(client: &Client, module: &Path) -> Result<()> {
-    let folder = module.join("config/crd/volcano/bases");
-    for file in fs::read_dir(&folder).with_context(|| format!("failed to read {}", folder.display()))? {
-        for definition in documents(&file?.path())? {
-            let _: Value = client.request(post(DEFINITIONS, &definition)?).await?;
-        }
-    }
-    Ok(())
-}
-
-fn get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    Ok(http::Request::get(path).body(vec![])?)
 }

@@ -4,6 +4,7 @@
 use super::{
     jobs::paddle,
     objects::{Kind, Namespace, PADDLE_JOBS, PODS, SERVICES, at, text},
+    together::{Scheduler, are_without_a_node},
     world::World,
 };
 use crate::operator::Operator;
@@ -12,7 +13,6 @@ use harness::{ControlPlane, Options};
 use serde_json::{Value, json};
 
 const POD_GROUPS: Kind = Kind::new("apis/scheduling.volcano.sh/v1beta1", "podgroups");
-const OWN_POD_GROUPS: Kind = Kind::new("apis/scheduling.k8s.io/v1alpha2", "podgroups");
 const CRDS: Kind = Kind::new("apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
 
 /// Volcano's kind, as far as it matters: spec and status as they come, status apart, its default queue.
@@ -78,18 +78,13 @@ async fn pods_wait_until_volcano_admits_their_group_even_if_volcano_comes_later(
     operator.stop().await;
 }
 
-/// More than half of what a fake node has: one pod fits on a node.
-const A_NODE: &str = "600";
-
-fn filler() -> Value {
-    let resources = json!({ "requests": { "cpu": A_NODE } });
-    let container = json!({ "name": "c", "image": "docker.io/local/filler:1", "resources": resources });
-    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "filler" }, "spec": { "containers": [container] } })
-}
-
-fn is_bound(pod: &Value) -> bool {
-    !text(pod, "/spec/nodeName").is_empty()
-}
+/// It says of each pod that it has no node.
+const KUBERNETES: Scheduler = Scheduler {
+    name: "kubernetes",
+    pod_groups: Kind::new("apis/scheduling.k8s.io/v1alpha2", "podgroups"),
+    count: "/spec/schedulingPolicy/gang/minCount",
+    turned_away: |_, pods| are_without_a_node(pods, 2),
+};
 
 // KEP-4671: all pods of a gang are bound, or none.
 #[tokio::test]
@@ -98,31 +93,7 @@ async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none() {
     let options = Options::default().fake_nodes(2).gangs().crds(troupe::install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "own").await;
-    let config = plane.dir().join("paddle.yaml");
-    std::fs::write(&config, "scheduling: kubernetes\n").unwrap();
-    let config = format!("paddle={}", config.display());
-    let operator = Operator::start(&plane, &["--namespace", &namespace.name, "--plugin-config", &config]).await;
-    namespace.create(&PODS, &filler()).await;
-    namespace.is(&PODS, "filler", "bound", is_bound).await;
-
-    let mut job = paddle("wide").worker(2).policy("Never").runs("1s").manifest;
-    let resources = json!({ "requests": { "cpu": A_NODE } });
-    job["spec"]["worker"]["template"]["spec"]["containers"][0]["resources"] = resources;
-    namespace.create(&PADDLE_JOBS, &job).await;
-    let group = namespace.is(&OWN_POD_GROUPS, "wide", "there", |_| true).await;
-    assert_eq!(at(&group, "/spec/schedulingPolicy/gang/minCount"), &json!(2));
-    let has_no_node = |job: &Value| {
-        let waiting = &job["status"]["conditions"][0];
-        waiting["type"] == "Waiting" && waiting["reason"] == "Unschedulable"
-    };
-    let waits = namespace.is(&PADDLE_JOBS, "wide", "waiting for a node", has_no_node).await;
-    let pods = namespace.list(&PODS).await.unwrap();
-    let bound: Vec<_> = pods.iter().filter(|pod| is_bound(pod)).map(|pod| text(pod, "/metadata/name")).collect();
-    assert_eq!(bound, ["filler"], "one of the two would have fitted: {}", at(&waits, "/status/conditions/0/message"));
-    assert_eq!(pods.len(), 3);
-
-    namespace.delete(&PODS, "filler").await;
-    namespace.is(&PADDLE_JOBS, "wide", "Completed", |job| at(job, "/status/phase") == "Completed").await;
-    namespace.is_gone(&OWN_POD_GROUPS, "wide").await;
+    let operator = KUBERNETES.host(&plane, &namespace).await;
+    KUBERNETES.starts_all_pods_or_none(&namespace).await;
     operator.stop().await;
 }
