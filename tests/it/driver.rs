@@ -6,7 +6,7 @@ use decide::grants::{Grants, missing};
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
-use sim::{Life, Running, Sim};
+use sim::{ApiError, Life, Matching, Running, Sim};
 use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};
 use troupe::{
@@ -141,6 +141,50 @@ fn a_plan_depends_on_the_content_of_what_the_user_names() {
         let requests = world.sim.requests_of(HOST);
         let reads = requests.iter().filter(|it| it.verb == "get" && it.resource == "configmaps").count();
         assert!((2..=12).contains(&reads), "it is read at most once a minute: {reads}");
+    });
+}
+
+#[test]
+fn what_is_no_name_is_never_asked_for() {
+    in_virtual_time(async {
+        for name in ["?watch=true", "../secrets/key", "a b", "A", "a/b"] {
+            let world = World::new();
+            world.submit(&json!({ "settings": name }));
+            world
+                .until("refused", |world| world.status().to_string().contains("spec.settings: must be the name"))
+                .await;
+            let requests = world.sim.requests_of(HOST);
+            assert_eq!(requests.iter().filter(|it| it.verb == "get").count(), 0, "{name}");
+        }
+    });
+}
+
+#[test]
+fn an_object_that_is_too_large_is_read_again_when_it_may_be_smaller() {
+    in_virtual_time(async {
+        let world = World::new();
+        world.settings(&"x".repeat(300_000));
+        world.submit(&json!({}));
+        let refused = "ConfigMap settings has more than 262144 bytes of data";
+        world.until("refused", |world| world.status().to_string().contains(refused)).await;
+        world.settings("fast");
+        world.all_run().await;
+    });
+}
+
+#[test]
+fn what_was_read_counts_while_the_api_server_gives_no_answer() {
+    in_virtual_time(async {
+        let world = World::new();
+        world.settings("fast");
+        world.submit(&json!({}));
+        world.all_run().await;
+        let maps = Matching { resource: Some("configmaps".into()), ..Matching::default() };
+        let _refusal = world.sim.refuse(maps, ApiError::new(503, "ServiceUnavailable", "away"));
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        world.sim.delete("v1", "Pod", NAMESPACE, "j-worker-1").unwrap();
+        world.all_run().await;
+        assert!(!world.status().to_string().contains("PluginFaulted"), "{:#}", world.status());
     });
 }
 

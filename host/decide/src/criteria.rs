@@ -15,12 +15,13 @@ pub fn met(standing: &Standing<'_>) -> Option<usize> {
 }
 
 fn holds(standing: &Standing<'_>, criterion: &Criterion) -> bool {
-    let Some(role) = standing.plan.roles.iter().find(|role| role.name == criterion.role) else { return false };
+    let mut roles = standing.plan.roles.iter().enumerate();
+    let Some((place, role)) = roles.find(|(_, role)| role.name == criterion.role) else { return false };
     let all = if criterion.indices.is_empty() { role.indices() } else { criterion.indices.clone() };
     let have = match role.backing {
         Backing::Job(_) => u64::from(standing.have_reached(role, Reached::Succeeded)),
         Backing::Pods => {
-            let of_role = standing.replicas.iter().filter(|it| it.role.name == role.name && all.contains(it.index));
+            let of_role = standing.replicas.iter().filter(|it| it.place == place && all.contains(it.index));
             of_role.filter(|replica| succeeds(standing, role, replica)).count() as u64
         }
     };

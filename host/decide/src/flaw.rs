@@ -104,6 +104,8 @@ pub(crate) enum Flaw {
     NothingToFill { pointer: String },
     #[error("a criterion is about role {role}, which the plan does not have")]
     CriterionOfNothing { role: String },
+    #[error("the plan has {criteria} success criteria with {ranges} ranges, more than {most} or {most_ranges}")]
+    ManyCriteria { criteria: usize, ranges: usize, most: usize, most_ranges: usize },
     #[error("its template has no containers")]
     NoContainers,
     #[error("what is at {at} of the template is not {right}")]
@@ -227,6 +229,7 @@ rules! {
     "V43" AttemptInName,
     "V44" RestartOfJob,
     "V45" CriterionOfNothing,
+    "V46" ManyCriteria,
 }
 
 /// Returns what would allow a use.

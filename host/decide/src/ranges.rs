@@ -38,14 +38,35 @@ impl Ranges {
         self.0.iter().flat_map(|(first, last)| *first..=*last)
     }
 
+    /// Returns the number of indices below `end`.
+    #[must_use]
+    pub fn count_below(&self, end: u32) -> u64 {
+        let below = self.0.iter().take_while(|(first, _)| *first < end);
+        below.map(|(first, last)| u64::from((*last).min(end - 1) - first) + 1).sum()
+    }
+
+    /// Returns the number of ranges.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the indices that are in both sets.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
-        let overlap = |one: &(u32, u32)| {
-            let pairs = other.0.iter().map(move |(first, last)| (one.0.max(*first), one.1.min(*last)));
-            pairs.filter(|(first, last)| first <= last).collect::<Vec<_>>()
-        };
-        Self(self.0.iter().flat_map(overlap).collect())
+        let (mut found, mut ours, mut theirs) = (vec![], self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some((our_first, our_last)), Some((their_first, their_last))) = (ours.peek(), theirs.peek()) {
+            let (first, last) = (*our_first.max(their_first), *our_last.min(their_last));
+            if first <= last {
+                found.push((first, last));
+            }
+            if our_last <= their_last {
+                ours.next();
+            } else {
+                theirs.next();
+            }
+        }
+        Self(found)
     }
 
     /// Returns the first `count` indices that are not in the set; fewer where there are no more.
@@ -171,6 +192,9 @@ mod tests {
             Vec::from(Ranges::from(one.to_vec()).within(&Ranges::from(other.to_vec())))
         };
         assert_eq!(within(&[(0, 3), (6, 9)], &[(2, 6), (9, 20)]), vec![(2, 3), (6, 6), (9, 9)]);
+        assert_eq!(within(&[(0, u32::MAX)], &[(1, 1), (u32::MAX, u32::MAX)]), vec![(1, 1), (u32::MAX, u32::MAX)]);
+        let below = |end| Ranges::from(vec![(1, 1), (4, 6), (9, u32::MAX)]).count_below(end);
+        assert_eq!([0, 1, 2, 5, 9, 11].map(below), [0, 0, 1, 2, 4, 6]);
         assert_eq!(Ranges::from(vec![(0, 1), (4, 4)]).iter().collect::<Vec<_>>(), [0, 1, 4]);
     }
 

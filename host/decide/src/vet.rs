@@ -13,7 +13,7 @@ mod size;
 mod uses;
 
 pub use description::{DescriptionError, description};
-pub use kinds::{KindError, is_kubernetes, is_label};
+pub use kinds::{KindError, is_kubernetes, is_label, is_subdomain};
 
 use crate::{
     flaw::{Flaw, Subject, line},
@@ -29,6 +29,12 @@ use crate::{
 use provenance::{Provenance, touches};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of success criteria of a plan: each is held against all replicas of its role in each pass.
+const MOST_CRITERIA: usize = 100;
+
+/// Maximum number of ranges in them.
+const MOST_CRITERIA_RANGES: usize = 10_000;
 
 /// Maximum length of a DNS label in characters.
 const LONGEST_LABEL: usize = 63;
@@ -105,12 +111,24 @@ fn plan_of(descriptor: &Descriptor, job: &Job, grants: &Grants, plan: &Plan) -> 
         let vetted = series::vet(descriptor, job, plan, series).and_then(|()| Ok(provenance.series(series)?));
         vetted.map_err(|objection| objection.about(subject))?;
     }
-    let is_of_nothing = |criterion: &&Criterion| plan.roles.iter().all(|role| role.name != criterion.role);
-    if let Some(Criterion { role, .. }) = plan.success_criteria.iter().flatten().find(is_of_nothing) {
-        return Err(PlanError::from(Flaw::CriterionOfNothing { role: role.clone() }).about(Subject::Plan).into());
-    }
+    criteria(plan).map_err(|flaw| PlanError::from(flaw).about(Subject::Plan))?;
     provenance.whole(descriptor).map_err(|flaw| PlanError::from(flaw).about(Subject::Plan))?;
     Ok(cleaned_kinds_agree(plan)?)
+}
+
+/// Refuses criteria about nothing, and more than can be looked at in each pass.
+fn criteria(plan: &Plan) -> Result<(), Flaw> {
+    let all = || plan.success_criteria.iter().flatten();
+    let (criteria, ranges) = (all().count(), all().map(|criterion| criterion.indices.parts()).sum());
+    if criteria > MOST_CRITERIA || ranges > MOST_CRITERIA_RANGES {
+        let (most, most_ranges) = (MOST_CRITERIA, MOST_CRITERIA_RANGES);
+        return Err(Flaw::ManyCriteria { criteria, ranges, most, most_ranges });
+    }
+    let is_of_nothing = |criterion: &&Criterion| plan.roles.iter().all(|role| role.name != criterion.role);
+    match all().find(is_of_nothing) {
+        Some(Criterion { role, .. }) => Err(Flaw::CriterionOfNothing { role: role.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn vet_role(descriptor: &Descriptor, job: &Job, plan: &Plan, role: &Role, subject: &Subject) -> Result<(), Objection> {

@@ -226,7 +226,8 @@ impl Seen {
         let of_pods = self.view.pods.iter().flat_map(|pod| &pod.fields);
         let fields =
             self.view.children.iter().flat_map(|child| &child.fields).chain(of_pods).map(|(_, json)| json.len());
-        let replicas = usize::try_from(OF_REPLICA * self.replicas.max(self.pods())).unwrap_or(usize::MAX);
+        let counted = self.replicas.max(self.pods()) + self.view.children.len() as u64;
+        let replicas = usize::try_from(OF_REPLICA * counted).unwrap_or(usize::MAX);
         replicas.saturating_add(pods + fields.sum::<usize>() + self.view.previous_status.len())
     }
 }

@@ -1,4 +1,5 @@
-//! Removes the values of environment variables and HTTP headers from passes: users keep secrets in them.
+//! Removes the values of environment variables and HTTP headers from passes, and those of ConfigMaps that plans depend on:
+//! users keep secrets in them.
 
 use crate::record::passes::Pass;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -59,6 +60,7 @@ fn redact(json: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use decide::plan::Content;
     use serde_json::json;
 
     #[test]
@@ -78,6 +80,15 @@ mod tests {
         assert_eq!(container["env"][1]["valueFrom"], json!({ "fieldRef": {} }));
         assert_eq!(container["livenessProbe"]["httpGet"]["httpHeaders"][0]["value"], "REDACTED");
         assert_eq!((&container["image"], &spec["limits"][0]["value"]), (&json!("x"), &json!(2)));
+    }
+
+    #[test]
+    fn the_content_of_what_a_job_names_goes() {
+        let data = Some([("password".to_owned(), "hunter2".to_owned())].into());
+        let content = Content { at: "/settings".into(), name: "settings".into(), data };
+        let redacted = redacted(&vec![content]).unwrap();
+        assert_eq!(redacted[0].name, "settings");
+        assert_eq!(redacted[0].data.as_ref().unwrap()["password"], REDACTED);
     }
 
     #[test]

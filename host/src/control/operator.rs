@@ -119,12 +119,14 @@ impl Operator {
         let stores = Arc::new(Stores::new(layout));
         let queue = Arc::new(Queue::default());
         let published = Arc::default();
+        let contents = Arc::new(Contents::new(client.clone()));
         let (clock, watched) = (options.clock.clone(), (stores.clone(), Arc::clone(&published)));
-        let delivery = Arc::new(Handles::new(clock, options.seed, watched, queue.clone(), plugins.clone()));
+        let delivery =
+            Arc::new(Handles::new(clock, options.seed, watched, queue.clone(), (plugins.clone(), contents.clone())));
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
-            contents: Contents::new(client.clone()),
+            contents: contents.clone(),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
             ports: PortAllocator::new(stores.clone(), options.host_ports),
             clock: options.clock,

@@ -54,6 +54,9 @@ pub enum ReconcileError {
     /// It could not be read whether a create has succeeded.
     #[error("failed to read what a lost create has done")]
     InDoubt(#[source] WriteError),
+    /// A ConfigMap or Secret that the job names could not be read.
+    #[error("failed to read what the job names")]
+    Contents(#[source] WriteError),
 }
 
 impl ReconcileError {
@@ -61,7 +64,7 @@ impl ReconcileError {
     pub(crate) fn retry_after(&self) -> Duration {
         let asked = match self {
             Self::Writes { retry_after, .. } => *retry_after,
-            Self::Status(error) | Self::InDoubt(error) => error.retry_after(),
+            Self::Status(error) | Self::InDoubt(error) | Self::Contents(error) => error.retry_after(),
         };
         asked.unwrap_or_default()
     }
@@ -79,7 +82,7 @@ pub struct Context {
     pub(crate) queue: Arc<Queue>,
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) writer: Writer,
-    pub(crate) contents: Contents,
+    pub(crate) contents: Arc<Contents>,
     pub(crate) publisher: Publisher,
     pub(crate) ports: PortAllocator,
     pub(crate) passes: Passes,
@@ -160,10 +163,13 @@ impl Context {
         };
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
-            Triage::NeedsPlan => {
-                let (pass, decision) = self.ask(key, &mut snapshot, held).await;
-                (Some(pass), decision)
-            }
+            Triage::NeedsPlan => match self.held(&mut snapshot, held).await {
+                Ok(held) => {
+                    let (pass, decision) = self.ask(key, &mut snapshot, held).await;
+                    (Some(pass), decision)
+                }
+                Err(error) => return Reconciled::Failed(ReconcileError::Contents(error)),
+            },
         };
         spans::decided(&snapshot);
         if !ports::keeps(&snapshot, &decision) {
@@ -255,6 +261,7 @@ impl Context {
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
         let ports = |count| self.ports.preview(key, &uid, count);
+        let held = self.held(&mut snapshot, held).await.ok()?;
         let (pass, decided) = self.answered(&mut snapshot, held, ports).await;
         Some(match triaged {
             Triage::Settled(decision) => pass.with(decision),
@@ -265,18 +272,24 @@ impl Context {
     /// Returns the plugin's plan for the job as it is now; `None` if the job cannot be observed, or the plugin has none.
     pub(crate) async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
         let Observed::Ready(mut snapshot) = self.observe(key) else { return None };
-        self.read_contents(&mut snapshot).await.ok()?;
+        if self.held(&mut snapshot, None).await.ok()?.is_some() {
+            return None;
+        }
         self.plugins.plan(&snapshot).await.ok()
     }
 
-    /// Adds the content of what the job names and its plan depends on.
-    async fn read_contents(&self, snapshot: &mut Snapshot) -> Result<(), Answer> {
+    /// Returns the answer to a job about which no plugin is asked: it is held for this reason, or by what it names. Adds the
+    /// content of that to the snapshot.
+    async fn held(&self, snapshot: &mut Snapshot, why: Option<Fault>) -> Result<Option<Answer>, WriteError> {
+        if let Some(why) = why {
+            return Ok(Some(Answer::Faulted(why)));
+        }
         let layout = self.stores.layout();
         let descriptor = snapshot.digest.as_ref().and_then(|digest| layout.descriptor(digest));
-        if let Some(descriptor) = descriptor.filter(|descriptor| !descriptor.reads.is_empty()) {
-            snapshot.contents = self.contents.of(snapshot, descriptor).await?;
+        match descriptor.filter(|descriptor| !descriptor.reads.is_empty()) {
+            Some(descriptor) => self.contents.add(snapshot, descriptor).await,
+            None => Ok(None),
         }
-        Ok(())
     }
 
     /// Moves a job from an older digest to the active one, if its route says so and no live pod is affected.
@@ -287,18 +300,16 @@ impl Context {
         let Some(active) = served.route.active.clone().filter(moves) else { return };
         let mut moved = snapshot.clone();
         moved.digest = Some(active.clone());
-        if self.read_contents(&mut moved).await.is_err() || self.read_contents(snapshot).await.is_err() {
-            return;
-        }
+        let Ok(None) = self.held(&mut moved, None).await else { return };
         let (Ok(old), Ok(new)) = (self.plugins.plan(snapshot).await, self.plugins.plan(&moved).await) else { return };
         if touches_live(snapshot, &old, &new).is_none() {
             snapshot.kind = layout.kind_by(&key.kind, Some(&active)).unwrap_or_else(|| snapshot.kind.clone());
-            snapshot.digest = Some(active);
+            (snapshot.digest, snapshot.contents) = (Some(active), moved.contents);
         }
     }
 
     /// Asks the plugin about the snapshot, unless the job is held, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Fault>) -> (Arc<RecordedPass>, Decision) {
+    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Answer>) -> (Arc<RecordedPass>, Decision) {
         if held.is_none() {
             self.migrate(key, snapshot).await;
         }
@@ -309,21 +320,18 @@ impl Context {
         (pass, decision)
     }
 
-    /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked: the
-    /// answer is the reason, and the plugin's name is empty.
+    /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked, and
+    /// the plugin's name is empty.
     async fn answered(
         &self,
         snapshot: &mut Snapshot,
-        held: Option<Fault>,
+        held: Option<Answer>,
         ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
     ) -> (RecordedPass, Decision) {
         let (plan, asked) = match held {
-            Some(why) => (Err(Answer::Faulted(why)), None),
+            Some(answer) => (Err(answer), None),
             None => {
-                let plan = match self.read_contents(snapshot).await {
-                    Ok(()) => self.plugins.plan_for_pass(snapshot, ports).await,
-                    Err(answer) => Err(answer),
-                };
+                let plan = self.plugins.plan_for_pass(snapshot, ports).await;
                 (plan, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
             }
         };

@@ -96,7 +96,7 @@ impl Shared {
         let Some(active) = active.as_ref().filter(|active| **active != new.digest) else {
             return Ok(Accepted { descriptor, preflight: Comparison::default() });
         };
-        let (preflight, some) = self.preflight(name, active, &apart, &new.digest).await;
+        let (preflight, some) = self.preflight(name, active, &apart, (&new.digest, &descriptor)).await;
         let repeats = apart.repeats(&new.digest, some).await;
         repeats.map_err(|fault| refused("NonDeterministic", fault.to_string()))?;
         match preflight.examples.first() {
@@ -119,7 +119,7 @@ impl Shared {
         name: &str,
         active: &Digest,
         apart: &Plugins,
-        new: &Digest,
+        (new, descriptor): (&Digest, &Descriptor),
     ) -> (Comparison, Vec<(Snapshot, Answer)>) {
         let (stores, plugins, began) = (&self.handles.stores, self.handles.plugins.apart(), Instant::now());
         let mut comparison = Comparison::default();
@@ -133,14 +133,18 @@ impl Shared {
                 continue;
             }
             let by = snapshot.digest.as_ref().filter(|digest| plugins.has(digest)).unwrap_or(active);
-            let (old_answer, new_answer) = (plugins.answer(&snapshot, by).await, apart.answer(&snapshot, new).await);
+            let mut snapshot_of_new = snapshot.clone();
+            let Some(of_old) = self.handles.with_contents(&snapshot, by).await else { continue };
+            let Ok(None) = self.handles.contents.add(&mut snapshot_of_new, descriptor).await else { continue };
+            let (old_answer, new_answer) =
+                (plugins.answer(&of_old, by).await, apart.answer(&snapshot_of_new, new).await);
             if let Answer::Faulted(Fault::Throttled { .. }) = new_answer {
                 continue;
             }
             let different = differences(&snapshot, &old_answer, &new_answer);
             trial::count(&mut comparison, &format!("{}/{}", key.namespace, key.name), &different, &new_answer);
             if some.len() < REPEATED {
-                some.push((*snapshot, new_answer));
+                some.push((*snapshot_of_new, new_answer));
             }
         }
         (comparison, some)

@@ -3,9 +3,9 @@
 
 use super::Handles;
 use crate::record::passes::RecordedPass;
-use decide::{Decision, Report, difference::differences, plan::Answer};
+use decide::{Decision, Digest, Report, Snapshot, difference::differences, plan::Answer};
 use parking_lot::Mutex;
-use std::{collections::VecDeque, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
 
 /// So many passes of a plugin wait for its candidate.
@@ -67,13 +67,30 @@ impl Handles {
         }
     }
 
+    /// Returns the snapshot with the content that plans of this digest depend on; `None` if it cannot be read.
+    pub(super) async fn with_contents<'a>(&self, snapshot: &'a Snapshot, digest: &Digest) -> Option<Cow<'a, Snapshot>> {
+        let layout = self.stores.layout();
+        let reads = layout.descriptor(digest).filter(|descriptor| !descriptor.reads.is_empty());
+        if reads.is_none() && snapshot.contents.is_empty() {
+            return Some(Cow::Borrowed(snapshot));
+        }
+        let mut own = Snapshot { contents: vec![], ..snapshot.clone() };
+        if let Some(descriptor) = reads
+            && !matches!(self.contents.add(&mut own, descriptor).await, Ok(None))
+        {
+            return None;
+        }
+        Some(Cow::Owned(own))
+    }
+
     /// Shows the passes that wait to the candidates of their plugins, for ever.
     pub(crate) async fn show_to_candidates(&self) {
         loop {
             let pass = self.comparisons.next().await;
             let Some(candidate) = self.trials.candidate(&pass.plugin) else { continue };
             if pass.snapshot.digest.as_ref() != Some(&candidate) {
-                let other = self.plugins.answer(&pass.snapshot, &candidate).await;
+                let Some(snapshot) = self.with_contents(&pass.snapshot, &candidate).await else { continue };
+                let other = self.plugins.answer(&snapshot, &candidate).await;
                 let different = differences(&pass.snapshot, &pass.answer, &other);
                 self.trials.record_compared(&pass.plugin, &job(&pass), &different, &other);
             }

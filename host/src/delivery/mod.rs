@@ -36,7 +36,7 @@ use crate::{
         supervise::{AbortOnDrop, Restarts, supervise},
     },
     error::chain,
-    observe::stores::Stores,
+    observe::{contents::Contents, stores::Stores},
     plugin_resource::{PluginSpec, PluginStatus},
     write::published::PublishedStatuses,
 };
@@ -88,6 +88,8 @@ pub(crate) struct Handles {
     published: Arc<PublishedStatuses>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) plugins: Arc<Plugins>,
+    /// What jobs name, and plans depend on.
+    pub(crate) contents: Arc<Contents>,
     /// How often long-lived tasks had to be started again.
     pub(crate) restarts: Arc<Restarts>,
     /// Digests that jobs need and that are not loaded.
@@ -107,7 +109,7 @@ impl Handles {
         seed: [u8; 32],
         (stores, published): (Arc<Stores>, Arc<PublishedStatuses>),
         queue: Arc<Queue>,
-        plugins: Arc<Plugins>,
+        (plugins, contents): (Arc<Plugins>, Arc<Contents>),
     ) -> Self {
         let bundled = Bundled::of(&plugins);
         Self {
@@ -117,6 +119,7 @@ impl Handles {
             published,
             queue,
             plugins,
+            contents,
             restarts: Arc::default(),
             wanted: Wanted::default(),
             trials: Trials::default(),

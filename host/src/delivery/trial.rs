@@ -65,8 +65,7 @@ impl Trial {
     /// A job that the active digest plans was shown to the candidate too.
     pub(crate) fn record_compared(&mut self, job: &str, differences: &[Difference], candidate: &Answer) {
         match candidate {
-            // It was not asked, since the plugin's jobs burnt too much together.
-            Answer::Faulted(Fault::Throttled { .. }) => return,
+            Answer::Faulted(fault) if is_no_answer(fault) => return,
             Answer::Faulted(fault) => self.stop(format!("{job}: {fault}")),
             Answer::Judged { .. } | Answer::Rejected(_) => {}
         }
@@ -78,7 +77,7 @@ impl Trial {
 
     /// A job that the candidate plans was not answered.
     pub(crate) fn record_fault(&mut self, job: &str, fault: &Fault) {
-        if matches!(fault, Fault::Throttled { .. }) {
+        if is_no_answer(fault) {
             return;
         }
         self.live.passes += 1;
@@ -118,6 +117,12 @@ pub(super) fn count(into: &mut Comparison, job: &str, differences: &[Difference]
     let room = EXAMPLES.saturating_sub(into.examples.len());
     let fresh = differences.iter().map(|difference| format!("{job}: {difference}"));
     into.examples.extend(fresh.take(room));
+}
+
+/// Returns whether the candidate was not asked for a reason that says nothing about it: the plugin's jobs burnt too much
+/// together, or the host could not read what the job names.
+fn is_no_answer(fault: &Fault) -> bool {
+    matches!(fault, Fault::Throttled { .. } | Fault::Unread { .. })
 }
 
 #[cfg(test)]

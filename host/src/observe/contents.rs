@@ -1,34 +1,53 @@
 //! The content of ConfigMaps and Secrets that jobs' users name, where plans depend on it.
 //!
 //! It is read when a job is planned, and again after a minute, as a kubelet does: watches of single objects would be one for
-//! each job, and a watch of all would hold everybody's.
+//! each job, and a watch of all would hold everybody's. While the API server gives no answer, what was read last counts.
 
 use crate::{
-    api::resource::Resource,
-    write::{apply::send, error::WriteError},
+    api::{DEADLINE, answer, resource::Resource},
+    write::error::WriteError,
 };
 use decide::{
     Snapshot,
     plan::{Answer, Content, Descriptor, Fault, Reference, Referred, Rejection},
+    vet,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Client, api::GetParams};
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, fmt::Write, time::Duration};
-use tokio::time::Instant;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
 
 /// How long what was read is taken for current: a little less than a minute, after which its jobs are looked at again.
 const FRESH: Duration = Duration::from_secs(55);
 
-/// At most this many objects are remembered.
-const MOST: usize = 10_000;
+/// How long it is remembered, for times in which the API server gives no answer.
+const KEPT: Duration = Duration::from_mins(10);
+
+/// At most so many bytes are remembered of all objects together.
+const MOST: usize = 32 << 20;
 
 /// Maximum bytes of the content of one object: the limit of a job's own spec.
 const LARGEST: usize = 256 << 10;
 
-/// The values of an object by key; `None` if there is no such object.
-type Data = Option<BTreeMap<String, String>>;
+/// Maximum bytes of an answer: etcd holds no larger object.
+const LARGEST_ANSWER: usize = 2 << 20;
+
+/// What a read has found.
+#[derive(Debug)]
+enum Found {
+    Nothing,
+    /// The values by key.
+    Data(BTreeMap<String, String>),
+    TooLarge,
+}
 
 /// An object: its kind, namespace and name.
 type Key = (Referred, String, String);
@@ -36,7 +55,21 @@ type Key = (Referred, String, String);
 /// Reads what jobs name, and remembers it for a while.
 pub(crate) struct Contents {
     client: Client,
-    known: Mutex<BTreeMap<Key, (Instant, Data)>>,
+    known: Mutex<Known>,
+}
+
+/// What was read, and in which order.
+#[derive(Debug, Default)]
+struct Known {
+    objects: BTreeMap<Key, (Instant, Arc<Found>)>,
+    by_age: VecDeque<(Instant, Key)>,
+    bytes: usize,
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contents").field("known", &self.known).finish_non_exhaustive()
+    }
 }
 
 impl Contents {
@@ -44,69 +77,170 @@ impl Contents {
         Self { client, known: Mutex::default() }
     }
 
-    /// Returns the content of the objects that the job names where this plugin's plans depend on it.
+    /// Adds to the snapshot the content of the objects that the job names where this plugin's plans depend on it. Returns
+    /// the answer to the job if there is one without asking the plugin: a name that is none, an object that is too large, or
+    /// one that the host may not read.
     ///
     /// # Errors
-    /// The answer to the job: an object that cannot be read, or one that is too large.
-    pub(crate) async fn of(&self, snapshot: &Snapshot, descriptor: &Descriptor) -> Result<Vec<Content>, Answer> {
-        let mut contents = Vec::new();
-        for Reference { kind, at } in &descriptor.reads {
-            let reference = Reference { kind: *kind, at: at.clone() };
+    /// The API server does not say what there is, and it is not known from before.
+    pub(crate) async fn add(
+        &self,
+        snapshot: &mut Snapshot,
+        descriptor: &Descriptor,
+    ) -> Result<Option<Answer>, WriteError> {
+        let (mut contents, mut answer) = (Vec::new(), None);
+        for reference in &descriptor.reads {
             let Some(name) = reference.name(&snapshot.job.spec) else { continue };
-            let data = self.data((*kind, snapshot.job.namespace.clone(), name.to_owned())).await;
-            let data = data.map_err(|error| {
-                let (kind, name) = (kind.kind().to_owned(), name.to_owned());
-                Answer::Faulted(Fault::Unread { kind, name, why: error.to_string() })
-            })?;
-            let bytes: usize = data.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
-            if bytes > LARGEST {
-                let message = format!("{} {name}: {bytes} bytes of data are more than {LARGEST}", kind.kind());
-                return Err(Answer::Rejected(Rejection::TooMuch(message)));
-            }
-            contents.push(Content { at: at.clone(), name: name.to_owned(), data });
+            let (kind, name) = (reference.kind, name.to_owned());
+            let instead = if vet::is_subdomain(&name) {
+                let found = self.found((kind, snapshot.job.namespace.clone(), name.clone())).await;
+                let (data, instead) = match found.as_deref() {
+                    Ok(Found::Nothing) => (None, None),
+                    Ok(Found::Data(data)) => (Some(data.clone()), None),
+                    Ok(Found::TooLarge) => (None, Some(too_large(kind, &name))),
+                    Err(error) if error.code() == Some(403) => (None, Some(unread(kind, &name, error))),
+                    Err(_) => (None, None),
+                };
+                if let (Err(error), None) = (found, &instead) {
+                    return Err(error);
+                }
+                contents.push(Content { at: reference.at.clone(), name, data });
+                instead
+            } else {
+                Some(no_name(reference))
+            };
+            answer = answer.or(instead);
         }
-        Ok(contents)
+        snapshot.contents = contents;
+        Ok(answer)
     }
 
-    async fn data(&self, key: Key) -> Result<Data, WriteError> {
+    async fn found(&self, key: Key) -> Result<Arc<Found>, WriteError> {
         let now = Instant::now();
-        if let Some((_, data)) = self.known.lock().get(&key).filter(|(read, _)| now.duration_since(*read) < FRESH) {
-            return Ok(data.clone());
+        let known = self.known.lock().objects.get(&key).cloned();
+        if let Some((_, found)) = known.as_ref().filter(|(read, _)| now.duration_since(*read) < FRESH) {
+            return Ok(Arc::clone(found));
         }
-        let data = self.read(&key).await?;
-        let mut known = self.known.lock();
-        if known.len() >= MOST {
-            known.retain(|_, (read, _)| now.duration_since(*read) < FRESH);
+        match (self.read(&key).await, known) {
+            (Ok(found), _) => {
+                let found = Arc::new(found);
+                self.known.lock().put(key, now, &found);
+                Ok(found)
+            }
+            (Err(error), Some((read, found))) if error.code() != Some(403) && now.duration_since(read) < KEPT => {
+                Ok(found)
+            }
+            (Err(error), _) => Err(error),
         }
-        if known.len() < MOST {
-            known.insert(key, (now, data.clone()));
-        }
-        Ok(data)
     }
 
-    async fn read(&self, (kind, namespace, name): &Key) -> Result<Data, WriteError> {
-        let requests = Resource::new("v1", kind.kind(), kind.plural()).requests(Some(namespace));
-        let request = requests.get(name, &GetParams::default())?;
-        let read = match kind {
-            Referred::ConfigMap => {
-                send::<ConfigMap>(&self.client, request).await.map(|map| map.data.unwrap_or_default())
-            }
-            Referred::Secret => send::<Secret>(&self.client, request).await.map(|secret| {
-                let data = secret.data.unwrap_or_default();
-                data.into_iter().map(|(key, value)| (key, hashed(&value.0))).collect()
+    async fn read(&self, key: &Key) -> Result<Found, WriteError> {
+        let read = match key.0 {
+            Referred::ConfigMap => self.get(key).await.map(|map: Option<ConfigMap>| map.map(|map| map.data)),
+            Referred::Secret => self.get(key).await.map(|secret: Option<Secret>| {
+                let hashes = |data: BTreeMap<String, _>| data.into_iter().map(hashed).collect();
+                secret.map(|secret| secret.data.map(hashes))
             }),
         };
         match read {
-            Err(error) if error.code() == Some(404) => Ok(None),
-            other => other.map(Some),
+            Ok(Some(data)) => {
+                let data = data.unwrap_or_default();
+                let bytes: usize = data.iter().map(|(key, value)| key.len() + value.len()).sum();
+                Ok(if bytes > LARGEST { Found::TooLarge } else { Found::Data(data) })
+            }
+            Ok(None) => Ok(Found::TooLarge),
+            Err(error) if error.code() == Some(404) => Ok(Found::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the object; `None` if it is too large to be read.
+    async fn get<T: DeserializeOwned>(&self, (kind, namespace, name): &Key) -> Result<Option<T>, WriteError> {
+        let requests = Resource::new("v1", kind.kind(), kind.plural()).requests(Some(namespace));
+        let request = requests.get(name, &GetParams::default())?;
+        let text = timeout(DEADLINE, answer::text_within(&self.client, request, LARGEST_ANSWER)).await;
+        let text = text.map_err(|_| WriteError::NoReply)?.map_err(WriteError::Client)?;
+        let object = text.map(|text| serde_json::from_str(&text)).transpose();
+        object.map_err(|error| WriteError::Client(kube::Error::SerdeError(error)))
+    }
+}
+
+impl Known {
+    /// Remembers what was found, and forgets what is old, or too much.
+    fn put(&mut self, key: Key, read: Instant, found: &Arc<Found>) {
+        if let Some((_, before)) = self.objects.insert(key.clone(), (read, Arc::clone(found))) {
+            self.bytes -= bytes(&key, &before);
+        }
+        self.bytes += bytes(&key, found);
+        self.by_age.push_back((read, key));
+        while let Some((oldest, key)) = self.by_age.front()
+            && (self.bytes > MOST || read.duration_since(*oldest) > KEPT)
+        {
+            // What was read again since has another entry.
+            if let Some((_, found)) = self.objects.get(key).filter(|(read, _)| read == oldest) {
+                self.bytes -= bytes(key, found);
+                self.objects.remove(key);
+            }
+            self.by_age.pop_front();
         }
     }
 }
 
-/// Returns the SHA-256 of a value in hexadecimal digits.
-fn hashed(value: &[u8]) -> String {
-    Sha256::digest(value).iter().fold(String::new(), |mut text, byte| {
+/// Returns about how many bytes an object takes.
+fn bytes((_, namespace, name): &Key, found: &Found) -> usize {
+    let pairs = |data: &BTreeMap<String, String>| data.iter().map(|(key, value)| 64 + key.len() + value.len()).sum();
+    let data: usize = if let Found::Data(data) = found { pairs(data) } else { 0 };
+    256 + 2 * (namespace.len() + name.len()) + data
+}
+
+/// Returns the key with the SHA-256 of the value in hexadecimal digits.
+fn hashed((key, value): (String, k8s_openapi::ByteString)) -> (String, String) {
+    let hash = Sha256::digest(&value.0).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
-    })
+    });
+    (key, hash)
+}
+
+fn no_name(reference: &Reference) -> Answer {
+    let field = format!("spec{}", reference.at.replace('/', "."));
+    let message =
+        format!("must be the name of a {}: parts of a-z, 0-9 and '-' with dots between", reference.kind.kind());
+    Answer::Rejected(Rejection::field(&field, message))
+}
+
+fn too_large(kind: Referred, name: &str) -> Answer {
+    Answer::Rejected(Rejection::TooMuch(format!("{} {name} has more than {LARGEST} bytes of data", kind.kind())))
+}
+
+fn unread(kind: Referred, name: &str, error: &WriteError) -> Answer {
+    Answer::Faulted(Fault::Unread { kind: kind.kind().to_owned(), name: name.to_owned(), why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        (Referred::ConfigMap, "ns".into(), name.into())
+    }
+
+    fn of(size: usize) -> Arc<Found> {
+        Arc::new(Found::Data([("key".to_owned(), "x".repeat(size))].into()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_remembered_is_bounded_in_bytes_and_time() {
+        let (mut known, began) = (Known::default(), Instant::now());
+        for number in 0..1000 {
+            known.put(key(&format!("settings-{number}")), began, &of(LARGEST));
+        }
+        assert!(known.bytes <= MOST && known.objects.len() > 100, "{} bytes", known.bytes);
+        assert!(known.objects.contains_key(&key("settings-999")) && !known.objects.contains_key(&key("settings-0")));
+        known.put(key("settings-999"), began + FRESH, &of(1));
+        known.put(key("late"), began + KEPT + Duration::from_secs(1), &of(1));
+        let left: Vec<_> = known.objects.keys().map(|(.., name)| name.as_str()).collect();
+        assert_eq!(left, ["late", "settings-999"], "what was read again is kept for longer");
+        assert_eq!(known.bytes, known.objects.iter().map(|(key, (_, found))| bytes(key, found)).sum::<usize>());
+    }
 }

@@ -350,7 +350,7 @@ impl Writer {
         let of_action = |kind: &&ChildKind| kind.kind == action.kind && kind.api_version == action.api_version;
         let layout = self.stores.layout();
         let framework = layout.framework(&key.kind, snapshot.digest.as_ref());
-        match framework.and_then(|framework| framework.children.iter().find(of_action)) {
+        match framework.and_then(|framework| framework.own_children().find(of_action)) {
             Some(child) => child.into(),
             None if action.kind == snapshot.kind.kind => (&*snapshot.kind).into(),
             None => Resource::new(&action.api_version, &action.kind, &format!("{}s", action.kind.to_lowercase())),

@@ -23,7 +23,7 @@ pub(crate) fn workers(job: &TrainingJob) -> Result<Indexes, String> {
         Indexes::parse(text).map_err(|why| format!("{why}; the indexes of workers are meant, as in 2,4-5"))?;
     match indexes.last() {
         Some(last) if last >= MAX_REPLICAS => Err(format!("index {last} is not below {MAX_REPLICAS}")),
-        _ if indexes.contains(0) => Err("worker 0 stays: the others meet there".into()),
+        _ if indexes.contains(0) => Err("worker 0 stays: others may meet there".into()),
         _ => Ok(indexes),
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn workers_that_cannot_be_left_out_are_refused() {
         for (text, why) in [
-            ("0-1", "worker 0 stays: the others meet there"),
+            ("0-1", "worker 0 stays: others may meet there"),
             ("one", "\"one\" is no index; the indexes of workers are meant, as in 2,4-5"),
             ("10000", "index 10000 is not below 10000"),
         ] {

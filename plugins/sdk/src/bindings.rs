@@ -480,7 +480,7 @@ pub mod troupe {
                 /// Pods need not be named when a role is backed by them: list `Pod` here with the selector its pods carry.
                 pub children: _rt::Vec<ChildKind>,
                 /// What the host reads for `job-view.contents`; `reads` of the grants names the kinds, too. Content that changes is noticed
-                /// within a minute.
+                /// within two minutes.
                 pub reads: _rt::Vec<Reference>,
                 /// Whether its plans may have a gang. The host describes the kinds of PodGroup itself, and asks for their grants.
                 pub gangs: bool,

@@ -1,8 +1,9 @@
 //! Fixtures for a plugin's native tests: a job from JSON, and pods with one method per deviation.
 
+use crate::Indexes;
 use crate::types::{
     ChildView, ContainerRow, ContainerState, Criterion, Edit, Ended, JobPlan, JobView, Observation, Outlook, PodPhase,
-    PodRow, Replacement, Template,
+    PodRow, Replacement, Success, Template,
 };
 use serde_json::{Value, json};
 
@@ -42,19 +43,18 @@ pub fn calm() -> Outlook {
 #[must_use]
 pub fn outlook(plan: &JobPlan, seen: &Observation) -> Outlook {
     let holds = |criterion: &Criterion| {
-        let within =
-            |ranges: &[(u32, u32)], index: u32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&index));
-        let counts = |index: u32| criterion.indices.is_empty() || within(&criterion.indices, index);
-        let facts = seen.roles.iter().find(|facts| facts.role == criterion.role);
-        let remembered = facts.into_iter().flat_map(|facts| &facts.succeeded).flat_map(|(first, last)| *first..=*last);
-        let of_role = seen.pods.iter().filter(|pod| pod.role == criterion.role);
+        let Some(role) = plan.roles.iter().find(|role| role.name == criterion.role) else { return false };
+        let left_out = Indexes::of(role.left_out.clone());
+        let is_wanted =
+            |index: u32| !left_out.contains(index) && index.saturating_sub(left_out.count_below(index)) < role.replicas;
+        let named = Indexes::of(criterion.indices.clone());
+        let counts = |index: &u32| (criterion.indices.is_empty() || named.contains(*index)) && is_wanted(*index);
+        let facts = seen.roles.iter().filter(|facts| facts.role == role.name && role.success != Success::Momentary);
+        let remembered = facts.flat_map(|facts| &facts.succeeded).flat_map(|(first, last)| *first..=*last);
+        let of_role = seen.pods.iter().filter(|pod| pod.role == role.name);
         let ended = of_role.filter(|pod| pod.phase == PodPhase::Succeeded && !pod.terminating);
-        let have = remembered.chain(ended.filter_map(|pod| pod.index)).filter(|index| counts(*index)).count();
-        let role = plan.roles.iter().find(|role| role.name == criterion.role);
-        let all = match criterion.indices.as_slice() {
-            [] => role.map_or(0, |role| role.replicas),
-            indices => indices.iter().map(|(first, last)| last - first + 1).sum(),
-        };
+        let have = remembered.chain(ended.filter_map(|pod| pod.index)).filter(counts).count();
+        let all = if criterion.indices.is_empty() { role.replicas } else { named.count() };
         have >= criterion.at_least.unwrap_or(all).max(1) as usize
     };
     let met = plan.success_criteria.iter().position(|all| !all.is_empty() && all.iter().all(holds));

@@ -69,7 +69,7 @@ impl Role {
     /// Returns whether the role has a replica of this index.
     #[must_use]
     pub fn wants(&self, index: u32) -> bool {
-        let before = u64::from(index) - self.left_out.below(index).count();
+        let before = u64::from(index) - self.left_out.count_below(index);
         !self.left_out.contains(index) && before < u64::from(self.replicas)
     }
 

@@ -82,7 +82,7 @@ impl Descriptor {
                 let child =
                     ChildKind { api_version, kind, plural, selector, keep, optional: true, owned_by: OwnedBy::Job };
                 // In another version it would be watched twice, and each object of it seen twice.
-                if whole.children.iter().any(|known| known.id() == child.id()) {
+                if whole.own_children().any(|known| known.id() == child.id()) {
                     continue;
                 }
                 if self.kinds.iter().any(|own| own.id() == child.id()) {

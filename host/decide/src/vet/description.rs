@@ -6,6 +6,7 @@ use crate::{
     condition::Reason,
     plan::{ChildKind, Descriptor, JobKind, OwnedBy},
 };
+use std::collections::BTreeSet;
 
 /// Groups of Kubernetes whose objects control access or define the API.
 const GROUPS: [&str; 10] = [
@@ -37,6 +38,9 @@ const CORE: [&str; 11] = [
     "PodTemplate",
 ];
 
+/// Maximum number of places in a spec whose objects are read: a pass waits for one after the other.
+const MOST_READS: usize = 8;
+
 /// What a plugin describes and no plugin may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
@@ -64,6 +68,9 @@ pub enum DescriptionError {
         /// Its API version.
         api_version: String,
     },
+    /// More places of names than can be read in a pass, or one twice.
+    #[error("reads: at most {MOST_READS} different pointers")]
+    Reads,
     /// The objects of pods are those of everybody where nothing selects them.
     #[error("{kind}: objects of pods need a selector")]
     NoSelector {
@@ -90,9 +97,14 @@ pub fn description(descriptor: &Descriptor) -> Result<(), DescriptionError> {
         let (kind, api_version) = (child.kind.clone(), child.api_version.clone());
         return Err(DescriptionError::ForbiddenChild { kind, api_version });
     }
-    let of_pods = |child: &&ChildKind| child.owned_by == OwnedBy::Pod && child.selector.is_none();
+    let of_pods =
+        |child: &&ChildKind| child.owned_by == OwnedBy::Pod && child.selector.as_deref().is_none_or(str::is_empty);
     if let Some(child) = descriptor.children.iter().find(of_pods) {
         return Err(DescriptionError::NoSelector { kind: child.kind.clone() });
+    }
+    let at: BTreeSet<_> = descriptor.reads.iter().map(|reference| &reference.at).collect();
+    if descriptor.reads.len() > MOST_READS || at.len() < descriptor.reads.len() {
+        return Err(DescriptionError::Reads);
     }
     descriptor.kinds.iter().try_for_each(kinds::job)?;
     Ok(descriptor.children.iter().try_for_each(kinds::child)?)

@@ -114,6 +114,15 @@ pub fn is_label(name: &str) -> bool {
     !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
+/// Returns whether this is a DNS subdomain (RFC 1123), the name of an object.
+#[must_use]
+pub fn is_subdomain(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-');
+    name.len() <= 253 && name.split('.').all(is_part)
+}
+
 fn is_kind(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -153,6 +162,15 @@ mod tests {
             let error = child_of(api_version, kind, plural).unwrap_err().to_string();
             assert!(error.contains("knows no kind"), "{error}");
         }
+    }
+
+    // What is no name must not get into a URL.
+    #[test]
+    fn the_name_of_an_object_is_a_subdomain() {
+        assert!(["a", "kube-root-ca.crt", "0.a-b"].iter().all(|name| is_subdomain(name)));
+        let long = "a".repeat(254);
+        let others = ["", "?watch=true", "../secrets/x", "a/b", "a b", "A", "-a", "a-", "a..b", ".a", "a%2fb", &long];
+        assert_eq!(others.iter().find(|name| is_subdomain(name)), None);
     }
 
     #[test]

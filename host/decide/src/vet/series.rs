@@ -30,7 +30,7 @@ pub(super) fn vet(descriptor: &Descriptor, job: &Job, plan: &Plan, series: &Seri
         return Err(Flaw::SeriesOfOneKind { other: other.key.clone() }.into());
     }
     let of_kind = |child: &ChildKind| child.kind == *kind && child.api_version == *api_version;
-    if !descriptor.children.iter().any(of_kind) {
+    if !descriptor.own_children().any(of_kind) {
         return Err(Flaw::UndescribedKind { kind: format!("{api_version} {kind}") }.into());
     }
     for label in series.labels.keys() {

@@ -19,6 +19,9 @@ const MOST_OBJECTS: u64 = 30_000;
 /// Maximum number of host ports of one job: there are about thirty thousand for all.
 const MOST_PORTS: u32 = 1000;
 
+/// Maximum number of ranges of indices that a role leaves out: each index is compared with them.
+const MOST_LEFT_OUT: usize = 1000;
+
 /// Maximum number of levels of a spec: a pod's is not half as deep, and parsers in plugins may stop at 128.
 const MOST_LEVELS: usize = 64;
 
@@ -53,10 +56,14 @@ pub(super) fn vet(grants: &Grants, plan: &Plan) -> Result<(), Rejection> {
         Body::Bound => None,
     });
     at_most("replicas", roles.chain(bodies), grants.max_replicas, "maxReplicas", MAX_REPLICAS)?;
-    if let Some(Role { name, left_out, .. }) = plan.roles.iter().find(|role| role.left_out.count() > MAX_REPLICAS) {
-        let count = left_out.count();
-        let message = format!("{count} indices that role {name} leaves out are more than {MAX_REPLICAS}");
-        return Err(Rejection::TooMuch(message));
+    for Role { name, left_out, .. } in &plan.roles {
+        let (indices, ranges) = (left_out.count(), left_out.parts());
+        if indices > MAX_REPLICAS || ranges > MOST_LEFT_OUT {
+            let message = format!(
+                "{indices} indices in {ranges} ranges that role {name} leaves out are more than {MAX_REPLICAS} or {MOST_LEFT_OUT}"
+            );
+            return Err(Rejection::TooMuch(message));
+        }
     }
     let objects = plan.objects.iter().map(|object| (object.key.as_str(), objects(plan, object)));
     let objects = objects.chain(plan.secrets.iter().map(|secret| (secret.key.as_str(), 1)));

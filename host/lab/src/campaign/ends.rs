@@ -31,7 +31,7 @@ pub(super) struct End {
 }
 
 /// Fields of a status and of an object that say when, where or which instance.
-const OF_THE_RUN: [&str; 16] = [
+const OF_THE_RUN: [&str; 17] = [
     "clusterIP",
     "clusterIPs",
     "completionTime",
@@ -46,6 +46,8 @@ const OF_THE_RUN: [&str; 16] = [
     "refs",
     "resourceVersion",
     "startTime",
+    // How often a whole job starts again depends on which pods there were when the first one failed.
+    "troupe.dev/attempt",
     // What is made before the ledger names the digest names it.
     "troupe.dev/plugin-digest",
     "uid",
@@ -99,10 +101,10 @@ impl End {
         if self.status != calm.status {
             found.push(format!("has the status {}, not {}", self.status, calm.status));
         }
+        found.extend(different("is left with", &self.children, &calm.children));
         if self.starts_again {
             return found;
         }
-        found.extend(different("is left with", &self.children, &calm.children));
         let (mut writes, mut calm_writes) = (self.writes.clone(), calm.writes.clone());
         // S3 says which launchers may be made again: those that went before a host could write down that they were made.
         writes.retain(|what, _| !what.starts_with("create Job"));

@@ -185,8 +185,7 @@ impl Shown {
                 self.complete.entry(uid.to_owned()).or_insert(delivery.at);
             }
             "Pod" if delivery.object["status"]["phase"] == "Succeeded" => {
-                let name = delivery.object["metadata"]["name"].as_str().unwrap_or_default();
-                self.succeeded.insert((uid.to_owned(), name.to_owned()));
+                self.succeeded.insert((uid.to_owned(), restarts::name_in_attempt(delivery.object)));
             }
             _ => {}
         }
@@ -205,7 +204,8 @@ impl Succeeded {
         let owner = |pod: &Value| controller(pod).map(str::to_owned);
         let (was, is) = (write.before.as_deref().and_then(owner), write.after.as_deref().and_then(owner));
         let Some(uid) = was.as_ref().or(is.as_ref()) else { return };
-        let key = (uid.clone(), write.name.clone());
+        let pod = write.before.as_deref().or(write.after.as_deref());
+        let key = (uid.clone(), pod.map(restarts::name_in_attempt).unwrap_or_default());
         // Users who edit the spec may have asked for fewer pods, and later for more.
         let fewer = || view.by_uid(uid).is_some_and(|job| job["metadata"]["generation"] != 1);
         if is.is_none() && (!is_host(&write.actor) || fewer()) {
@@ -213,7 +213,7 @@ impl Succeeded {
                 self.known.remove(&key);
             }
         } else if write.after.as_ref().is_some_and(|pod| pod["status"]["phase"] == "Succeeded") {
-            self.ever.insert(key.clone());
+            self.ever.insert((uid.clone(), write.name.clone()));
             self.known.insert(key);
         }
     }
@@ -221,11 +221,7 @@ impl Succeeded {
     /// S3: an index that succeeded, as a host was shown, gets no new pod.
     fn is_run_again(&self, write: &Write, shown: &Shown) -> Option<String> {
         let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
-        if restarts::attempt(pod) > 0 {
-            // What succeeded before starts again with the others.
-            return None;
-        }
-        let key = (controller(pod)?.to_owned(), write.name.clone());
+        let key = (controller(pod)?.to_owned(), restarts::name_in_attempt(pod));
         (self.known.contains(&key) && shown.succeeded.contains(&key))
             .then(|| format!("S3: {} has succeeded and gets a new pod", write.name))
     }
@@ -353,7 +349,7 @@ fn no_unfounded_deletion(write: &Write, view: &View<'_>) -> Option<String> {
     // Users who edit the spec may have asked for fewer pods.
     let job = view.by_uid(controller(before)?).filter(|job| job["metadata"]["generation"] == 1)?;
     let ledger = &job["status"]["troupe"];
-    let noted = ["finished", "succeeded", "attempts"].iter().any(|field| !ledger[field].is_null());
+    let noted = !ledger["finished"].is_null() || !ledger["succeeded"].is_null() || restarts::is_over(before, ledger);
     (!noted).then(|| format!("S3: {} was deleted before its success was written down", write.name))
 }
 

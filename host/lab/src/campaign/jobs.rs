@@ -1,6 +1,6 @@
 //! The jobs of a campaign: each framework in all its modes, with the lives of its pods and the end that these lead to.
 
-use super::{draw::Draw, restarts};
+use super::draw::Draw;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ const TRAINING: [Training; 4] = [
     Training { kind: "XGBoostJob", field: "xgbReplicaSpecs", container: "xgboost", leader: "Master" },
     Training { kind: "JAXJob", field: "jaxReplicaSpecs", container: "jax", leader: "" },
 ];
+
+/// The annotation by which a training job has all its pods start again.
+const RESTART_SCOPE: &str = "kubeflow.troupe.dev/restart-scope";
 
 /// Where a job belongs and what may become of it.
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +151,7 @@ impl Job {
 
     /// All its pods start again when one fails.
     pub(super) fn starts_again_as_a_whole(&self) -> bool {
-        restarts::is_whole(&self.manifest)
+        self.manifest["metadata"]["annotations"][RESTART_SCOPE] == "Job"
     }
 
     /// It needs one success, and makes no pod after that.
@@ -364,7 +367,7 @@ fn training(draw: &mut Draw, params: JobParams<'_>, _: &Config) -> Job {
     }
     let mut manifest = manifest("kubeflow.org/v1", of.kind, params, "d", &spec);
     if is_restarted && params.number.is_multiple_of(2) {
-        manifest["metadata"]["annotations"] = json!({ restarts::SCOPE: "Job" });
+        manifest["metadata"]["annotations"] = json!({ RESTART_SCOPE: "Job" });
     }
     Job { manifest, lives: vec![], outcome: outcome(fails), is_restarted, suspend: None }
 }

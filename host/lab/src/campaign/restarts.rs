@@ -5,18 +5,25 @@ use decide::attempts::ATTEMPT_ANNOTATION;
 use serde_json::Value;
 use sim::{Sim, View, Write};
 
-/// The annotation by which a job of the plugin `kubeflow` has all its pods start again.
-pub(super) const SCOPE: &str = "kubeflow.troupe.dev/restart-scope";
-
-/// Returns whether all pods of the job start again when one fails.
-pub(super) fn is_whole(job: &Value) -> bool {
-    job["metadata"]["annotations"][SCOPE] == "Job"
-}
-
 /// Returns the attempt that a pod was made for.
 pub(super) fn attempt(pod: &Value) -> u32 {
     let named = pod["metadata"]["annotations"][ATTEMPT_ANNOTATION].as_str();
     named.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Returns the name of a pod, and the attempt if it is not the first: what succeeded before starts again with the others.
+pub(super) fn name_in_attempt(pod: &Value) -> String {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    match attempt(pod) {
+        0 => name.to_owned(),
+        attempt => format!("{name} of attempt {attempt}"),
+    }
+}
+
+/// Returns whether the ledger says that another attempt than the pod's has begun.
+pub(super) fn is_over(pod: &Value, ledger: &Value) -> bool {
+    let attempts = ledger["attempts"].as_object().into_iter().flat_map(|attempts| attempts.values());
+    attempts.filter_map(|of| of["count"].as_u64()).any(|count| count > u64::from(attempt(pod)))
 }
 
 /// Counts the pods that hosts make for another attempt than the first.

@@ -36,6 +36,8 @@ pub(super) struct Outlines(Mutex<BTreeMap<String, Outline>>);
 #[derive(Clone)]
 struct Outline {
     generation: i64,
+    /// Annotations may say how many replicas there are.
+    annotations: BTreeMap<String, String>,
     digest: Option<String>,
     asked: Instant,
     /// The plan without templates, if there is one.
@@ -45,10 +47,11 @@ struct Outline {
 impl Outlines {
     /// Returns the roles of the job's plan, without templates.
     pub(super) async fn of(&self, context: &Context, key: &JobKey, sight: &Sight) -> Option<Arc<Plan>> {
-        let (uid, generation) = (&sight.job.uid, sight.job.generation);
+        let (uid, generation, annotations) = (&sight.job.uid, sight.job.generation, &sight.job.annotations);
         let digest = sight.ledger.digest.digest().map(ToString::to_string);
         let known = self.0.lock().get(uid).cloned();
-        if let Some(known) = known.filter(|it| it.generation == generation && it.digest == digest)
+        if let Some(known) =
+            known.filter(|it| it.generation == generation && it.annotations == *annotations && it.digest == digest)
             && (known.plan.is_some() || known.asked.elapsed() < AGAIN)
         {
             return known.plan;
@@ -58,7 +61,10 @@ impl Outlines {
         if outlines.len() >= MOST {
             outlines.clear();
         }
-        outlines.insert(uid.clone(), Outline { generation, digest, asked: Instant::now(), plan: plan.clone() });
+        outlines.insert(
+            uid.clone(),
+            Outline { generation, annotations: annotations.clone(), digest, asked: Instant::now(), plan: plan.clone() },
+        );
         plan
     }
 }
