@@ -355,7 +355,7 @@ proptest! {
             let Some(pod) = snapshot.pods.iter().find(|pod| pod.name == action.name) else { continue };
             let place = names::role_of_pod(&plan, "job", &pod.name);
             let wanted = place.filter(|(role, index)| {
-                *index < plan.roles[*role].replicas && plan.roles[*role].success == Success::Final
+                plan.roles[*role].wants(*index) && plan.roles[*role].success == Success::Final
             });
             if let (PodPhase::Succeeded, Some((role, index))) = (pod.phase, wanted) {
                 prop_assert!(snapshot.ledger.has_succeeded(&plan.roles[role].name, index), "{action}");

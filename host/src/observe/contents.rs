@@ -92,23 +92,21 @@ impl Contents {
         for reference in &descriptor.reads {
             let Some(name) = reference.name(&snapshot.job.spec) else { continue };
             let (kind, name) = (reference.kind, name.to_owned());
-            let instead = if vet::is_subdomain(&name) {
-                let found = self.found((kind, snapshot.job.namespace.clone(), name.clone())).await;
-                let (data, instead) = match found.as_deref() {
-                    Ok(Found::Nothing) => (None, None),
-                    Ok(Found::Data(data)) => (Some(data.clone()), None),
-                    Ok(Found::TooLarge) => (None, Some(too_large(kind, &name))),
-                    Err(error) if error.code() == Some(403) => (None, Some(unread(kind, &name, error))),
-                    Err(_) => (None, None),
-                };
-                if let (Err(error), None) = (found, &instead) {
-                    return Err(error);
-                }
-                contents.push(Content { at: reference.at.clone(), name, data });
-                instead
-            } else {
-                Some(no_name(reference))
+            if !vet::is_subdomain(&name) {
+                answer = answer.or_else(|| Some(no_name(reference)));
+                continue;
+            }
+            let found = self.found((kind, snapshot.job.namespace.clone(), name.clone())).await;
+            let (data, instead) = match found {
+                Ok(found) => match &*found {
+                    Found::Nothing => (None, None),
+                    Found::Data(data) => (Some(data.clone()), None),
+                    Found::TooLarge => (None, Some(too_large(kind, &name))),
+                },
+                Err(error) if error.code() == Some(403) => (None, Some(unread(kind, &name, &error))),
+                Err(error) => return Err(error),
             };
+            contents.push(Content { at: reference.at.clone(), name, data });
             answer = answer.or(instead);
         }
         snapshot.contents = contents;
