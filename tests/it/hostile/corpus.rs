@@ -135,7 +135,7 @@ fn what_answers_nonsense() -> Vec<Bad> {
         made("an outcome that there is not", Faulted("Trapped", "judge", "discriminant"), |it| {
             it.judge = format!("{} i32.const 8448", store(8472, 7));
         }),
-        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(116, 2)]),
+        made("an option that is neither", Refused("discriminant"), |it| it.changed = vec![(124, 2)]),
         made("a name that is no UTF-8", Refused("utf-8"), |it| it.changed = vec![(1024, 0xff)]),
         made("half a surrogate pair", Refused("utf-8"), |it| {
             it.changed = vec![(1024, 0xed), (1025, 0xa0), (1026, 0x80)];
@@ -156,7 +156,7 @@ fn what_answers_nonsense() -> Vec<Bad> {
         }),
         made("a million warnings", too_large, |it| {
             it.pages = 512;
-            it.plan = format!("{} {} i32.const 8192", store(8320, 1 << 20), store(8324, 1_000_000));
+            it.plan = format!("{} {} i32.const 8192", store(8328, 1 << 20), store(8332, 1_000_000));
         }),
         made("a hundred thousand roles", too_large, |it| {
             it.pages = 512;
