@@ -9,7 +9,6 @@ use crate::{
     standing::{Standing, address},
 };
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// The annotation of a pod that names the addresses it was created with.
 pub const ADDRESSES_ANNOTATION: &str = "troupe.dev/addresses";
@@ -33,11 +32,7 @@ pub(crate) fn hash(snapshot: &Snapshot, plan: &Plan, role: &Role) -> Option<Stri
         hash.update("\n");
         Some(())
     })?;
-    let digest = hashed?.finalize();
-    Some(digest.iter().take(4).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Some(format!("{:x}", hashed?.finalize())[..8].to_owned())
 }
 
 /// Returns the deletions of the pods that hold an address which is another by now.

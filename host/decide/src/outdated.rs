@@ -11,7 +11,7 @@ use crate::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
 /// The annotation of a pod that names the template it was created from, if that is not the job's first.
 pub const TEMPLATE_HASH_ANNOTATION: &str = "troupe.dev/template-hash";
@@ -20,11 +20,7 @@ pub const TEMPLATE_HASH_ANNOTATION: &str = "troupe.dev/template-hash";
 /// plugin's edits: these change when a job is scaled, which is no reason to replace its pods.
 #[must_use]
 pub fn template_hash(template: &Value) -> String {
-    let hash = Sha256::digest(template.to_string());
-    hash.iter().take(4).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("{:x}", Sha256::digest(template.to_string()))[..8].to_owned()
 }
 
 /// Returns the value of the annotation of a new pod of the role, if it needs one.

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, VecDeque},
-    fmt::{self, Write},
+    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -193,11 +193,7 @@ fn bytes((_, namespace, name): &Key, found: &Found) -> usize {
 
 /// Returns the key with the SHA-256 of the value in hexadecimal digits.
 fn hashed((key, value): (String, k8s_openapi::ByteString)) -> (String, String) {
-    let hash = Sha256::digest(&value.0).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
-    (key, hash)
+    (key, format!("{:x}", Sha256::digest(&value.0)))
 }
 
 fn no_name(reference: &Reference) -> Answer {
