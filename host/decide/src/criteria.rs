@@ -2,7 +2,7 @@
 
 use crate::{
     counted,
-    plan::{Backing, Criterion, Reached, Role, Success},
+    plan::{Backing, Criterion, Role, Success},
     snapshot::PodPhase,
     standing::{Replica, Standing},
 };
@@ -19,7 +19,8 @@ fn holds(standing: &Standing<'_>, criterion: &Criterion) -> bool {
     let Some((place, role)) = roles.find(|(_, role)| role.name == criterion.role) else { return false };
     let all = if criterion.indices.is_empty() { role.indices() } else { criterion.indices.clone() };
     let have = match role.backing {
-        Backing::Job(_) => u64::from(standing.have_reached(role, Reached::Succeeded)),
+        // A pod that succeeds is one of those that its Job has to have.
+        Backing::Job(_) => u64::from(standing.snapshot.job_behind(role).is_some_and(|job| job.job_has("Complete"))),
         Backing::Pods => {
             let of_role = standing.replicas.iter().filter(|it| it.place == place && all.contains(it.index));
             of_role.filter(|replica| succeeds(standing, role, replica)).count() as u64

@@ -161,6 +161,7 @@ impl Context {
             }
             Observed::Gone => return Reconciled::Gone,
         };
+        self.stores.forget_shown_writes(key);
         let (pass, decision) = match triage(&snapshot) {
             Triage::Settled(decision) => (None, decision),
             Triage::NeedsPlan => match self.held(&mut snapshot, held).await {

@@ -95,6 +95,8 @@ struct Inner {
     /// By watch: notified when a write shows that the kind, which was not served, is served now.
     served: BTreeMap<WatchId, Arc<Notify>>,
     expected: BTreeMap<JobKey, Vec<(WatchId, Expected)>>,
+    /// Jobs that wait for a version that no event of their own has to show.
+    settled: BTreeSet<(WatchId, JobKey)>,
     tombstones: Tombstones,
     records: Records,
 }
@@ -306,6 +308,18 @@ impl Stores {
                 *expected = Expected::Version(version);
             }
         }
+        inner.settled.insert((doubt.watch, key.clone()));
+    }
+
+    /// Forgets the writes of the job that its watches have shown. Only for the pass that decides from what they show:
+    /// until then every event that shows a write wakes the job.
+    pub(crate) fn forget_shown_writes(&self, key: &JobKey) {
+        let Inner { cache, expected, .. } = &mut *self.inner.lock();
+        let Some(writes) = expected.get_mut(key) else { return };
+        writes.retain(|(watch, write)| !cache.shows(*watch, &key.namespace, write));
+        if writes.is_empty() {
+            expected.remove(key);
+        }
     }
 
     /// Replaces a watch's objects by a complete list as of this version. Returns the jobs that may be concerned.
@@ -341,15 +355,17 @@ impl Stores {
         if let Some(before) = inner.cache.upsert(watch, object) {
             concerned.extend(inner.cache.concerned(watch, &before));
         }
+        concerned.extend(inner.reached(watch));
         concerned
     }
 
     /// Removes a deleted object. Returns the jobs that may be concerned.
     pub(crate) fn remove(&self, watch: WatchId, object: &Object) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
-        let concerned = inner.cache.concerned(watch, object);
+        let mut concerned = inner.cache.concerned(watch, object);
         inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);
+        concerned.extend(inner.reached(watch));
         concerned
     }
 
@@ -357,11 +373,13 @@ impl Stores {
     pub(crate) fn bookmark(&self, watch: WatchId, version: u64) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
         inner.cache.progressed(watch, version);
+        let mut concerned = BTreeSet::from_iter(inner.reached(watch));
         let cache = &inner.cache;
         let is_shown = |(key, writes): &(&JobKey, &Vec<(WatchId, Expected)>)| {
             writes.iter().any(|(at, expected)| *at == watch && cache.shows(watch, &key.namespace, expected))
         };
-        inner.expected.iter().filter(is_shown).map(|(key, _)| key.clone()).collect()
+        concerned.extend(inner.expected.iter().filter(is_shown).map(|(key, _)| key.clone()));
+        concerned
     }
 
     /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
@@ -397,15 +415,19 @@ impl Inner {
         self.expected.get(key)?.iter().find_map(of)
     }
 
-    fn shows_our_writes(&mut self, key: &JobKey) -> bool {
-        let Some(expected) = self.expected.get_mut(key) else { return true };
-        let cache = &self.cache;
-        expected.retain(|(watch, expected)| !cache.shows(*watch, &key.namespace, expected));
-        let all = expected.is_empty();
-        if all {
-            self.expected.remove(key);
-        }
-        all
+    fn shows_our_writes(&self, key: &JobKey) -> bool {
+        let writes = self.expected.get(key);
+        writes.into_iter().flatten().all(|(watch, write)| self.cache.shows(*watch, &key.namespace, write))
+    }
+
+    /// Returns the jobs whose settled doubt ends with the version that this watch has reached.
+    fn reached(&mut self, watch: WatchId) -> Vec<JobKey> {
+        let Self { cache, expected, settled, .. } = self;
+        let waits = |key: &JobKey| {
+            let writes = expected.get(key).into_iter().flatten();
+            writes.filter(|(at, _)| *at == watch).any(|(_, write)| !cache.shows(watch, &key.namespace, write))
+        };
+        settled.extract_if(.., |(at, key)| *at == watch && !waits(key)).map(|(_, key)| key).collect()
     }
 
     /// Forgets what is remembered of a job that is gone.

@@ -14,7 +14,7 @@ pub(crate) fn judge(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Verd
     if status.is_over() {
         return status.verdict(&published_counts(&previous));
     }
-    let launcher = Launcher::of(job, seen);
+    let launcher = Launcher::of(job, seen, outlook);
     let workers = Workers::of(job, seen, outlook, &launcher);
     status.set_created();
     status.set_start_time(outlook);

@@ -3,7 +3,7 @@
 use crate::MpiJob;
 use crate::spec::RunPolicy;
 use serde_json::{Value, json};
-use troupe_plugin::types::{Observation, PodPhase, PodRow};
+use troupe_plugin::types::{Observation, Outlook, PodPhase, PodRow};
 use troupe_plugin::{ChildExt, ObservationExt, json_text};
 
 /// The message of the failure `LauncherLost`. Better: the original runs the whole job again.
@@ -54,7 +54,7 @@ pub(crate) enum Launcher {
 }
 
 impl Launcher {
-    pub(crate) fn of(job: &MpiJob, seen: &Observation) -> Self {
+    pub(crate) fn of(job: &MpiJob, seen: &Observation, outlook: &Outlook) -> Self {
         let child = seen.child(ROLE);
         if seen.is_lost(ROLE) {
             return Self::Failed { failed: 0, reason: "LauncherLost".into(), message: LOST.into() };
@@ -64,7 +64,7 @@ impl Launcher {
         }
         let status = child.and_then(|child| child.field("/status")).unwrap_or_default();
         let failed = status.get("failed").and_then(Value::as_u64).unwrap_or(0);
-        if condition(&status, "Complete").is_some() {
+        if outlook.criteria_met.is_some() {
             let at = text(&status, "completionTime");
             return Self::Complete { failed, at: (!at.is_empty()).then_some(at) };
         }
@@ -130,13 +130,13 @@ fn text(object: &Value, field: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixtures::{foo, job, launcher_job, launcher_pod, parsed, pi};
-    use troupe_plugin::testkit::{PodFixture, seen};
+    use troupe_plugin::testkit::{PodFixture, calm, seen};
 
     fn failed(reason: &str, message: &str, pods: Vec<PodRow>) -> (String, String) {
         let mut seen = seen(pods);
         let conditions = json!([{ "type": "Failed", "status": "True", "reason": reason, "message": message }]);
         seen.children = vec![launcher_job(&json!({ "failed": 2, "conditions": conditions }))];
-        match Launcher::of(&job("pi", &pi()), &seen) {
+        match Launcher::of(&job("pi", &pi()), &seen, &calm()) {
             Launcher::Failed { failed: 2, reason, message } => (reason, message),
             other => panic!("not failed: {other:?}"),
         }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn only_complete_and_failed_end_the_job() {
         let mut seen = seen(vec![]);
-        assert_eq!(Launcher::of(&job("pi", &pi()), &seen), Launcher::Absent);
+        assert_eq!(Launcher::of(&job("pi", &pi()), &seen, &calm()), Launcher::Absent);
         let conditions = json!([
             { "type": "SuccessCriteriaMet", "status": "True" },
             { "type": "FailureTarget", "status": "True" },
@@ -209,6 +209,6 @@ mod tests {
             3,
         ]);
         seen.children = vec![launcher_job(&json!({ "conditions": conditions, "failed": "many" }))];
-        assert_eq!(Launcher::of(&job("pi", &pi()), &seen), Launcher::Going { failed: 0 });
+        assert_eq!(Launcher::of(&job("pi", &pi()), &seen, &calm()), Launcher::Going { failed: 0 });
     }
 }

@@ -4,8 +4,8 @@ use crate::validate::{CleanPods, Replicas, Valid, validate};
 use crate::{MpiJob, gang, hostfile, launcher, pods};
 use serde_json::json;
 use troupe_plugin::types::{
-    Algorithm, Backing, Body, Clean, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role, SecretRecipe,
-    Success, Template, Ttl, Upkeep,
+    Algorithm, Backing, Body, Clean, Criterion, Event, JobPlan, Object, Piece, Policy, Reached, Refusal, Role,
+    SecretRecipe, Success, Template, Ttl, Upkeep,
 };
 use troupe_plugin::{PodTemplate, UserTemplate, job_name, json_text, pod_name, pods_are, text, unsupported};
 
@@ -30,7 +30,7 @@ pub(crate) fn plan(job: &MpiJob) -> Result<JobPlan, Refusal> {
         secrets: vec![ssh_keys(job)],
         series: vec![],
         gang: gang::gang(job, &valid),
-        success_criteria: vec![],
+        success_criteria: vec![vec![Criterion { role: launcher::ROLE.into(), indices: vec![], at_least: None }]],
         host_ports: 0,
         policy: policy(job, valid.clean_pods),
         warnings: overridden_restart_policy(valid.launcher.template).into_iter().collect(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use troupe_plugin::{
     ObservationExt, PodExt, json_text, rfc3339,
-    types::{Observation, Outcome, PodPhase, PodRow, Verdict},
+    types::{Observation, Outcome, Outlook, PodPhase, PodRow, Verdict},
 };
 
 /// The fields of the last published status that the next status depends on.
@@ -72,7 +72,7 @@ struct Reference<'a> {
 
 /// Returns the job's whole status. A final phase does not change; the counters of a failed job change until its pods
 /// have ended.
-pub(crate) fn judge(job: &Job, seen: &Observation, held: bool) -> Verdict {
+pub(crate) fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Verdict {
     let before: Before = seen.previous();
     let phase_before = before.phase.as_str().unwrap_or_default();
     let over = matches!(phase_before, "Completed" | "Failed");
@@ -80,7 +80,7 @@ pub(crate) fn judge(job: &Job, seen: &Observation, held: bool) -> Verdict {
         return verdict(seen.previous_status.clone(), phase_before);
     }
     let counts: Vec<_> = job.spec.roles().map(|role| (role, Counts::of(&role, seen))).collect();
-    let phase = if over { phase_before } else { phase(job, &counts, held, phase_before) };
+    let phase = if over { phase_before } else { phase(&counts, outlook, phase_before) };
     let section = |name: &str| counts.iter().find(|(role, _)| role.name == name)?.1.section(name, job, seen);
     let time = |kept: &Value, when: bool| match kept {
         Value::Null if when => Value::String(rfc3339(seen.now)),
@@ -117,26 +117,18 @@ fn mode(job: &Job) -> &'static str {
 }
 
 /// Returns the phase. Failed, Starting and Pending are computed over all roles, so the order of roles does not matter.
-fn phase<'a>(job: &Job, counts: &[(Role<'_>, Counts)], held: bool, before: &'a str) -> &'a str {
+fn phase<'a>(counts: &[(Role<'_>, Counts)], outlook: &Outlook, before: &'a str) -> &'a str {
     let any = |count: fn(&Counts) -> u32| counts.iter().any(|(_, counts)| count(counts) > 0);
-    let all_of = |covered: fn(&Role<'_>) -> bool, count: fn(&Counts) -> u32| {
-        let mut covered = counts.iter().filter(|(role, _)| covered(role));
-        let none = !covered.clone().any(|(role, _)| role.replicas() > 0);
-        !none && covered.all(|(role, counts)| count(counts) == role.replicas())
-    };
-    let all = |count| all_of(|_| true, count);
+    let wanted = counts.iter().any(|(role, _)| role.replicas() > 0);
+    let all_run = wanted && counts.iter().all(|(role, counts)| counts.running == role.replicas());
     match before {
         _ if any(|counts| counts.failed) => "Failed",
-        // Better, if the setting is on: servers do not end by themselves.
-        _ if job.config.complete_without_servers && all_of(|role| role.name != "ps", |counts| counts.succeeded) => {
-            "Completed"
-        }
+        _ if outlook.criteria_met.is_some() => "Completed",
         _ if any(|counts| counts.starting) => "Starting",
         _ if any(|counts| counts.pending) => "Pending",
-        _ if all(|counts| counts.running) => "Running",
-        _ if all(|counts| counts.succeeded) => "Completed",
+        _ if all_run => "Running",
         // Better: a job without pods that its queue holds back does not say that it runs.
-        _ if held && !any(|counts| counts.running) => "Pending",
+        _ if outlook.suspended && !any(|counts| counts.running) => "Pending",
         "" => "Pending",
         before => before,
     }
@@ -202,6 +194,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::plan;
     use serde_json::json;
     use troupe_plugin::testkit::{self, PodFixture, pod};
 
@@ -213,10 +206,14 @@ mod tests {
         Job::parse(testkit::job("PaddleJob", "wide", spec)).unwrap()
     }
 
+    fn judged(job: &Job, seen: &Observation) -> Verdict {
+        judge(job, seen, &testkit::outlook(&plan(job).unwrap(), seen))
+    }
+
     fn status(job: &Job, pods: Vec<PodRow>, previous: &Value) -> Value {
         let mut seen = testkit::seen(pods);
         seen.previous_status = previous.to_string();
-        serde_json::from_str(&judge(job, &seen, false).status).unwrap()
+        serde_json::from_str(&judged(job, &seen).status).unwrap()
     }
 
     fn ps(index: u32) -> PodRow {
@@ -352,6 +349,6 @@ mod tests {
             given_up: vec![],
             attempt: 0,
         }];
-        assert_eq!(judge(&job, &seen, false).outcome, Outcome::Succeeded);
+        assert_eq!(judged(&job, &seen).outcome, Outcome::Succeeded);
     }
 }

@@ -198,7 +198,7 @@ impl Framework for Paddle {
     }
 
     fn judge(job: &Job, seen: &Observation, outlook: &Outlook) -> Result<Verdict, Refusal> {
-        Ok(judge::judge(job, seen, outlook.suspended))
+        Ok(judge::judge(job, seen, outlook))
     }
 }
 

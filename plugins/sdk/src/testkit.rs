@@ -1,10 +1,10 @@
 //! Fixtures for a plugin's native tests: a job from JSON, and pods with one method per deviation.
 
-use crate::Indexes;
 use crate::types::{
-    ChildView, ContainerRow, ContainerState, Criterion, Edit, Ended, JobPlan, JobView, Observation, Outlook, PodPhase,
-    PodRow, Replacement, Success, Template,
+    Backing, ChildView, ContainerRow, ContainerState, Criterion, Edit, Ended, JobPlan, JobView, Observation, Outlook,
+    PodPhase, PodRow, Replacement, Success, Template,
 };
+use crate::{ChildExt, Indexes};
 use serde_json::{Value, json};
 
 /// Returns a job named `name` in namespace `ns`, with uid `uid-of-NAME` and an empty config.
@@ -39,11 +39,15 @@ pub fn calm() -> Outlook {
 }
 
 /// Returns the outlook of a job that is not suspended and waits for nothing, with the success criteria of its plan that are
-/// met: by pods that have succeeded and are not being deleted, and by what is remembered of the roles.
+/// met: by pods that have succeeded and are not being deleted, by what is remembered of the roles, and by Jobs that are
+/// Complete.
 #[must_use]
 pub fn outlook(plan: &JobPlan, seen: &Observation) -> Outlook {
     let holds = |criterion: &Criterion| {
         let Some(role) = plan.roles.iter().find(|role| role.name == criterion.role) else { return false };
+        if let Backing::Job(_) = role.backing {
+            return seen.children.iter().any(|child| child.key.as_ref() == Some(&role.name) && is_complete(child));
+        }
         let left_out = Indexes::of(role.left_out.clone());
         let is_wanted =
             |index: u32| !left_out.contains(index) && index.saturating_sub(left_out.count_below(index)) < role.replicas;
@@ -59,6 +63,13 @@ pub fn outlook(plan: &JobPlan, seen: &Observation) -> Outlook {
     };
     let met = plan.success_criteria.iter().position(|all| !all.is_empty() && all.iter().all(holds));
     Outlook { criteria_met: met.and_then(|place| u32::try_from(place).ok()), ..calm() }
+}
+
+/// Returns whether the Job is Complete.
+fn is_complete(job: &ChildView) -> bool {
+    let status: Value = job.field("/status").unwrap_or_default();
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Complete" && condition["status"] == "True")
 }
 
 /// Returns a pending pod of a role, without an IP address and with uid `uid-of-NAME`.

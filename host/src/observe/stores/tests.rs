@@ -274,6 +274,35 @@ fn a_lost_create_is_settled_by_a_version_and_its_object_is_found_even_if_it_is_g
     assert!(shown.snapshot().children.iter().any(|child| child.name == "hamlet-job"), "its tombstone");
 }
 
+// Seed 12829 of a campaign: no event of the job's own was to come, and a preflight had looked before the bookmark came.
+#[test]
+fn a_settled_doubt_ends_with_any_event_of_the_version_and_whoever_else_looks_takes_no_wake() {
+    let doubtful = || {
+        let shown = Shown::nothing();
+        shown.has("Tale", &tale("u", 2));
+        shown.expects("Pod", Expected::InDoubt { name: "hamlet-1".into() });
+        let Observed::InDoubt(doubt) = shown.seen("hamlet") else { panic!("no version is enough") };
+        shown.0.settle(&key("hamlet"), &doubt, 8);
+        shown
+    };
+    let of_another = |version| owned("macbeth-0", version, ("example.com/v1", "Tale", "macbeth"), "v");
+
+    let shown = doubtful();
+    assert_eq!(shown.has("Pod", &of_another(7)), keys(&[]));
+    assert_eq!(shown.has("Pod", &of_another(8)), keys(&["hamlet"]));
+    assert_eq!(shown.has("Pod", &of_another(9)), keys(&[]), "once");
+
+    let shown = doubtful();
+    assert_eq!(shown.lacks("Pod", &of_another(9)), keys(&["hamlet"]));
+
+    let shown = doubtful();
+    shown.has("Pod", &of_another(9));
+    assert!(!shown.is_stale(), "a look");
+    assert_eq!(shown.0.bookmark(shown.watch("Pod"), 10), keys(&["hamlet"]), "its pass is still to come");
+    shown.0.forget_shown_writes(&key("hamlet"));
+    assert_eq!(shown.0.bookmark(shown.watch("Pod"), 11), keys(&[]));
+}
+
 #[test]
 fn a_job_that_is_gone_is_gone_and_nothing_of_it_is_another_jobs_of_its_name() {
     let shown = Shown::nothing();

@@ -2,19 +2,20 @@
 
 use super::*;
 use crate::fixtures::{job, launcher_job, launcher_pod, parsed, pi, workers};
-use troupe_plugin::testkit::{PodFixture, calm, seen};
+use crate::plan::plan;
+use troupe_plugin::testkit::{PodFixture, outlook, seen};
 use troupe_plugin::types::RoleFacts;
 
 /// A job over time: each call of `judge` is a second after the last and gets the status that the last returned.
 struct Story {
     job: MpiJob,
     seen: Observation,
-    outlook: Outlook,
+    suspended: bool,
 }
 
 impl Story {
     fn of(spec: &Value) -> Self {
-        Self { job: job("pi", spec), seen: seen(vec![]), outlook: calm() }
+        Self { job: job("pi", spec), seen: seen(vec![]), suspended: false }
     }
 
     /// Returns pi with all objects created and judged once, and no pod running.
@@ -44,7 +45,8 @@ impl Story {
 
     fn judge(&mut self) -> Seen {
         self.seen.now += 1000;
-        let verdict = judge(&self.job, &self.seen, &self.outlook);
+        let outlook = Outlook { suspended: self.suspended, ..outlook(&plan(&self.job).unwrap(), &self.seen) };
+        let verdict = judge(&self.job, &self.seen, &outlook);
         self.seen.previous_status = verdict.status.clone();
         Seen { status: parsed(&verdict.status), verdict }
     }
@@ -250,7 +252,7 @@ fn a_job_fails_when_its_launcher_job_fails() {
 #[test]
 fn a_job_that_is_created_suspended_has_not_started() {
     let mut story = Story::of(&pi());
-    story.outlook.suspended = true;
+    story.suspended = true;
     story.launcher(&json!({}));
     let seen = story.judge();
     assert_eq!(seen.order(), ["Created=True", "Suspended=True", "Running=False"]);
@@ -269,10 +271,10 @@ fn a_job_that_is_created_suspended_has_not_started() {
 #[test]
 fn a_resumed_job_gets_a_new_start_time_and_runs_when_its_pods_run() {
     let mut story = Story::of(&pi());
-    story.outlook.suspended = true;
+    story.suspended = true;
     story.launcher(&json!({}));
     story.judge();
-    story.outlook.suspended = false;
+    story.suspended = false;
     let seen = story.judge();
     assert_eq!(seen.order(), ["Created=True", "Running=False", "Suspended=False"]);
     assert_eq!(seen.condition("Running")["reason"], "MPIJobSuspended");
@@ -286,9 +288,9 @@ fn a_resumed_job_gets_a_new_start_time_and_runs_when_its_pods_run() {
 #[test]
 fn terminating_pods_neither_run_nor_end_a_resumed_job() {
     let mut story = Story::running();
-    story.outlook.suspended = true;
+    story.suspended = true;
     story.judge();
-    story.outlook.suspended = false;
+    story.suspended = false;
     story.seen.pods.iter_mut().for_each(|pod| pod.terminating = true);
     assert_eq!(story.judge().order(), ["Created=True", "Running=False", "Suspended=False"]);
     story.seen.pods[0] = story.seen.pods[0].clone().failed(137);
@@ -303,7 +305,7 @@ fn terminating_pods_neither_run_nor_end_a_resumed_job() {
 fn a_running_job_that_is_suspended_counts_its_pods_until_they_are_gone() {
     let mut story = Story::running();
     let start: Value = story.judge().status["startTime"].clone();
-    story.outlook.suspended = true;
+    story.suspended = true;
     let seen = story.judge();
     assert_eq!(seen.order(), ["Created=True", "Suspended=True", "Running=False"]);
     assert_eq!(seen.condition("Running")["reason"], "MPIJobSuspended");
@@ -452,7 +454,7 @@ fn counts_do_not_change_the_headline_and_conditions_of_the_host_are_dropped() {
 #[test]
 fn a_malformed_status_is_replaced() {
     for previous in ["", "null", "7", "{\"conditions\":{},\"replicaStatuses\":3,\"startTime\":null}"] {
-        let mut story = Story::of(&json!({}));
+        let mut story = Story::of(&pi());
         story.seen.previous_status = previous.into();
         assert_eq!(story.judge().order(), ["Created=True"], "{previous}");
     }
