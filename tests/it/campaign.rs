@@ -8,7 +8,7 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 8] = [
+const ONCE_FAILED: [(u64, &str); 9] = [
     (2, "a candidate that was refused switched off what it was to replace"),
     (18, "what was last seen of a Job was forgotten when it went, and its success with it"),
     (278, "a launcher whose Job had gone unseen was run again"),
@@ -18,6 +18,10 @@ const ONCE_FAILED: [(u64, &str); 8] = [
         "a launcher that succeeded failed its job: a list lacked it, and the watch that still showed its end was not asked",
     ),
     (5777, "a child was deleted that its user had taken from the job while the request was on its way"),
+    (
+        12_829,
+        "a job whose create was in doubt waited for ever: a candidate's check had looked at it, which took its wake",
+    ),
     (20_206, "a launcher was run again: the answer to its creation was lost, and it went by its time to live"),
     (70_168, "more pods ran than may run at once: the answer to the creation of one was lost, and another was made"),
 ];

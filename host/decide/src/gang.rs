@@ -23,6 +23,15 @@ const PHASE: &str = "/status/phase";
 /// The phases of a PodGroup that Volcano has admitted. `Completed` and `Unknown` (some of its pods run) come later.
 const ADMITTED: [&str; 4] = ["Inqueue", "Running", "Unknown", "Completed"];
 
+/// The events in which Volcano says why it has not admitted a PodGroup: no condition of the PodGroup has that.
+pub const REPORTS: &str = "involvedObject.kind=PodGroup,reason=Unschedulable";
+
+/// Returns whether a kind is the PodGroup whose scheduler [reports](REPORTS) in events.
+#[must_use]
+pub fn is_reported(api_version: &str, kind: &str) -> bool {
+    kind == KIND && api_version == PodGroup::Volcano.api_version()
+}
+
 /// How the pods of a job are started together, as a plugin says it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gang {

@@ -41,6 +41,9 @@ pub struct Snapshot {
     /// pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependents: Vec<Dependent>,
+    /// What the events of another controller say last of a child, by the child's uid.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reports: BTreeMap<String, String>,
     /// The content of the objects that the job's user names, where the plugin's plans depend on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,

@@ -123,8 +123,17 @@ impl<'a> Standing<'a> {
             at: at.to_owned(),
             has: has.to_owned(),
             one_of: one_of.to_vec(),
-            says: child.map(said).unwrap_or_default(),
+            says: child.map(|child| self.said_of(child)).unwrap_or_default(),
         })
+    }
+
+    /// Returns what a controller says of a child: the message of its last true condition, else that of its last event.
+    fn said_of(&self, child: &Child) -> String {
+        let conditions = child.fields.get("/status/conditions").and_then(Value::as_array);
+        let last = conditions.and_then(|it| it.iter().rfind(|condition| condition["status"] == "True"));
+        let message = last.and_then(|it| it["message"].as_str()).filter(|message| !message.is_empty());
+        let report = || self.snapshot.reports.get(&child.uid).map(String::as_str);
+        shortened(message.or_else(report).unwrap_or_default())
     }
 
     /// Returns the keys of the `bound` objects whose bodies `bind` should return: those with open gates.
@@ -236,13 +245,6 @@ fn pods_of_job<'a>(snapshot: &'a Snapshot, uid: &str) -> impl Iterator<Item = &'
     snapshot.pods.iter().filter(move |pod| pod.owner_uid == uid && !pod.terminating)
 }
 
-/// Returns the words of the object's last condition that is True, if the framework keeps them, at a limited length.
-fn said(child: &Child) -> String {
-    let conditions = child.fields.get("/status/conditions").and_then(Value::as_array);
-    let last = conditions.and_then(|it| it.iter().rfind(|condition| condition["status"] == "True"));
-    shortened(last.and_then(|it| it["message"].as_str()).unwrap_or_default())
-}
-
 fn has_reached(pod: &Pod, reached: Reached) -> bool {
     match reached {
         Reached::Exists => true,
@@ -256,11 +258,44 @@ fn has_reached(pod: &Pod, reached: Reached) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::{child, job, pod, role, snapshot, text};
+    use crate::{
+        plan::Upkeep,
+        testkit::{self, child, job, pod, role, snapshot, text},
+    };
     use serde_json::json;
 
     fn gate() -> [Gate; 1] {
         [Gate::Pods { role: "data".into(), reached: Reached::Succeeded }]
+    }
+
+    #[test]
+    fn a_gate_says_what_the_objects_controller_says_in_a_condition_or_else_in_an_event() {
+        let says = |status: serde_json::Value, report: &str| {
+            let mut snapshot = snapshot(job("j", "u"));
+            snapshot.children = vec![child("Gate", "j", &[("/status/conditions", status)])];
+            snapshot.reports = [("uid-of-j".to_owned(), report.to_owned())].into();
+            let mut plan = testkit::plan(vec![role("w", 1, text(&["JOB"]), json!({}))]);
+            plan.objects = vec![Object {
+                key: "gate".into(),
+                api_version: "v1".into(),
+                kind: "Gate".into(),
+                name: text(&["JOB"]),
+                per_pod_of: None,
+                body: Body::Fixed(json!({}), vec![]),
+                upkeep: Upkeep::CreateOnly,
+                after: vec![],
+                remove_when: vec![],
+            }];
+            let gate = Gate::Field { key: "gate".into(), at: "/status/phase".into(), one_of: vec!["Open".into()] };
+            match Standing::of(&snapshot, &Arc::new(plan)).closed(&[gate]) {
+                Some(Waiting::Field { says, .. }) => says,
+                other => panic!("{other:?}"),
+            }
+        };
+        let condition = |status: &str, message: &str| json!([{ "type": "T", "status": status, "message": message }]);
+        assert_eq!(says(condition("True", "a condition"), "an event"), "a condition");
+        assert_eq!(says(condition("False", "a condition"), "an event"), "an event");
+        assert_eq!(says(condition("True", ""), "an event"), "an event");
     }
 
     /// Returns whether the gate on the success of the role `data` is open.

@@ -116,6 +116,7 @@ pub fn snapshot(job: Job) -> Snapshot {
         pods: vec![],
         children: vec![],
         dependents: vec![],
+        reports: BTreeMap::new(),
         contents: vec![],
         taken: BTreeSet::new(),
         digest: Some(digest("d")),

@@ -94,7 +94,8 @@ pub fn snapshot(snapshot: &Snapshot) -> usize {
     let children = snapshot.children.iter().chain(workload).map(|one| child(one)).sum::<usize>();
     let dependents = snapshot.dependents.iter().map(|one| 64 + one.pod.len() + child(&one.object)).sum::<usize>();
     let contents = snapshot.contents.iter().filter_map(|content| content.data.as_ref()).map(texts).sum::<usize>();
-    1024 + dependents + contents + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
+    let reports = snapshot.reports.values().map(|message| 128 + message.len()).sum::<usize>();
+    1024 + dependents + reports + contents + job(&snapshot.job) + pods + children + 64 * snapshot.taken.len()
 }
 
 /// Estimates the size of an answer, its plan included.

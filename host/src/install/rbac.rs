@@ -15,6 +15,7 @@ pub use policy::Policy;
 pub use users::job_roles;
 
 use decide::{
+    gang,
     grants::{Grants, Need},
     plan::{ChildKind, Descriptor, JobKind, OwnedBy, Queueing, group},
     vet,
@@ -200,6 +201,10 @@ fn of_plugin(Plugin { descriptor, grants }: &Plugin) -> Vec<Value> {
     let read: BTreeSet<_> = descriptor.reads.iter().map(|reference| reference.kind).collect();
     for kind in read.into_iter().filter(|kind| grants.allows(Need::Reading, kind.kind())) {
         rules.push(rule("", kind.plural(), &["get"]));
+    }
+    if descriptor.children.iter().any(|child| gang::is_reported(&child.api_version, &child.kind)) {
+        // What the scheduler of a gang says in events alone.
+        rules.push(rule("", "events", &["list", "watch"]));
     }
     if descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host) {
         rules.extend(of_queues());

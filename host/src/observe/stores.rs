@@ -5,7 +5,7 @@ use crate::{
     api::resource::Resource,
     job_key::{GroupKind, JobKey},
     observe::{
-        cache::Cache,
+        cache::{Cache, is_reported},
         children::Children,
         layout::{Layout, Planner, Purpose, WatchId, WatchSpec},
         records::Records,
@@ -215,6 +215,7 @@ impl Stores {
         let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
         let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
         let taken = inner.cache.taken(watches, key, &job.uid);
+        let reports = inner.cache.reports_of(&key.namespace, &children.others);
         inner.records.recall_made(key, &mut ledger);
         let mut snapshot = Snapshot {
             now,
@@ -224,6 +225,7 @@ impl Stores {
             pods: children.pods,
             children: children.others,
             dependents: children.dependents,
+            reports,
             contents: vec![],
             taken,
             digest,
@@ -344,6 +346,7 @@ impl Stores {
         concerned.extend(inner.expected.keys().cloned());
         if old.listed != Listed::Yes {
             concerned.extend(inner.cache.keys());
+            inner.report_on(watch);
         }
         concerned
     }
@@ -428,6 +431,13 @@ impl Inner {
             writes.filter(|(at, _)| *at == watch).any(|(_, write)| !cache.shows(watch, &key.namespace, write))
         };
         settled.extract_if(.., |(at, key)| *at == watch && !waits(key)).map(|(_, key)| key).collect()
+    }
+
+    /// Notifies the watch of reports that the kind of this watch is served, if reports are about it.
+    fn report_on(&mut self, watch: WatchId) {
+        let layout = self.cache.layout();
+        let reports = layout.reports().filter(|_| layout.watches().get(&watch).is_some_and(is_reported));
+        reports.into_iter().for_each(|reports| self.served.entry(reports).or_default().notify_one());
     }
 
     /// Forgets what is remembered of a job that is gone.

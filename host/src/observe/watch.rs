@@ -9,6 +9,7 @@ use crate::{
     control::queue::Queue,
     error::chain,
     observe::{
+        cache::Cache,
         layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
         position::{Failure, Position, Step},
@@ -16,6 +17,7 @@ use crate::{
         wire::{self, Object},
     },
 };
+use decide::gang;
 use futures::StreamExt;
 use kube::{
     Client,
@@ -236,8 +238,15 @@ impl Watch {
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
     /// that fails is requested again, without the pages before it.
     async fn list(&self, position: &mut Position) -> Result<(), WatchError> {
+        if self.spec.purpose == Purpose::Reports && !self.stores.read(Cache::can_be_reported) {
+            return Err(WatchError::NoSuchKind("the PodGroups that events would be about".into()));
+        }
         let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
-        let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
+        let mut params = ListParams {
+            label_selector: self.spec.selector.clone(),
+            field_selector: self.fields(),
+            ..ListParams::default()
+        };
         loop {
             params.limit = Some(pages.limit());
             let page = match self.page(&params, &mut pages).await {
@@ -285,6 +294,7 @@ impl Watch {
     async fn follow(&self, position: &mut Position, from: u64) -> Result<(), WatchError> {
         let params = WatchParams {
             label_selector: self.spec.selector.clone(),
+            field_selector: self.fields(),
             timeout: Some(LIFE),
             bookmarks: true,
             ..WatchParams::default()
@@ -350,6 +360,10 @@ impl Watch {
     fn requests(&self) -> Request {
         let is_of_cluster = matches!(self.spec.purpose, Purpose::Classes(_));
         self.spec.resource.requests(self.namespace.as_deref().filter(|_| !is_of_cluster))
+    }
+
+    fn fields(&self) -> Option<String> {
+        (self.spec.purpose == Purpose::Reports).then(|| gang::REPORTS.to_owned())
     }
 
     /// Returns whether metadata is enough: no fields of the objects are kept.

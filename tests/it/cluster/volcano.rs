@@ -28,14 +28,16 @@ async fn volcano_starts_all_pods_of_a_job_or_none() {
     let operator = VOLCANO.host(&plane, &namespace).await;
     VOLCANO.starts_all_pods_or_none(&namespace).await;
 
-    // A queue without room: the group stays Pending, which the job says. Volcano has the reason in an event of the group alone.
+    // A queue without room: the group stays Pending, and the job says why, which Volcano has in an event of the group alone.
     let queue = json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": { "name": "small" },
         "spec": { "weight": 1, "capability": { "cpu": "100" } } });
     namespace.create_in_cluster(&QUEUES, &queue).await;
     let mut job = paddle_job();
     job["spec"]["schedulingPolicy"] = json!({ "queue": "small" });
     namespace.create(&PADDLE_JOBS, &job).await;
-    let says = |job: &Value| at(job, "/status/conditions").to_string().contains("it has Pending");
+    let says = |job: &Value| {
+        at(job, "/status/conditions").to_string().contains("it has Pending: queue resource quota insufficient")
+    };
     namespace.is(&PADDLE_JOBS, "wide", "waiting for its queue", says).await;
     namespace.are(&PODS, &[]).await;
     operator.stop().await;

@@ -82,6 +82,7 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
                 || group == DEFINITIONS
                 || group == POLICIES
                 || is_of_queues(group, resource)
+                || is_of_reports(group, resource, verb)
                 || optional.contains(&(group.to_owned(), resource.to_owned()));
             let right = Right {
                 group: group.into(),
@@ -104,6 +105,11 @@ pub(super) fn needed(optional: &BTreeSet<(String, String)>) -> Vec<Right> {
 fn is_of_queues(group: &str, resource: &str) -> bool {
     let is_workload = WORKLOADS.plural == resource && WORKLOADS.api_version.starts_with(group);
     is_workload || CLASSES.iter().any(|class| class.group() == group && class.plural == resource)
+}
+
+/// Returns whether the right only shows what the scheduler of a gang says in events.
+fn is_of_reports(group: &str, resource: &str, verb: &str) -> bool {
+    (group, resource) == ("", "events") && ["list", "watch"].contains(&verb)
 }
 
 /// Returns every combination of group, resource and verb in a rule.

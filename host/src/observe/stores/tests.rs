@@ -7,6 +7,7 @@ use decide::{
     snapshot::{ContainerState, PodPhase},
     testkit,
 };
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 fn digest() -> Digest {
@@ -288,12 +289,12 @@ fn a_settled_doubt_ends_with_any_event_of_the_version_and_whoever_else_looks_tak
     let of_another = |version| owned("macbeth-0", version, ("example.com/v1", "Tale", "macbeth"), "v");
 
     let shown = doubtful();
-    assert_eq!(shown.has("Pod", &of_another(7)), keys(&[]));
-    assert_eq!(shown.has("Pod", &of_another(8)), keys(&["hamlet"]));
-    assert_eq!(shown.has("Pod", &of_another(9)), keys(&[]), "once");
+    assert_eq!(shown.has("Pod", &of_another(7)), keys(&["macbeth"]));
+    assert_eq!(shown.has("Pod", &of_another(8)), keys(&["hamlet", "macbeth"]));
+    assert_eq!(shown.has("Pod", &of_another(9)), keys(&["macbeth"]), "once");
 
     let shown = doubtful();
-    assert_eq!(shown.lacks("Pod", &of_another(9)), keys(&["hamlet"]));
+    assert_eq!(shown.lacks("Pod", &of_another(9)), keys(&["hamlet", "macbeth"]));
 
     let shown = doubtful();
     shown.has("Pod", &of_another(9));
@@ -301,6 +302,46 @@ fn a_settled_doubt_ends_with_any_event_of_the_version_and_whoever_else_looks_tak
     assert_eq!(shown.0.bookmark(shown.watch("Pod"), 10), keys(&["hamlet"]), "its pass is still to come");
     shown.0.forget_shown_writes(&key("hamlet"));
     assert_eq!(shown.0.bookmark(shown.watch("Pod"), 11), keys(&[]));
+}
+
+// Real Volcano says in an event alone why a queue has no room.
+#[test]
+fn what_events_say_last_of_a_pod_group_is_its_own_jobs_alone_and_counts_for_nothing_else() {
+    const GROUP: &str = "scheduling.volcano.sh/v1beta1";
+    let shown = Shown::nothing();
+    let mut tales = Descriptor::clone(shown.0.layout().descriptor(&digest()).unwrap());
+    let of_volcano = ChildKind { kind: "PodGroup".into(), ..tales.children[0].clone() };
+    tales.children.push(ChildKind { api_version: GROUP.into(), plural: "podgroups".into(), ..of_volcano });
+    shown.0.change(|layout| layout.add(&Arc::new(tales), &digest()));
+    let reports = shown.0.layout().reports().unwrap();
+    assert!(!shown.0.read(Cache::can_be_reported), "the kind may not be served");
+    let mut served = std::pin::pin!(shown.0.is_served(reports));
+    assert!(served.as_mut().now_or_never().is_none());
+    shown.0.replace(shown.watch("PodGroup"), vec![], 1);
+    assert!(shown.0.read(Cache::can_be_reported) && served.now_or_never().is_some());
+
+    shown.has("Tale", &tale("u", 2));
+    shown.has("PodGroup", &of_job("hamlet", 3, "u"));
+    let event = |name: &str, namespace: &str, uid: &str, message: &str, last: &str| {
+        json!({
+            "metadata": { "namespace": namespace, "name": name, "uid": name, "resourceVersion": "9",
+                "annotations": { "troupe.dev/plugin-digest": testkit::digest("another").to_string() } },
+            "involvedObject": { "apiVersion": GROUP, "kind": "PodGroup", "namespace": namespace, "name": "hamlet", "uid": uid },
+            "message": message,
+            "lastTimestamp": last,
+        })
+    };
+    let early = event("b", "ns", "uid-of-hamlet", "no room", "2026-01-01T00:00:00Z");
+    let late = event("a", "ns", "uid-of-hamlet", "queue resource quota insufficient", "2026-01-01T00:01:00Z");
+    let of_another = event("c", "elsewhere", "uid-of-hamlet", "believe me", "2026-01-01T00:02:00Z");
+    let of_the_job = event("d", "ns", "u", "I am a child of the job", "2026-01-01T00:02:00Z");
+    let woken = [&early, &late, &of_another, &of_the_job].map(|event| shown.has("Event", event));
+    assert_eq!(woken, [keys(&["hamlet"]), keys(&["hamlet"]), keys(&[]), keys(&[])]);
+    let said = BTreeMap::from([("uid-of-hamlet".to_owned(), "queue resource quota insufficient".to_owned())]);
+    let snapshot = shown.snapshot();
+    assert_eq!((snapshot.reports, snapshot.children.len(), snapshot.digest), (said, 1, Some(digest())));
+    shown.lacks("Event", &late);
+    assert_eq!(shown.snapshot().reports["uid-of-hamlet"], "no room");
 }
 
 #[test]
