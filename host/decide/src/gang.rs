@@ -23,8 +23,9 @@ const PHASE: &str = "/status/phase";
 /// The phases of a PodGroup that Volcano has admitted. `Completed` and `Unknown` (some of its pods run) come later.
 const ADMITTED: [&str; 4] = ["Inqueue", "Running", "Unknown", "Completed"];
 
-/// The events in which Volcano says why it has not admitted a PodGroup: no condition of the PodGroup has that.
-pub const REPORTS: &str = "involvedObject.kind=PodGroup,reason=Unschedulable";
+/// The events in which Volcano says why it has not admitted a PodGroup: its conditions, and the Warnings of the same reason,
+/// only count the pods that there are.
+pub const REPORTS: &str = "involvedObject.kind=PodGroup,reason=Unschedulable,type=Normal";
 
 /// Returns whether a kind is the PodGroup whose scheduler [reports](REPORTS) in events.
 #[must_use]

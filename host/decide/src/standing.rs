@@ -127,13 +127,12 @@ impl<'a> Standing<'a> {
         })
     }
 
-    /// Returns what a controller says of a child: the message of its last true condition, else that of its last event.
+    /// Returns what a controller says of a child, at a limited length: in an event, else in its last true condition.
     fn said_of(&self, child: &Child) -> String {
         let conditions = child.fields.get("/status/conditions").and_then(Value::as_array);
         let last = conditions.and_then(|it| it.iter().rfind(|condition| condition["status"] == "True"));
-        let message = last.and_then(|it| it["message"].as_str()).filter(|message| !message.is_empty());
-        let report = || self.snapshot.reports.get(&child.uid).map(String::as_str);
-        shortened(message.or_else(report).unwrap_or_default())
+        let message = last.and_then(|it| it["message"].as_str());
+        shortened(self.snapshot.reports.get(&child.uid).map(String::as_str).or(message).unwrap_or_default())
     }
 
     /// Returns the keys of the `bound` objects whose bodies `bind` should return: those with open gates.
@@ -269,11 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_says_what_the_objects_controller_says_in_a_condition_or_else_in_an_event() {
-        let says = |status: serde_json::Value, report: &str| {
+    fn a_gate_says_what_the_objects_controller_says_in_an_event_or_else_in_a_condition() {
+        let says = |status: serde_json::Value, report: Option<&str>| {
             let mut snapshot = snapshot(job("j", "u"));
             snapshot.children = vec![child("Gate", "j", &[("/status/conditions", status)])];
-            snapshot.reports = [("uid-of-j".to_owned(), report.to_owned())].into();
+            snapshot.reports = report.map(|report| ("uid-of-j".to_owned(), report.to_owned())).into_iter().collect();
             let mut plan = testkit::plan(vec![role("w", 1, text(&["JOB"]), json!({}))]);
             plan.objects = vec![Object {
                 key: "gate".into(),
@@ -293,9 +292,9 @@ mod tests {
             }
         };
         let condition = |status: &str, message: &str| json!([{ "type": "T", "status": status, "message": message }]);
-        assert_eq!(says(condition("True", "a condition"), "an event"), "a condition");
-        assert_eq!(says(condition("False", "a condition"), "an event"), "an event");
-        assert_eq!(says(condition("True", ""), "an event"), "an event");
+        assert_eq!(says(condition("True", "a condition"), Some("an event")), "an event");
+        assert_eq!(says(condition("True", "a condition"), None), "a condition");
+        assert_eq!(says(condition("False", "a condition"), None), "");
     }
 
     /// Returns whether the gate on the success of the role `data` is open.
