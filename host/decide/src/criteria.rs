@@ -19,7 +19,7 @@ fn holds(standing: &Standing<'_>, criterion: &Criterion) -> bool {
     let Some((place, role)) = roles.find(|(_, role)| role.name == criterion.role) else { return false };
     let all = if criterion.indices.is_empty() { role.indices() } else { criterion.indices.clone() };
     let have = match role.backing {
-        // A pod that succeeds is one of those that its Job has to have.
+        // The Job decides: one pod that has succeeded may not be enough.
         Backing::Job(_) => u64::from(standing.snapshot.job_behind(role).is_some_and(|job| job.job_has("Complete"))),
         Backing::Pods => {
             let of_role = standing.replicas.iter().filter(|it| it.place == place && all.contains(it.index));
@@ -116,8 +116,12 @@ mod tests {
         let mut snapshot = with(&[]);
         let lists = || vec![vec![criterion("l", &[], None)]];
         assert_eq!(met_by(&snapshot, vec![launcher()], lists()), None);
+        let job = |status| child("Job", "j-l", &[("/status", status)]);
+        snapshot.children = vec![job(json!({}))];
+        snapshot.pods = vec![Arc::new(pod("j-l-x", "uid-of-j-l", PodPhase::Succeeded))];
+        assert_eq!(met_by(&snapshot, vec![launcher()], lists()), None, "the Job may need more pods");
         let complete = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
-        snapshot.children.push(child("Job", "j-l", &[("/status", complete)]));
+        snapshot.children = vec![job(complete)];
         assert_eq!(met_by(&snapshot, vec![launcher()], lists()), Some(0));
     }
 }

@@ -40,8 +40,9 @@ fn first_end(pod: &Pod) -> Option<(Timestamp, Option<&ContainerStatus>)> {
     failed.min_by_key(|(at, _)| *at).or_else(|| (pod.phase == PodPhase::Failed).then_some((Timestamp::MAX, None)))
 }
 
-/// Returns a message of a component of the cluster at a limited length.
-pub(crate) fn shortened(message: &str) -> String {
+/// Returns a message of a component of the cluster, with its first 400 characters at most.
+#[must_use]
+pub fn shortened(message: &str) -> String {
     match message.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} ...", &message[..end]),
         None => message.to_owned(),

@@ -62,6 +62,7 @@ pub mod workload;
 pub use decide::{decide, is_at_rest};
 pub use decision::{Action, Applied, Decision, Report, Wake, Write};
 pub use digest::{Digest, RecordedDigest};
+pub use first_failure::shortened;
 pub use lifecycle::{Triage, triage};
 pub use outlook::Outlook;
 pub use snapshot::Snapshot;

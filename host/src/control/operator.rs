@@ -21,6 +21,7 @@ use crate::{
     observe::{
         contents::Contents,
         layout::{Layout, Route, WatchId},
+        reports,
         stores::Stores,
         watch::watch,
     },
@@ -209,6 +210,15 @@ impl Operator {
         })
     }
 
+    /// Records what schedulers say in events until the value is dropped.
+    fn report(&self) -> AbortOnDrop {
+        let (client, context, namespace, seed) =
+            (self.client.clone(), self.context.clone(), self.namespace.clone(), self.seed);
+        supervise("reports", &self.context.delivery.restarts, move || {
+            reports::follow(client.clone(), context.stores.clone(), context.queue.clone(), namespace.clone(), seed)
+        })
+    }
+
     /// Serves until `shutdown` completes or the lease is lost; then starts no new pass, and returns when the running
     /// passes have ended. With an election, waits for the lease first.
     pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
@@ -250,6 +260,7 @@ impl Operator {
         };
         let _delivery = delivery.map(|delivery| self.deliver(delivery));
         let _comparisons = self.compare();
+        let _reports = self.report();
         let _traces = self.context.traces.as_ref().map(|traces| traces.send(&self.context.delivery.restarts));
         let mut watches = self.watches();
         let mut passes = JoinSet::new();

@@ -6,7 +6,7 @@ use crate::{
     observe::{
         layout::{Layout, Purpose, Served, WatchId, WatchSpec},
         table::{Expected, Listed, Table},
-        wire::{Held, LAST_SEEN, MESSAGE, Object, Owner},
+        wire::{Held, Object, Owner},
     },
 };
 use decide::{
@@ -112,7 +112,6 @@ impl Cache {
                 owner.is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner))
             }
             Some(Purpose::Dependents(_)) => owner.is_some_and(is_pod),
-            Some(Purpose::Reports) => owner.is_some(),
             None => false,
         };
         if let Some(table) = self.tables.get_mut(&watch).filter(|_| is_kept) {
@@ -139,11 +138,6 @@ impl Cache {
                 owner.and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
             }
             Some(Purpose::Classes(_)) => self.queued_jobs().collect(),
-            Some(Purpose::Reports) => {
-                let child = object.owner.as_ref().and_then(|about| self.reported(&object.namespace, about));
-                let owner = child.and_then(|child| child.owner.as_ref());
-                owner.and_then(|owner| self.job_of(&object.namespace, owner)).into_iter().collect()
-            }
             None => BTreeSet::new(),
         }
     }
@@ -219,11 +213,7 @@ impl Cache {
     pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
             Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
-            Purpose::Pods(_)
-            | Purpose::Children(_)
-            | Purpose::Dependents(_)
-            | Purpose::Classes(_)
-            | Purpose::Reports => None,
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => None,
         })
     }
 
@@ -272,35 +262,25 @@ impl Cache {
 
     /// Returns the children of the controller with this uid.
     pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
-        let reports = self.layout.reports();
-        let tables = self.tables.iter().filter(move |(id, _)| Some(**id) != reports);
-        tables.flat_map(move |(_, table)| table.owned_by(uid))
+        self.tables.values().flat_map(move |table| table.owned_by(uid))
     }
 
-    /// Returns what was reported last of each of these children of a job in this namespace, by uid.
-    pub(crate) fn reports_of(&self, namespace: &str, children: &[Arc<Child>]) -> BTreeMap<String, String> {
-        let table = self.layout.reports().and_then(|watch| self.table(watch));
-        let last = |child: &Arc<Child>| {
-            let events = table?.owned_by(&child.uid).filter(|event| event.namespace == namespace);
-            let event = events.max_by_key(|event| (text_at(event, LAST_SEEN), event.resource_version))?;
-            Some((child.uid.clone(), text_at(event, MESSAGE)?.to_owned()))
-        };
-        children.iter().filter_map(last).collect()
+    /// Returns whether the API server serves a kind that schedulers report on.
+    pub(crate) fn has_reported_kind(&self) -> bool {
+        self.reported_tables().any(|table| table.listed == Listed::Yes)
     }
 
-    /// Returns whether a child that reports are about can exist: the API server serves its kind.
-    pub(crate) fn can_be_reported(&self) -> bool {
-        self.tables_of_reported().any(|table| table.listed == Listed::Yes)
+    /// Returns the job of the child with this name and uid that its scheduler reports on, unless the child is gone.
+    pub(crate) fn job_of_reported(&self, namespace: &str, name: &str, uid: &str) -> Option<JobKey> {
+        let here = (namespace.to_owned(), name.to_owned());
+        let mut named = self.reported_tables().filter_map(|table| table.objects.get(&here));
+        let owner = named.find(|child| child.uid == uid)?.owner.as_ref()?;
+        self.job_of(namespace, owner)
     }
 
-    /// Returns the child that a report is about, unless it is gone.
-    fn reported(&self, namespace: &str, about: &Owner) -> Option<&Object> {
-        let here = (namespace.to_owned(), about.name.clone());
-        self.tables_of_reported().find_map(|table| table.objects.get(&here)).filter(|child| child.uid == about.uid)
-    }
-
-    fn tables_of_reported(&self) -> impl Iterator<Item = &Table> {
-        let watches = self.layout.watches().iter().filter(|(_, watch)| is_reported(watch));
+    fn reported_tables(&self) -> impl Iterator<Item = &Table> {
+        let is_reported = |watch: &WatchSpec| gang::is_reported(&watch.resource.api_version(), &watch.resource.kind);
+        let watches = self.layout.watches().iter().filter(move |(_, watch)| is_reported(watch));
         watches.filter_map(|(id, _)| self.table(*id))
     }
 
@@ -345,17 +325,6 @@ impl Cache {
     pub(crate) fn runs_pods_of(&self, uid: &str) -> bool {
         self.owned_by(uid).any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
     }
-}
-
-/// Returns whether reports are about the objects of this watch.
-pub(crate) fn is_reported(watch: &WatchSpec) -> bool {
-    gang::is_reported(&watch.resource.api_version(), &watch.resource.kind)
-}
-
-/// Returns the text at a pointer that is kept.
-fn text_at<'a>(object: &'a Object, pointer: &str) -> Option<&'a str> {
-    let Held::Child(child) = &object.held else { return None };
-    child.fields.get(pointer)?.as_str()
 }
 
 fn is_pod(owner: &Owner) -> bool {

@@ -9,7 +9,7 @@ use crate::{
     plugin_resource::Canary,
 };
 use decide::{
-    Digest, RecordedDigest, gang,
+    Digest, RecordedDigest,
     ledger::Ledger,
     plan::{ChildKind, Descriptor, Fault, JobKind, OwnedBy, Queueing},
     snapshot::Job,
@@ -127,8 +127,6 @@ pub enum Purpose {
     Dependents(Vec<String>),
     /// Objects of the cluster that Workloads refer to, kept likewise.
     Classes(Vec<String>),
-    /// Events that say what a controller thinks of children. No job waits for them.
-    Reports,
 }
 
 /// The number of a watch, which no other watch gets for as long as the host runs.
@@ -307,11 +305,9 @@ impl Layout {
         let kinds = &self.kinds;
         self.watches.retain(|_, watch| match &watch.purpose {
             Purpose::Jobs(kind) => kinds.contains_key(kind),
-            Purpose::Pods(_)
-            | Purpose::Children(_)
-            | Purpose::Dependents(_)
-            | Purpose::Classes(_)
-            | Purpose::Reports => needed.iter().any(|one| is_same_watch(one, watch)),
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => {
+                needed.iter().any(|one| is_same_watch(one, watch))
+            }
         });
     }
 
@@ -450,11 +446,6 @@ impl Layout {
         self.watches.iter().find(|(_, watch)| of_jobs(watch)).map(|(id, _)| *id)
     }
 
-    /// Returns the watch of reports, unless no plugin needs it.
-    pub(crate) fn reports(&self) -> Option<WatchId> {
-        self.find(&REPORTS)
-    }
-
     fn find(&self, wanted: &WatchSpec) -> Option<WatchId> {
         self.watches.iter().find(|(_, watch)| is_same_watch(watch, wanted)).map(|(id, _)| *id)
     }
@@ -480,22 +471,12 @@ fn watch_of(child: &ChildKind) -> WatchSpec {
     }
 }
 
-/// Returns the watches that the children of a framework's jobs need, their queues, and what is reported of them.
+/// Returns the watches that the children of a framework's jobs need, and their queues.
 fn watches_for(descriptor: &Descriptor) -> Vec<WatchSpec> {
     let is_queued = descriptor.kinds.iter().any(|kind| kind.queueing == Queueing::Host);
     let queues = QUEUES.iter().filter(|_| is_queued).cloned();
-    let is_reported = descriptor.children.iter().any(|child| gang::is_reported(&child.api_version, &child.kind));
-    let reports = is_reported.then(|| REPORTS.clone());
-    descriptor.children.iter().map(watch_of).chain(queues).chain(reports).collect()
+    descriptor.children.iter().map(watch_of).chain(queues).collect()
 }
-
-/// The watch of reports.
-static REPORTS: LazyLock<WatchSpec> = LazyLock::new(|| WatchSpec {
-    resource: Resource::new("v1", "Event", "events"),
-    selector: None,
-    purpose: Purpose::Reports,
-    optional: true,
-});
 
 /// The watches of queues: Workloads first.
 static QUEUES: LazyLock<Vec<WatchSpec>> = LazyLock::new(|| {

@@ -9,6 +9,7 @@ pub mod layout;
 pub(crate) mod pages;
 pub(crate) mod position;
 pub(crate) mod records;
+pub(crate) mod reports;
 pub mod stores;
 pub(crate) mod table;
 pub(crate) mod tombstones;

@@ -5,10 +5,11 @@ use crate::{
     api::resource::Resource,
     job_key::{GroupKind, JobKey},
     observe::{
-        cache::{Cache, is_reported},
+        cache::Cache,
         children::Children,
         layout::{Layout, Planner, Purpose, WatchId, WatchSpec},
         records::Records,
+        reports::Report,
         tombstones::{Tombstones, Witness},
         wire::{Held, Object},
     },
@@ -17,10 +18,11 @@ use decide::{
     Applied, Digest, Snapshot, is_at_rest,
     ledger::Ledger,
     plan::{Fault, FieldError},
+    shortened,
     snapshot::{Child, Job, Pod, Queue},
     workload,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,6 +78,8 @@ pub struct Stores {
     inner: Mutex<Inner>,
     /// Notified when watches were added or ended.
     changed: Notify,
+    /// Notified when a watch has listed for the first time.
+    listed: Notify,
 }
 
 /// A job as people are shown it.
@@ -99,7 +103,19 @@ struct Inner {
     settled: BTreeSet<(WatchId, JobKey)>,
     tombstones: Tombstones,
     records: Records,
+    /// What schedulers have said last of children in events, by the child's uid.
+    reports: BTreeMap<String, Said>,
 }
+
+/// What a scheduler has said in an event.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    message: String,
+    at: Timestamp,
+}
+
+/// A scheduler repeats what still holds: Volcano at least every five minutes. What is older than this does not count.
+const SAID_LATELY: SignedDuration = SignedDuration::from_mins(15);
 
 impl Stores {
     /// Returns empty stores for this layout.
@@ -124,6 +140,7 @@ impl Stores {
     fn change_locked(&self, inner: &mut Inner, change: impl FnOnce(&mut Layout)) {
         if inner.cache.change(change) {
             inner.served.retain(|watch, _| inner.cache.table(*watch).is_some());
+            inner.settled.retain(|(watch, _)| inner.cache.table(*watch).is_some());
             self.changed.notify_one();
         }
     }
@@ -215,7 +232,7 @@ impl Stores {
         let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
         let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
         let taken = inner.cache.taken(watches, key, &job.uid);
-        let reports = inner.cache.reports_of(&key.namespace, &children.others);
+        let reports = inner.reports_of(&children.others, now);
         inner.records.recall_made(key, &mut ledger);
         let mut snapshot = Snapshot {
             now,
@@ -293,7 +310,7 @@ impl Stores {
             is_own && watch.resource.kind == kind && watch.resource.api_version() == api_version
         };
         let of_kind = |id: &WatchId| layout.watches().get(id).is_some_and(is_of);
-        // A kind that is not watched (Secret, Event) is never expected.
+        // A kind whose watch no job waits for (Secret, Event) is never expected.
         let Some(watch) = layout.tables_of(&key.kind, digest).into_iter().find(of_kind) else { return };
         if inner.cache.table(watch).is_some_and(|table| table.listed == Listed::NoSuchKind) {
             inner.served.entry(watch).or_default().notify_one();
@@ -316,11 +333,12 @@ impl Stores {
     /// Forgets the writes of the job that its watches have shown. Only for the pass that decides from what they show:
     /// until then every event that shows a write wakes the job.
     pub(crate) fn forget_shown_writes(&self, key: &JobKey) {
-        let Inner { cache, expected, .. } = &mut *self.inner.lock();
+        let Inner { cache, expected, settled, .. } = &mut *self.inner.lock();
         let Some(writes) = expected.get_mut(key) else { return };
         writes.retain(|(watch, write)| !cache.shows(*watch, &key.namespace, write));
         if writes.is_empty() {
             expected.remove(key);
+            settled.retain(|(_, waits)| waits != key);
         }
     }
 
@@ -340,13 +358,14 @@ impl Stores {
             if inner.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
                 let of_object = inner.cache.concerned(watch, object);
                 inner.tombstones.record(watch, &of_object, object, Witness::List);
+                inner.reports.remove(&object.uid);
                 concerned.extend(of_object);
             }
         }
         concerned.extend(inner.expected.keys().cloned());
         if old.listed != Listed::Yes {
             concerned.extend(inner.cache.keys());
-            inner.report_on(watch);
+            self.listed.notify_one();
         }
         concerned
     }
@@ -368,6 +387,7 @@ impl Stores {
         let mut concerned = inner.cache.concerned(watch, object);
         inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);
+        inner.reports.remove(&object.uid);
         concerned.extend(inner.reached(watch));
         concerned
     }
@@ -383,6 +403,28 @@ impl Stores {
         };
         concerned.extend(inner.expected.iter().filter(is_shown).map(|(key, _)| key.clone()));
         concerned
+    }
+
+    /// Waits until the API server serves a kind that schedulers report on.
+    pub(crate) async fn can_be_reported(&self) {
+        while !self.read(Cache::has_reported_kind) {
+            self.listed.notified().await;
+        }
+    }
+
+    /// Records what a scheduler has said of a child. Returns the child's job, if that is new. Everybody who may create
+    /// events writes what he likes there: it is kept of a job's own child alone, and at a limited length.
+    pub(crate) fn report(&self, report: &Report) -> Option<JobKey> {
+        let Inner { cache, reports, .. } = &mut *self.inner.lock();
+        let key = cache.job_of_reported(&report.metadata.namespace, &report.about.name, &report.about.uid)?;
+        let said = Said { message: shortened(&report.message), at: report.at() };
+        let before = reports.entry(report.about.uid.clone()).or_default();
+        if said.at < before.at {
+            return None;
+        }
+        let is_new = said.message != before.message;
+        *before = said;
+        is_new.then_some(key)
     }
 
     /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
@@ -433,16 +475,17 @@ impl Inner {
         settled.extract_if(.., |(at, key)| *at == watch && !waits(key)).map(|(_, key)| key).collect()
     }
 
-    /// Notifies the watch of reports that the kind of this watch is served, if reports are about it.
-    fn report_on(&mut self, watch: WatchId) {
-        let layout = self.cache.layout();
-        let reports = layout.reports().filter(|_| layout.watches().get(&watch).is_some_and(is_reported));
-        reports.into_iter().for_each(|reports| self.served.entry(reports).or_default().notify_one());
+    /// Returns what schedulers have said lately of these children, by uid.
+    fn reports_of(&self, children: &[Arc<Child>], now: Timestamp) -> BTreeMap<String, String> {
+        let said = children.iter().filter_map(|child| Some((&child.uid, self.reports.get(&child.uid)?)));
+        let lately = said.filter(|(_, said)| now.duration_since(said.at) <= SAID_LATELY);
+        lately.map(|(uid, said)| (uid.clone(), said.message.clone())).collect()
     }
 
     /// Forgets what is remembered of a job that is gone.
     fn forget(&mut self, key: &JobKey) {
         self.expected.remove(key);
+        self.settled.retain(|(_, waits)| waits != key);
         self.tombstones.forget(key);
         self.records.forget(key);
     }

@@ -9,7 +9,6 @@ use crate::{
     control::queue::Queue,
     error::chain,
     observe::{
-        cache::Cache,
         layout::{Purpose, WatchId, WatchSpec},
         pages::Pages,
         position::{Failure, Position, Step},
@@ -17,7 +16,6 @@ use crate::{
         wire::{self, Object},
     },
 };
-use decide::gang;
 use futures::StreamExt;
 use kube::{
     Client,
@@ -44,11 +42,11 @@ const PAGE_FAILURES: u32 = 8;
 
 /// Time to the next attempt for a kind that is not served, and for an optional one.
 const NO_SUCH_KIND_AGAIN: Duration = Duration::from_secs(5);
-const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
+pub(super) const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
-enum WatchError {
+pub(super) enum WatchError {
     #[error("the API server does not serve {0}")]
     NoSuchKind(String),
     #[error("the version to go on from has expired")]
@@ -84,7 +82,7 @@ impl WatchError {
         }
     }
 
-    fn retry_after(&self) -> Duration {
+    pub(super) fn retry_after(&self) -> Duration {
         match self {
             Self::Client(error) => answer::retry_after(error).unwrap_or_default(),
             _ => Duration::ZERO,
@@ -118,33 +116,33 @@ struct Watch {
 
 /// A page of a list; its items are not decoded yet.
 #[derive(Deserialize)]
-struct Page<'a> {
-    metadata: PageMetadata,
+pub(super) struct Page<'a> {
+    pub(super) metadata: PageMetadata,
     /// The API server writes null for an empty list of metadata.
     #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
+    pub(super) items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageMetadata {
-    resource_version: String,
+pub(super) struct PageMetadata {
+    pub(super) resource_version: String,
     #[serde(default, rename = "continue")]
-    more: Option<String>,
+    pub(super) more: Option<String>,
 }
 
 /// One line of a watch; its object is not decoded yet.
 #[derive(Deserialize)]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     #[serde(rename = "type")]
-    change: Change,
+    pub(super) change: Change,
     #[serde(borrow)]
-    object: &'a RawValue,
+    pub(super) object: &'a RawValue,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-enum Change {
+pub(super) enum Change {
     Added,
     Modified,
     Deleted,
@@ -238,15 +236,8 @@ impl Watch {
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
     /// that fails is requested again, without the pages before it.
     async fn list(&self, position: &mut Position) -> Result<(), WatchError> {
-        if self.spec.purpose == Purpose::Reports && !self.stores.read(Cache::can_be_reported) {
-            return Err(WatchError::NoSuchKind("the PodGroups that events would be about".into()));
-        }
         let (mut objects, mut failures, mut pages) = (Vec::new(), 0, Pages::default());
-        let mut params = ListParams {
-            label_selector: self.spec.selector.clone(),
-            field_selector: self.fields(),
-            ..ListParams::default()
-        };
+        let mut params = ListParams { label_selector: self.spec.selector.clone(), ..ListParams::default() };
         loop {
             params.limit = Some(pages.limit());
             let page = match self.page(&params, &mut pages).await {
@@ -294,7 +285,6 @@ impl Watch {
     async fn follow(&self, position: &mut Position, from: u64) -> Result<(), WatchError> {
         let params = WatchParams {
             label_selector: self.spec.selector.clone(),
-            field_selector: self.fields(),
             timeout: Some(LIFE),
             bookmarks: true,
             ..WatchParams::default()
@@ -360,10 +350,6 @@ impl Watch {
     fn requests(&self) -> Request {
         let is_of_cluster = matches!(self.spec.purpose, Purpose::Classes(_));
         self.spec.resource.requests(self.namespace.as_deref().filter(|_| !is_of_cluster))
-    }
-
-    fn fields(&self) -> Option<String> {
-        (self.spec.purpose == Purpose::Reports).then(|| gang::REPORTS.to_owned())
     }
 
     /// Returns whether metadata is enough: no fields of the objects are kept.

@@ -19,12 +19,6 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Where an event has its text.
-pub(crate) const MESSAGE: &str = "/message";
-
-/// Where an event has the time at which it happened last.
-pub(crate) const LAST_SEEN: &str = "/lastTimestamp";
-
 /// An owner reference of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -208,7 +202,6 @@ pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json:
     let object = match &spec.purpose {
         Purpose::Jobs(_) => job(&parts),
         Purpose::Pods(keep) => pod(text, &parts, keep),
-        Purpose::Reports => report(text, &parts, spec),
         Purpose::Children(keep) | Purpose::Dependents(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
     };
     if object.name.is_empty() {
@@ -524,20 +517,6 @@ fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Ob
     };
     let unreadable = wrong_metadata.or(wrong_fields).map(|error| within(error, kind, &metadata.name));
     metadata.object(unreadable, Held::Child(child.into()))
-}
-
-/// Decodes an event: the object that it is about stands in place of its controller. Everybody who may create events writes
-/// what he likes, so nothing else of it counts.
-fn report(text: &str, parts: &Parts<'_>, spec: &WatchSpec) -> Object {
-    let event = child(text, parts, spec, &[MESSAGE.into(), LAST_SEEN.into()]);
-    let about: Option<About> = serde_json::from_str(text).ok();
-    Object { owner: about.map(|about| about.involved_object.into()), made_by: None, ..event }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct About {
-    involved_object: Owner,
 }
 
 /// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other

@@ -130,7 +130,8 @@ fn text(object: &Value, field: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixtures::{foo, job, launcher_job, launcher_pod, parsed, pi};
-    use troupe_plugin::testkit::{PodFixture, calm, seen};
+    use crate::plan::plan;
+    use troupe_plugin::testkit::{PodFixture, calm, outlook, seen};
 
     fn failed(reason: &str, message: &str, pods: Vec<PodRow>) -> (String, String) {
         let mut seen = seen(pods);
@@ -201,7 +202,9 @@ mod tests {
     #[test]
     fn only_complete_and_failed_end_the_job() {
         let mut seen = seen(vec![]);
-        assert_eq!(Launcher::of(&job("pi", &pi()), &seen, &calm()), Launcher::Absent);
+        let job = job("pi", &pi());
+        let launcher = |seen: &Observation| Launcher::of(&job, seen, &outlook(&plan(&job).unwrap(), seen));
+        assert_eq!(launcher(&seen), Launcher::Absent);
         let conditions = json!([
             { "type": "SuccessCriteriaMet", "status": "True" },
             { "type": "FailureTarget", "status": "True" },
@@ -209,6 +212,9 @@ mod tests {
             3,
         ]);
         seen.children = vec![launcher_job(&json!({ "conditions": conditions, "failed": "many" }))];
-        assert_eq!(Launcher::of(&job("pi", &pi()), &seen, &calm()), Launcher::Going { failed: 0 });
+        assert_eq!(launcher(&seen), Launcher::Going { failed: 0 });
+        let complete = json!([{ "type": "Complete", "status": "True" }]);
+        seen.children = vec![launcher_job(&json!({ "conditions": complete, "failed": 1 }))];
+        assert_eq!(launcher(&seen), Launcher::Complete { failed: 1, at: None });
     }
 }

@@ -306,42 +306,46 @@ fn a_settled_doubt_ends_with_any_event_of_the_version_and_whoever_else_looks_tak
 
 // Real Volcano says in an event alone why a queue has no room.
 #[test]
-fn what_events_say_last_of_a_pod_group_is_its_own_jobs_alone_and_counts_for_nothing_else() {
+fn what_a_scheduler_says_of_a_pod_group_in_events_is_shown_to_its_own_job_alone() {
     const GROUP: &str = "scheduling.volcano.sh/v1beta1";
     let shown = Shown::nothing();
     let mut tales = Descriptor::clone(shown.0.layout().descriptor(&digest()).unwrap());
-    let of_volcano = ChildKind { kind: "PodGroup".into(), ..tales.children[0].clone() };
-    tales.children.push(ChildKind { api_version: GROUP.into(), plural: "podgroups".into(), ..of_volcano });
+    let of_volcano = ChildKind { kind: "PodGroup".into(), plural: "podgroups".into(), ..tales.children[0].clone() };
+    tales.children.push(ChildKind { api_version: GROUP.into(), ..of_volcano });
     shown.0.change(|layout| layout.add(&Arc::new(tales), &digest()));
-    let reports = shown.0.layout().reports().unwrap();
-    assert!(!shown.0.read(Cache::can_be_reported), "the kind may not be served");
-    let mut served = std::pin::pin!(shown.0.is_served(reports));
-    assert!(served.as_mut().now_or_never().is_none());
-    shown.0.replace(shown.watch("PodGroup"), vec![], 1);
-    assert!(shown.0.read(Cache::can_be_reported) && served.now_or_never().is_some());
+    let mut served = std::pin::pin!(shown.0.can_be_reported());
+    assert!(served.as_mut().now_or_never().is_none(), "the kind may not be served");
+    shown.lists("PodGroup", &[], 1);
+    assert!(served.now_or_never().is_some());
 
     shown.has("Tale", &tale("u", 2));
     shown.has("PodGroup", &of_job("hamlet", 3, "u"));
-    let event = |name: &str, namespace: &str, uid: &str, message: &str, last: &str| {
-        json!({
-            "metadata": { "namespace": namespace, "name": name, "uid": name, "resourceVersion": "9",
-                "annotations": { "troupe.dev/plugin-digest": testkit::digest("another").to_string() } },
-            "involvedObject": { "apiVersion": GROUP, "kind": "PodGroup", "namespace": namespace, "name": "hamlet", "uid": uid },
+    let report = |namespace: &str, uid: &str, message: &str, second: i64| {
+        let event = json!({
+            "metadata": { "namespace": namespace, "name": "e", "resourceVersion": "9" },
+            "involvedObject": { "apiVersion": GROUP, "kind": "PodGroup", "name": "hamlet", "uid": uid },
             "message": message,
-            "lastTimestamp": last,
-        })
+            "lastTimestamp": Timestamp::from_second(second).unwrap(),
+        });
+        shown.0.report(&serde_json::from_value(event).unwrap())
     };
-    let early = event("b", "ns", "uid-of-hamlet", "no room", "2026-01-01T00:00:00Z");
-    let late = event("a", "ns", "uid-of-hamlet", "queue resource quota insufficient", "2026-01-01T00:01:00Z");
-    let of_another = event("c", "elsewhere", "uid-of-hamlet", "believe me", "2026-01-01T00:02:00Z");
-    let of_the_job = event("d", "ns", "u", "I am a child of the job", "2026-01-01T00:02:00Z");
-    let woken = [&early, &late, &of_another, &of_the_job].map(|event| shown.has("Event", event));
-    assert_eq!(woken, [keys(&["hamlet"]), keys(&["hamlet"]), keys(&[]), keys(&[])]);
-    let said = BTreeMap::from([("uid-of-hamlet".to_owned(), "queue resource quota insufficient".to_owned())]);
-    let snapshot = shown.snapshot();
-    assert_eq!((snapshot.reports, snapshot.children.len(), snapshot.digest), (said, 1, Some(digest())));
-    shown.lacks("Event", &late);
-    assert_eq!(shown.snapshot().reports["uid-of-hamlet"], "no room");
+    let seen_at = |second| match shown.0.observe(&key("hamlet"), Timestamp::from_second(second).unwrap()) {
+        Observed::Ready(snapshot) => snapshot.reports.get("uid-of-hamlet").cloned(),
+        other => panic!("{other:?}"),
+    };
+    let uid = "uid-of-hamlet";
+    assert_eq!(report("ns", uid, "no room", 1), Some(key("hamlet")));
+    assert_eq!(report("ns", uid, "no room", 2), None, "a repetition wakes nobody");
+    assert_eq!(report("ns", uid, "earlier", 1), None);
+    for (namespace, uid) in [("elsewhere", uid), ("ns", "u"), ("ns", "uid-of-an-earlier-one")] {
+        assert_eq!(report(namespace, uid, "believe me", 3), None, "{namespace} {uid}");
+    }
+    assert_eq!((seen_at(2), seen_at(902), seen_at(903)), (Some("no room".into()), Some("no room".into()), None));
+    assert_eq!(report("ns", uid, &"long".repeat(1000), 4), Some(key("hamlet")));
+    assert!(seen_at(4).unwrap().len() < 500);
+
+    shown.lacks("PodGroup", &of_job("hamlet", 4, "u"));
+    assert!(shown.0.inner.lock().reports.is_empty());
 }
 
 #[test]
