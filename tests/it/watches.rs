@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
 use sandbox::Plugins;
 use serde_json::{Value, json};
-use sim::{ApiError, Faults, Life, Matching, Sim};
+use sim::{ApiError, Faults, Life, Matching, RequestRecord, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
@@ -82,9 +82,10 @@ impl World {
         conditions.iter().find(|one| one["type"] == condition).cloned()
     }
 
-    /// How often the host listed, page by page.
+    /// How often the host listed, page by page, for its watches.
     fn lists(&self) -> usize {
-        self.sim.requests_of(HOST).iter().filter(|request| request.verb == "list").count()
+        let is_one = |request: &&RequestRecord| request.verb == "list" && request.resource != "events";
+        self.sim.requests_of(HOST).iter().filter(is_one).count()
     }
 
     /// When the host made requests of this verb on this resource, in milliseconds of the simulation.
@@ -249,6 +250,53 @@ fn an_expired_version_is_listed_again_and_not_in_a_hurry() {
         world.sim.set_faults(Faults::none());
         world.sim.create(world.paddle("after"));
         world.until("the job to end", 60, |it| it.status(PADDLE, "after")["phase"] == "Completed").await;
+    });
+}
+
+// Volcano says in an event alone that a queue has no room. `cluster/volcano.rs` has the real one.
+#[test]
+fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
+    const GROUP: (&str, &str) = ("scheduling.volcano.sh/v1beta1", "PodGroup");
+    let plugins = campaign::plugins().unwrap();
+    plugins.configure("paddle", &json!({ "scheduling": "volcano" })).unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        let mut job = world.paddle("full");
+        job["spec"]["schedulingPolicy"] = json!({ "queue": "small" });
+        world.sim.create(job);
+        let group = || world.sim.get(GROUP.0, GROUP.1, "default", "full");
+        world.until("the PodGroup", 60, |_| group().is_some()).await;
+        let uid = group().unwrap()["metadata"]["uid"].take();
+        let says = |name: &str, message: &str, kind: &str| {
+            world.sim.create(json!({
+                "apiVersion": "v1", "kind": "Event", "metadata": { "name": name, "namespace": "default" },
+                "involvedObject": { "apiVersion": GROUP.0, "kind": GROUP.1, "namespace": "default", "name": "full",
+                    "uid": uid },
+                "type": kind, "reason": "Unschedulable", "message": message, "lastTimestamp": world.sim.now(),
+            }))
+        };
+        let waits_for = |it: &World, ends: &str| {
+            let waiting = it.condition(PADDLE, "full", "Waiting").unwrap_or_default();
+            waiting["message"].as_str().is_some_and(|message| message.ends_with(ends))
+        };
+        says("a", "queue resource quota insufficient", "Normal");
+        says("b", "0/0 tasks in gang unschedulable", "Warning");
+        world.until("its words", 60, |it| waits_for(it, "it has nothing: queue resource quota insufficient")).await;
+
+        // A watch of events gets no bookmarks.
+        after(Duration::from_secs(3600)).await;
+        assert_eq!(world.times("list", "events").len(), 1);
+        says("c", "cpu is overused", "Normal");
+        world.until("its new words", 60, |it| waits_for(it, "it has nothing: cpu is overused")).await;
+
+        world.sim.set_faults(Faults { reopen_gone: 1.0, ..Faults::none() });
+        after(Duration::from_secs(600)).await;
+        world.sim.set_faults(Faults::none());
+        let lists = world.times("list", "events").len();
+        assert!((2..100).contains(&lists), "{lists} lists in ten minutes of expired versions");
+        after(Duration::from_secs(20)).await;
+        says("d", "memory is overused", "Normal");
+        world.until("its last words", 60, |it| waits_for(it, "it has nothing: memory is overused")).await;
     });
 }
 
