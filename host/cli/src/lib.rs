@@ -11,6 +11,7 @@ mod job;
 pub mod plugin;
 mod preflight;
 mod rbac;
+mod runtime;
 mod serve;
 #[cfg(feature = "lab")]
 mod simulate;

@@ -1,7 +1,7 @@
 //! `troupe preflight` and `troupe check`: report what prevents Troupe from serving a cluster, and what is wrong with an
 //! installed host.
 
-use super::serve;
+use super::{runtime, serve};
 use crate::args::{CheckArgs, PreflightArgs};
 use anyhow::Context;
 use kube::Client;
@@ -38,12 +38,11 @@ pub(super) fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
 /// Prints the report of what `look` finds in the cluster. The command fails if anything stands in the way.
 fn report(json: bool, look: impl AsyncFnOnce(&Client) -> anyhow::Result<Report>) -> anyhow::Result<ExitCode> {
     telemetry::start(false, "error", None);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    let report = runtime.block_on(async {
+    let report = runtime::on_all_threads(Box::pin(async {
         let client = serve::client(&Requests::default(), None).await?;
         client.apiserver_version().await.context("the API server does not answer")?;
         look(&client).await
-    })?;
+    }))??;
     if json {
         out::line(serde_json::to_string_pretty(&report).context("the report as JSON")?);
     } else {

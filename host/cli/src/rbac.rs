@@ -1,7 +1,7 @@
 //! `troupe rbac`: prints the minimal rights for the plugins in use and the parameters of the fence, an admission policy,
 //! or roles for users of their kinds of job.
 
-use super::{input, serve};
+use super::{input, runtime, serve};
 use crate::args::RbacArgs;
 use anyhow::{Context, ensure};
 use decide::grants::Grants;
@@ -31,8 +31,7 @@ pub(super) fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
         put(&mut plugins, Plugin { grants: descriptor.wanted_grants(), descriptor });
     }
     if args.cluster {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-        runtime.block_on(of_cluster(&mut plugins, &args.plugin_namespace))?;
+        runtime::on_one_thread(Box::pin(of_cluster(&mut plugins, &args.plugin_namespace)))??;
     }
     let host = host(args);
     if let Some(policy) = args.policy {

@@ -1,6 +1,9 @@
 //! `troupe operator`: one host against a real API server.
 
-use crate::args::{OperatorArgs, PluginConfig};
+use crate::{
+    args::{OperatorArgs, PluginConfig},
+    runtime,
+};
 use anyhow::Context as _;
 use decide::plan::JobKind;
 use kube::{Client, Config, client::ClientBuilder};
@@ -31,8 +34,7 @@ use troupe::{
 pub(super) fn serve(args: OperatorArgs) -> anyhow::Result<ExitCode> {
     let (traces, spans) = traces(args.otlp_endpoint.as_ref(), args.otlp_sample)?.unzip();
     telemetry::start(args.log_json, "troupe=info,warn", spans);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(operate(args, traces))
+    runtime::on_all_threads(Box::pin(operate(args, traces)))?
 }
 
 async fn operate(args: OperatorArgs, traces: Option<Arc<Traces>>) -> anyhow::Result<ExitCode> {

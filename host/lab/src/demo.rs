@@ -13,6 +13,7 @@ use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    pin::Pin,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -72,7 +73,8 @@ pub struct Demo {
 pub fn demo(args: &Demo) -> anyhow::Result<ExitCode> {
     telemetry::start(false, "error", None);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(show(args))
+    // Boxed, so that the runtime's code is not compiled with all of it inside.
+    runtime.block_on(Box::pin(show(args)) as Pin<Box<dyn Future<Output = _>>>)
 }
 
 /// How a job ended.

@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    pin::Pin,
     sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::Duration,
@@ -17,6 +18,11 @@ const STUCK: Duration = Duration::from_secs(180);
 /// # Errors
 /// When the runtime cannot be made.
 pub(crate) fn run<T>(what: &str, future: impl Future<Output = T>) -> std::io::Result<T> {
+    run_boxed(what, Box::pin(future))
+}
+
+/// Does the same. What is generic in the future is small, since tokio's own code would be compiled for each.
+fn run_boxed<T>(what: &str, future: Pin<Box<dyn Future<Output = T> + '_>>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let (second, seconds) = mpsc::channel();
     let what = what.to_owned();

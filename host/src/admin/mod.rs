@@ -33,7 +33,10 @@ use axum::{
     routing::get,
 };
 use decide::plan::JobKind;
-use futures::{future::join_all, stream};
+use futures::{
+    future::{BoxFuture, join_all},
+    stream,
+};
 use redact::Environment;
 use serde::Deserialize;
 use serde_json::json;
@@ -52,10 +55,15 @@ struct Admin {
 }
 
 /// Serves the admin port for as long as the future is polled.
-pub async fn serve(listener: TcpListener, context: Arc<Context>, requests: Requests, access: Access) {
+pub fn serve(
+    listener: TcpListener,
+    context: Arc<Context>,
+    requests: Requests,
+    access: Access,
+) -> BoxFuture<'static, ()> {
     let access = Arc::new(access);
     let routes = routes(context, requests, Arc::clone(&access));
-    connections::serve(listener, &access, &routes).await;
+    Box::pin(async move { connections::serve(listener, &access, &routes).await })
 }
 
 /// Returns what the admin port answers, without connections.

@@ -30,13 +30,12 @@ use crate::{
     write::{apply::Writer, publish::Publisher, warnings::FieldValidation},
 };
 use decide::{Digest, Wake};
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use sandbox::Plugins;
 use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -221,9 +220,18 @@ impl Operator {
 
     /// Serves until `shutdown` completes or the lease is lost; then starts no new pass, and returns when the running
     /// passes have ended. With an election, waits for the lease first.
-    pub async fn run(&mut self, shutdown: impl Future<Output = ()>) -> Ended {
+    ///
+    /// The future is boxed, as are others that callers in other crates await, so that it is compiled here and once.
+    pub fn run<'a>(&'a mut self, shutdown: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, Ended> {
+        self.run_until(Box::pin(shutdown))
+    }
+
+    fn run_until<'a>(&'a mut self, shutdown: BoxFuture<'a, ()>) -> BoxFuture<'a, Ended> {
+        Box::pin(self.run_in_turn(shutdown))
+    }
+
+    async fn run_in_turn(&mut self, mut shutdown: BoxFuture<'_, ()>) -> Ended {
         let mut election = self.election.take();
-        let mut shutdown = std::pin::pin!(shutdown);
         if let Some(election) = &mut election {
             tokio::select! {
                 biased;
@@ -232,14 +240,14 @@ impl Operator {
             }
             self.context.stands_by.store(false, Ordering::Relaxed);
         }
-        let ended = self.serve(shutdown, election.as_mut()).await;
+        let ended = self.serve(&mut shutdown, election.as_mut()).await;
         if let (Ended::AsAsked, Some(election)) = (ended, &mut election) {
             election.give_back().await;
         }
         ended
     }
 
-    async fn serve(&self, mut shutdown: Pin<&mut impl Future<Output = ()>>, election: Option<&mut Election>) -> Ended {
+    async fn serve(&self, shutdown: &mut BoxFuture<'_, ()>, election: Option<&mut Election>) -> Ended {
         let lost = async {
             match election {
                 Some(election) => election.lost().await,
@@ -254,7 +262,7 @@ impl Operator {
         // Plan no job before it is known which plugins serve.
         let delivery = tokio::select! {
             biased;
-            () = &mut shutdown => return Ended::AsAsked,
+            () = &mut *shutdown => return Ended::AsAsked,
             () = &mut lost => return Ended::LeaseLost,
             delivery = delivery => delivery,
         };
@@ -267,7 +275,7 @@ impl Operator {
         let ended = loop {
             tokio::select! {
                 biased;
-                () = &mut shutdown => break Ended::AsAsked,
+                () = &mut *shutdown => break Ended::AsAsked,
                 () = &mut lost => break Ended::LeaseLost,
                 () = self.context.stores.watches_changed() => self.follow_layout(&mut watches),
                 Some(_) = passes.join_next() => {}

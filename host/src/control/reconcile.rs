@@ -30,6 +30,7 @@ use decide::{
     ports::{self, NoPorts},
     status, triage,
 };
+use futures::future::BoxFuture;
 use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
 
@@ -132,7 +133,7 @@ pub struct Passed {
 impl Context {
     /// Runs one pass over one job: decides from one snapshot, writes, and reads nothing back. `None`: the job is gone.
     pub(crate) async fn reconcile(&self, key: &JobKey) -> Result<Option<Wake>, ReconcileError> {
-        match self.run_pass(key).await {
+        match self.pass_over(key).await {
             Reconciled::Gone => Ok(None),
             Reconciled::NotYet => Ok(Some(Wake::OnChange)),
             Reconciled::Failed(error) => Err(error),
@@ -141,7 +142,11 @@ impl Context {
     }
 
     /// Does the same as `reconcile`, and returns all results of the pass.
-    pub async fn run_pass(&self, key: &JobKey) -> Reconciled {
+    pub fn run_pass<'a>(&'a self, key: &'a JobKey) -> BoxFuture<'a, Reconciled> {
+        Box::pin(self.pass_over(key))
+    }
+
+    async fn pass_over(&self, key: &JobKey) -> Reconciled {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
         let mut observed = self.observe(key);

@@ -9,14 +9,15 @@ mod logs;
 mod top;
 mod wait;
 
-use crate::args::job::{JobArgs, JobCommand};
-use anyhow::Context;
+use crate::{
+    args::job::{JobArgs, JobCommand},
+    runtime,
+};
 use cluster::Cluster;
 use std::process::ExitCode;
 
 pub(super) fn job(args: JobArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(async {
+    runtime::on_one_thread(Box::pin(async {
         let cluster = Cluster::of_user(args.context, args.namespace).await?;
         match args.command {
             JobCommand::List { all_namespaces } => list::list(&cluster, all_namespaces).await,
@@ -26,5 +27,5 @@ pub(super) fn job(args: JobArgs) -> anyhow::Result<ExitCode> {
             JobCommand::Top { job, all_namespaces } => top::top(&cluster, job.as_ref(), all_namespaces).await,
             JobCommand::Wait { job, end, timeout } => wait::wait(&cluster, &job, end, timeout).await,
         }
-    })
+    }))?
 }

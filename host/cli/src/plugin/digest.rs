@@ -1,6 +1,6 @@
 //! `troupe plugin rollback` and `troupe plugin approve`: change which digest of a Plugin serves.
 
-use crate::serve;
+use crate::{runtime, serve};
 use anyhow::{Context, bail};
 use kube::{
     Api,
@@ -48,8 +48,7 @@ fn short(digest: &str) -> &str {
 }
 
 fn change(name: &str, of: impl FnOnce(&PluginStatus) -> anyhow::Result<(Value, String)>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(async {
+    runtime::on_one_thread(Box::pin(async {
         let plugins = Api::<Plugin>::all(serve::client(&Requests::default(), None).await?);
         let plugin = plugins.get(name).await.with_context(|| {
             format!("there is no plugin {name}, or it may not be read; `kubectl get plugins` lists them")
@@ -59,5 +58,5 @@ fn change(name: &str, of: impl FnOnce(&PluginStatus) -> anyhow::Result<(Value, S
         patched.with_context(|| format!("plugin {name} cannot be changed"))?;
         out::line(&told);
         Ok(ExitCode::SUCCESS)
-    })
+    }))?
 }

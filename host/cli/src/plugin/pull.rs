@@ -1,7 +1,7 @@
 //! `troupe plugin pull`: fetches a component from a registry, as the host would.
 
-use super::registry::{credentials, run};
-use crate::{args::PullArgs, input};
+use super::registry::credentials;
+use crate::{args::PullArgs, input, runtime};
 use anyhow::Context;
 use registry::{self, PublicKey, PullOptions};
 use sandbox::LARGEST_COMPONENT;
@@ -16,7 +16,7 @@ pub(super) fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
     let public_key = public_key.transpose()?;
     let options = PullOptions { credentials, insecure, public_key, limit: LARGEST_COMPONENT, ..PullOptions::default() };
-    let pulled = run(registry::pull(&args.reference, &options))??;
+    let pulled = runtime::on_one_thread(Box::pin(registry::pull(&args.reference, &options)))??;
 
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.wasm", args.reference.stem())));
     std::fs::write(&output, &pulled.wasm).with_context(|| format!("{} cannot be written", output.display()))?;

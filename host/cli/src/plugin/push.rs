@@ -1,10 +1,7 @@
 //! `troupe plugin push`: pushes a component's file to a registry.
 
-use super::{
-    recording::replayer,
-    registry::{credentials, run},
-};
-use crate::{args::PushArgs, input};
+use super::{recording::replayer, registry::credentials};
+use crate::{args::PushArgs, input, runtime};
 use registry::{self, PushOptions};
 use std::process::ExitCode;
 use troupe::out;
@@ -17,7 +14,7 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
 
     let (credentials, insecure) = (credentials(&args.registry)?, args.registry.insecure);
     let options = PushOptions { credentials, insecure, ..PushOptions::default() };
-    let resolved = run(registry::push(&args.reference, &wasm, description, &options))??;
+    let resolved = runtime::on_one_thread(Box::pin(registry::push(&args.reference, &wasm, description, &options)))??;
     out::diagnostic(format_args!(
         "pushed {} {}, digest {digest}, as {}",
         description.name, description.version, args.reference

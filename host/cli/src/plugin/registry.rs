@@ -1,9 +1,9 @@
-//! The parts that `troupe plugin push` and `pull` share: credentials and a runtime.
+//! The credentials of `troupe plugin push` and `pull`.
 
 use crate::args::RegistryArgs;
 use anyhow::Context;
 use registry::DockerConfig;
-use std::{future::Future, path::PathBuf};
+use std::path::PathBuf;
 use troupe::files;
 
 /// The largest file of credentials, in bytes.
@@ -17,12 +17,6 @@ pub(super) fn credentials(args: &RegistryArgs) -> anyhow::Result<DockerConfig> {
         Err(error) if error.is_not_found() && args.docker_config.is_none() => Ok(DockerConfig::default()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Runs the future on a runtime of its own and returns its output.
-pub(super) fn run<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.context("failed to start the runtime")?.block_on(work))
 }
 
 fn of_docker() -> Option<PathBuf> {

@@ -13,12 +13,17 @@ use crate::{
     },
 };
 use decide::plan::JobKind;
+use futures::future::BoxFuture;
 use kube::Client;
 use sandbox::Plugins;
 use serde_json::Value;
 
 /// Collects the facts about the host that is installed at this place.
-pub async fn look(client: &Client, plugins: &Plugins, place: Place) -> Facts {
+pub fn look<'a>(client: &'a Client, plugins: &'a Plugins, place: Place) -> BoxFuture<'a, Facts> {
+    Box::pin(facts(client, plugins, place))
+}
+
+async fn facts(client: &Client, plugins: &Plugins, place: Place) -> Facts {
     let kinds = plugins.kinds();
     let options =
         Options { namespace: None, service_account: Some((place.namespace.clone(), place.service_account.clone())) };

@@ -9,7 +9,7 @@ use crate::{
     observe::stores::Listed,
     write::apply::send,
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::BoxFuture, stream};
 use kube::{
     Client,
     api::{GetParams, ListParams, PostParams},
@@ -38,7 +38,11 @@ pub struct Options {
 }
 
 /// Collects the facts from the API server and the plugins.
-pub async fn look(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Facts {
+pub fn look<'a>(client: &'a Client, plugins: Arc<Plugins>, options: &'a Options) -> BoxFuture<'a, Facts> {
+    Box::pin(facts(client, plugins, options))
+}
+
+async fn facts(client: &Client, plugins: Arc<Plugins>, options: &Options) -> Facts {
     let versions: Vec<_> = plugins.kinds().into_iter().map(|kind| (kind.crd(), kind.version)).collect();
     let rights = reviewed(client, options, &plugins).await;
     let (jobs, unlisted) = jobs(client, plugins, options).await;
