@@ -22,6 +22,9 @@ pub fn program(architecture: &str) -> Result<PathBuf> {
     let status = Command::new(cargo)
         .current_dir(&root)
         .env("CARGO_ENCODED_RUSTFLAGS", flags(&root)?)
+        // Optimised across codegen units too, which a checkout leaves out to be ready sooner: the program is a quarter
+        // smaller.
+        .env("CARGO_PROFILE_RELEASE_LTO", "false")
         .args([build, "--release", "--locked", "--package", "troupe-cli", "--no-default-features"])
         .args(["--target", &target, "--target-dir"])
         .arg(root.join("target"))

@@ -20,8 +20,8 @@ use crate::{
     },
     observe::{
         contents::Contents,
+        events,
         layout::{Layout, Route, WatchId},
-        reports,
         stores::Stores,
         watch::watch,
     },
@@ -214,7 +214,7 @@ impl Operator {
         let (client, context, namespace, seed) =
             (self.client.clone(), self.context.clone(), self.namespace.clone(), self.seed);
         supervise("reports", &self.context.delivery.restarts, move || {
-            reports::follow(client.clone(), context.stores.clone(), context.queue.clone(), namespace.clone(), seed)
+            events::follow(client.clone(), context.stores.clone(), context.queue.clone(), namespace.clone(), seed)
         })
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod children;
 pub(crate) mod contents;
 pub(crate) mod decode;
+pub(crate) mod events;
 pub mod layout;
 pub(crate) mod pages;
 pub(crate) mod position;

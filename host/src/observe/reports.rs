@@ -1,66 +1,30 @@
-//! What a scheduler says of a child in events alone.
-//!
-//! The API server reads all events of the cluster for a list, and sends no bookmarks with a watch of them, since it has no
-//! watch cache of events. So they are listed once, a watch may be silent for its whole life, and where its version has
-//! expired it goes on with what is new: a scheduler repeats itself.
+//! What schedulers have said of children in events, and nowhere else.
 
-use crate::{
-    api::{answer, back_off::BackOff, resource::Resource},
-    control::queue::Queue,
-    error::chain,
-    observe::{
-        stores::Stores,
-        watch::{Change, Line, OPTIONAL_AGAIN, Page, WatchError},
-    },
-};
-use decide::gang;
-use futures::StreamExt;
-use jiff::Timestamp;
-use kube::{
-    Client,
-    api::{ListParams, WatchParams},
-    core::{Request, Status},
-};
+use decide::{shortened, snapshot::Child};
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep, timeout};
-use tracing::{debug, info};
+use std::{collections::BTreeMap, sync::Arc};
 
-/// The host asks the API server to end a watch after this many seconds.
-const LIFE: u32 = 290;
-
-/// Deadline of a list, of the start of the answer to a watch, and of the end of a watch after its [`LIFE`].
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// A connection that lasted this long ends a row of failures.
-const LASTING: Duration = Duration::from_secs(10);
-
-/// Events of a page of the list.
-const PAGE: u32 = 500;
-
-/// Memory of a page, in bytes.
-const MOST_BYTES: usize = 16 << 20;
-
-/// Number of the back-off's jitter; those of the watches begin with 2.
-const JITTER: u64 = u64::MAX;
+/// A scheduler repeats what still holds: Volcano at least every five minutes. What is older than this does not count.
+const LATELY: SignedDuration = SignedDuration::from_mins(15);
 
 /// What an event says of an object.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    pub(crate) metadata: Metadata,
+    metadata: Metadata,
     #[serde(rename = "involvedObject")]
     pub(crate) about: About,
     #[serde(default)]
-    pub(crate) message: String,
+    message: String,
     #[serde(default)]
     last_timestamp: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Metadata {
-    pub(crate) namespace: String,
+struct Metadata {
+    namespace: String,
     resource_version: String,
     #[serde(default)]
     creation_timestamp: Option<Timestamp>,
@@ -74,140 +38,59 @@ pub(crate) struct About {
 }
 
 impl Report {
-    /// Returns when it was said last.
-    pub(crate) fn at(&self) -> Timestamp {
+    /// Returns the namespace of the event, which is the only one that it can be about.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+
+    /// Returns the version of the event.
+    pub(crate) fn version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+
+    fn at(&self) -> Timestamp {
         self.last_timestamp.or(self.metadata.creation_timestamp).unwrap_or_default()
     }
 }
 
-/// Records reports for ever, and adds the keys of their jobs to the work queue. Asks for nothing before a kind that is
-/// reported on is served. The jitter of its back-off comes from the seed.
-pub(crate) async fn follow(
-    client: Client,
-    stores: Arc<Stores>,
-    queue: Arc<Queue>,
-    namespace: Option<String>,
-    seed: [u8; 32],
-) {
-    stores.can_be_reported().await;
-    let requests = Resource::new("v1", "Event", "events").requests(namespace.as_deref());
-    Follower { client, stores, queue, requests, back_off: BackOff::new(seed, JITTER) }.run().await;
+/// What was said last of each child, by its uid.
+#[derive(Debug, Default)]
+pub(crate) struct Reports(BTreeMap<String, Said>);
+
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    at: Timestamp,
 }
 
-struct Follower {
-    client: Client,
-    stores: Arc<Stores>,
-    queue: Arc<Queue>,
-    requests: Request,
-    back_off: BackOff,
-}
-
-impl Follower {
-    async fn run(&self) {
-        let (mut reached, mut failures) = (None, 0);
-        loop {
-            let began = Instant::now();
-            let step = match reached {
-                None => self.list().await.map(|version| reached = Some(version)),
-                Some(from) => match self.watch(from, &mut reached).await {
-                    Err(WatchError::Expired) => self.newest().await.map(|version| reached = Some(version)),
-                    other => other,
-                },
-            };
-            failures = if began.elapsed() >= LASTING { 0 } else { failures + 1 };
-            let wait = if failures == 0 { Duration::ZERO } else { self.back_off.after(failures) };
-            match step {
-                Ok(()) => sleep(wait).await,
-                Err(error @ WatchError::NoSuchKind(_)) => {
-                    info!(error = chain(&error), "what schedulers say in events is not shown");
-                    sleep(OPTIONAL_AGAIN).await;
-                }
-                Err(error) => {
-                    debug!(failures, error = chain(&error), "the watch of events goes on");
-                    sleep(wait.max(error.retry_after())).await;
-                }
-            }
+impl Reports {
+    /// Records a report at a limited length. Returns whether it says something new.
+    pub(crate) fn record(&mut self, report: &Report) -> bool {
+        let said = Said { message: shortened(&report.message), at: report.at() };
+        let before = self.0.entry(report.about.uid.clone()).or_default();
+        if said.at < before.at {
+            return false;
         }
+        let is_new = said.message != before.message;
+        *before = said;
+        is_new
     }
 
-    /// Records all reports that there are. Returns the version of the list.
-    async fn list(&self) -> Result<u64, WatchError> {
-        let mut params = ListParams::default().fields(gang::REPORTS).limit(PAGE);
-        loop {
-            let text = self.text(&params).await?;
-            let page: Page<'_> = serde_json::from_str(&text)?;
-            for event in page.items.iter().flatten() {
-                self.record(event.get());
-            }
-            match page.metadata.more.filter(|more| !more.is_empty()) {
-                Some(more) => params.continue_token = Some(more),
-                None => return Ok(version(&page.metadata.resource_version)),
-            }
-        }
+    /// Returns what was said lately of these children, by uid.
+    pub(crate) fn of(&self, children: &[Arc<Child>], now: Timestamp) -> BTreeMap<String, String> {
+        let said = children.iter().filter_map(|child| Some((&child.uid, self.0.get(&child.uid)?)));
+        let lately = said.filter(|(_, said)| now.duration_since(said.at) <= LATELY);
+        lately.map(|(uid, said)| (uid.clone(), said.message.clone())).collect()
     }
 
-    /// Returns the newest version, from a list of one event.
-    async fn newest(&self) -> Result<u64, WatchError> {
-        let text = self.text(&ListParams::default().limit(1)).await?;
-        let page: Page<'_> = serde_json::from_str(&text)?;
-        Ok(version(&page.metadata.resource_version))
+    /// Forgets what was said of a child that is gone.
+    pub(crate) fn forget(&mut self, uid: &str) {
+        self.0.remove(uid);
     }
 
-    async fn text(&self, params: &ListParams) -> Result<String, WatchError> {
-        let request = self.requests.list(params)?;
-        let answer = timeout(DEADLINE, answer::text_within(&self.client, request, MOST_BYTES)).await;
-        let text = answer.map_err(|_| WatchError::NoAnswer(DEADLINE))?.map_err(classify)?;
-        text.ok_or(WatchError::TooLarge)
-    }
-
-    /// Records the reports after the version `from` until the watch ends.
-    async fn watch(&self, from: u64, reached: &mut Option<u64>) -> Result<(), WatchError> {
-        let params = WatchParams { bookmarks: false, ..WatchParams::default().fields(gang::REPORTS).timeout(LIFE) };
-        let request = self.requests.watch(&params, &from.to_string())?;
-        let answer = timeout(DEADLINE, answer::lines(&self.client, request)).await;
-        let lines = answer.map_err(|_| WatchError::NoAnswer(DEADLINE))?.map_err(classify)?;
-        let mut lines = std::pin::pin!(lines);
-        while let Some(line) = timeout(DEADLINE + Duration::from_secs(LIFE.into()), lines.next()).await.unwrap_or(None)
-        {
-            let line = line.map_err(WatchError::Broken)?;
-            let Line { change, object } = serde_json::from_str(&line)?;
-            match change {
-                Change::Added | Change::Modified => {
-                    *reached = self.record(object.get()).or(*reached);
-                }
-                // An event expires an hour after it was said.
-                Change::Deleted | Change::Bookmark => {}
-                Change::Error => {
-                    let status: Status = serde_json::from_str(object.get())?;
-                    return Err(classify(kube::Error::Api(status.boxed())));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Records what an event says. Returns its version; `None` if it cannot be read.
-    fn record(&self, event: &str) -> Option<u64> {
-        let report: Report = serde_json::from_str(event).ok()?;
-        let version = version(&report.metadata.resource_version);
-        if let Some(key) = self.stores.report(&report) {
-            debug!(job = key.name, "its scheduler says something new");
-            self.queue.add(key);
-        }
-        Some(version)
-    }
-}
-
-fn version(text: &str) -> u64 {
-    text.parse().unwrap_or(0)
-}
-
-fn classify(error: kube::Error) -> WatchError {
-    match &error {
-        kube::Error::Api(status) if [403, 404].contains(&status.code) => {
-            WatchError::NoSuchKind("v1 events to it".into())
-        }
-        kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
-        _ => WatchError::Client(error),
+    /// Returns whether nothing was said of any child.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         children::Children,
         layout::{Layout, Planner, Purpose, WatchId, WatchSpec},
         records::Records,
-        reports::Report,
+        reports::{Report, Reports},
         tombstones::{Tombstones, Witness},
         wire::{Held, Object},
     },
@@ -18,11 +18,10 @@ use decide::{
     Applied, Digest, Snapshot, is_at_rest,
     ledger::Ledger,
     plan::{Fault, FieldError},
-    shortened,
     snapshot::{Child, Job, Pod, Queue},
     workload,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -103,19 +102,8 @@ struct Inner {
     settled: BTreeSet<(WatchId, JobKey)>,
     tombstones: Tombstones,
     records: Records,
-    /// What schedulers have said last of children in events, by the child's uid.
-    reports: BTreeMap<String, Said>,
+    reports: Reports,
 }
-
-/// What a scheduler has said in an event.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
-    message: String,
-    at: Timestamp,
-}
-
-/// A scheduler repeats what still holds: Volcano at least every five minutes. What is older than this does not count.
-const SAID_LATELY: SignedDuration = SignedDuration::from_mins(15);
 
 impl Stores {
     /// Returns empty stores for this layout.
@@ -232,7 +220,7 @@ impl Stores {
         let workloads = layout.workloads_of(&key.kind, digest.as_ref()).and_then(|watch| inner.cache.table(watch));
         let of_queue = workloads.is_some_and(|table| table.listed == Listed::Yes).then(|| children.take_workloads());
         let taken = inner.cache.taken(watches, key, &job.uid);
-        let reports = inner.reports_of(&children.others, now);
+        let reports = inner.reports.of(&children.others, now);
         inner.records.recall_made(key, &mut ledger);
         let mut snapshot = Snapshot {
             now,
@@ -358,7 +346,7 @@ impl Stores {
             if inner.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
                 let of_object = inner.cache.concerned(watch, object);
                 inner.tombstones.record(watch, &of_object, object, Witness::List);
-                inner.reports.remove(&object.uid);
+                inner.reports.forget(&object.uid);
                 concerned.extend(of_object);
             }
         }
@@ -387,7 +375,7 @@ impl Stores {
         let mut concerned = inner.cache.concerned(watch, object);
         inner.tombstones.record(watch, &concerned, object, Witness::Event);
         inner.cache.remove(watch, object);
-        inner.reports.remove(&object.uid);
+        inner.reports.forget(&object.uid);
         concerned.extend(inner.reached(watch));
         concerned
     }
@@ -413,18 +401,11 @@ impl Stores {
     }
 
     /// Records what a scheduler has said of a child. Returns the child's job, if that is new. Everybody who may create
-    /// events writes what he likes there: it is kept of a job's own child alone, and at a limited length.
+    /// events writes what he likes there: it is kept of a job's own child alone.
     pub(crate) fn report(&self, report: &Report) -> Option<JobKey> {
         let Inner { cache, reports, .. } = &mut *self.inner.lock();
-        let key = cache.job_of_reported(&report.metadata.namespace, &report.about.name, &report.about.uid)?;
-        let said = Said { message: shortened(&report.message), at: report.at() };
-        let before = reports.entry(report.about.uid.clone()).or_default();
-        if said.at < before.at {
-            return None;
-        }
-        let is_new = said.message != before.message;
-        *before = said;
-        is_new.then_some(key)
+        let key = cache.job_of_reported(report.namespace(), &report.about.name, &report.about.uid)?;
+        reports.record(report).then_some(key)
     }
 
     /// Records that the API server does not serve this kind. If that is new and the kind is optional, returns all jobs.
@@ -473,13 +454,6 @@ impl Inner {
             writes.filter(|(at, _)| *at == watch).any(|(_, write)| !cache.shows(watch, &key.namespace, write))
         };
         settled.extract_if(.., |(at, key)| *at == watch && !waits(key)).map(|(_, key)| key).collect()
-    }
-
-    /// Returns what schedulers have said lately of these children, by uid.
-    fn reports_of(&self, children: &[Arc<Child>], now: Timestamp) -> BTreeMap<String, String> {
-        let said = children.iter().filter_map(|child| Some((&child.uid, self.reports.get(&child.uid)?)));
-        let lately = said.filter(|(_, said)| now.duration_since(said.at) <= SAID_LATELY);
-        lately.map(|(uid, said)| (uid.clone(), said.message.clone())).collect()
     }
 
     /// Forgets what is remembered of a job that is gone.
