@@ -2,7 +2,7 @@
 
 use crate::{
     Snapshot,
-    plan::{Answer, Backing, Body, EnvEntry, Event, Gate, Object, Piece, Plan, Role, Text, Upkeep},
+    plan::{Answer, Backing, Body, Criterion, EnvEntry, Event, Gate, Object, Piece, Plan, Role, Text, Upkeep},
     snapshot::{Child, Job, Pod},
 };
 use serde_json::Value;
@@ -32,7 +32,13 @@ pub fn plan(plan: &Plan) -> usize {
     let roles = plan.roles.iter().map(role).sum::<usize>();
     let objects = plan.objects.iter().map(object).sum::<usize>();
     let secrets = plan.secrets.iter().map(|secret| 512 + text(&secret.name) + texts(&secret.labels)).sum::<usize>();
-    size_of::<Plan>() + roles + objects + secrets + events(&plan.warnings)
+    let criteria = plan.success_criteria.iter().map(criteria).sum::<usize>();
+    size_of::<Plan>() + roles + objects + secrets + criteria + events(&plan.warnings)
+}
+
+fn criteria(all: &Vec<Criterion>) -> usize {
+    let ranges = |one: &Criterion| one.indices.parts() * size_of::<(u32, u32)>();
+    size_of_val(all) + all.iter().map(|one| size_of_val(one) + one.role.len() + ranges(one)).sum::<usize>()
 }
 
 fn role(role: &Role) -> usize {

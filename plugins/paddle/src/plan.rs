@@ -22,7 +22,7 @@ pub(crate) fn plan(job: &Job) -> Result<JobPlan, Refusal> {
         job.spec.roles().map(|role| planned(job, gang.as_ref(), &role)).collect::<Result<Vec<_>, Refusal>>()?;
     // Better: a role that was removed from the spec is planned with 0 replicas, so that its pods and Services are
     // deleted.
-    roles.extend(job.spec.other_roles().map(|name| role(name, 0)));
+    roles.extend(job.spec.other_roles().map(removed));
     let mut objects = Vec::with_capacity(roles.len() + 2);
     if !job.config.is_lean(job.spec.intranet()) {
         objects.extend(job.spec.roles().map(|role| objects::service(role.name)));
@@ -58,13 +58,18 @@ fn planned(job: &Job, gang: Option<&Gang>, of: &Role<'_>) -> Result<PlannedRole,
 
 /// Returns a role with an empty template.
 fn role(name: &str, replicas: u32) -> PlannedRole {
-    let own_name = vec![job_name(), text(format!("-{name}-")), index()];
     PlannedRole {
         hostname: Some(vec![pod_name()]),
         subdomain: Some(vec![pod_name()]),
         labels: vec![("paddle-res-name".into(), vec![pod_name()])],
-        ..PlannedRole::new(name, replicas, own_name, Template::Whole("{}".into()))
+        replicas,
+        ..removed(name)
     }
+}
+
+/// Returns a role without replicas: its pods are known by their names alone.
+fn removed(name: &str) -> PlannedRole {
+    PlannedRole::new(name, 0, vec![job_name(), text(format!("-{name}-")), index()], Template::Whole("{}".into()))
 }
 
 /// Returns the gates that open when every pod of the job has an address.
