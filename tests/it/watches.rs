@@ -300,6 +300,23 @@ fn what_a_scheduler_says_in_events_is_shown_and_they_are_listed_once() {
     });
 }
 
+#[test]
+fn a_users_huge_events_do_not_hide_what_schedulers_say() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        // Before the host has listed anything: more bytes than one page may have.
+        for number in 0..40 {
+            world.sim.create(json!({
+                "apiVersion": "v1", "kind": "Event", "metadata": { "name": format!("huge-{number}"), "namespace": "default" },
+                "involvedObject": { "kind": "PodGroup", "namespace": "default", "name": "nobodys", "uid": "nobodys" },
+                "type": "Normal", "reason": "Unschedulable", "message": "x".repeat(1 << 20),
+            }));
+        }
+        world.until("the watch of events", 60, |it| !it.times("watch", "events").is_empty()).await;
+    });
+}
+
 /// What an overloaded API server says.
 fn too_many(seconds: u32) -> ApiError {
     let mut error = ApiError::new(429, "TooManyRequests", "the server has received too many requests");

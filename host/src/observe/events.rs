@@ -9,6 +9,7 @@ use crate::{
     control::queue::Queue,
     error::chain,
     observe::{
+        pages::Pages,
         reports::Report,
         stores::Stores,
         watch::{Change, Line, OPTIONAL_AGAIN, Page, WatchError},
@@ -33,12 +34,6 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A connection that lasted this long ends a row of failures.
 const LASTING: Duration = Duration::from_secs(10);
-
-/// Events of a page of the list.
-const PAGE: u32 = 500;
-
-/// Memory of a page, in bytes.
-const MOST_BYTES: usize = 16 << 20;
 
 /// Number of the back-off's jitter; those of the watches begin with 2.
 const JITTER: u64 = u64::MAX;
@@ -95,10 +90,15 @@ impl Follower {
 
     /// Records all reports that there are. Returns the version of the list.
     async fn list(&self) -> Result<u64, WatchError> {
-        let mut params = ListParams::default().fields(gang::REPORTS).limit(PAGE);
+        let (mut params, mut pages) = (ListParams::default().fields(gang::REPORTS), Pages::default());
         loop {
-            let text = self.text(&params).await?;
+            params.limit = Some(pages.limit());
+            let Some(text) = self.text(&params, &pages).await? else {
+                pages.was_too_large();
+                continue;
+            };
             let page: Page<'_> = serde_json::from_str(&text)?;
+            pages.read(page.items.as_ref().map_or(0, Vec::len), text.len());
             for event in page.items.iter().flatten() {
                 self.record(event.get());
             }
@@ -111,16 +111,17 @@ impl Follower {
 
     /// Returns the newest version, from a list of one event.
     async fn newest(&self) -> Result<u64, WatchError> {
-        let text = self.text(&ListParams::default().limit(1)).await?;
+        let text = self.text(&ListParams::default().limit(1), &Pages::default()).await?;
+        let text = text.ok_or(WatchError::TooLarge)?;
         let page: Page<'_> = serde_json::from_str(&text)?;
         Ok(version(&page.metadata.resource_version))
     }
 
-    async fn text(&self, params: &ListParams) -> Result<String, WatchError> {
+    /// Returns a page, or `None` if it has more bytes than a page may have.
+    async fn text(&self, params: &ListParams, pages: &Pages) -> Result<Option<String>, WatchError> {
         let request = self.requests.list(params)?;
-        let answer = timeout(DEADLINE, answer::text_within(&self.client, request, MOST_BYTES)).await;
-        let text = answer.map_err(|_| WatchError::NoAnswer(DEADLINE))?.map_err(classify)?;
-        text.ok_or(WatchError::TooLarge)
+        let answer = timeout(DEADLINE, answer::text_within(&self.client, request, pages.most_bytes())).await;
+        answer.map_err(|_| WatchError::NoAnswer(DEADLINE))?.map_err(classify)
     }
 
     /// Records the reports after the version `from` until the watch ends.
