@@ -12,6 +12,7 @@ pub mod control;
 pub mod delivery;
 pub mod error;
 pub mod files;
+#[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod install;
 pub mod job_key;

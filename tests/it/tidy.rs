@@ -139,6 +139,15 @@ fn the_core_has_no_way_to_do_io() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A profile's `strip` does not hold for a package that the profile has an override for.
+#[test]
+fn the_program_is_stripped() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table = |header: &str| manifest.split("\n[").find(|table| table.starts_with(header));
+    let table = table("profile.release.package.troupe-cli]").or_else(|| table("profile.release]")).unwrap();
+    assert!(table.lines().any(|line| line == r#"strip = "symbols""#), "[{table}");
+}
+
 /// What a path in braces stands for: `src/{a,b}.rs` is `src/a.rs` and `src/b.rs`.
 fn expanded(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };

@@ -10,7 +10,7 @@ use troupe::{out, record::passes::Pass};
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let text = input::text(&args.pass)?;
-    let pass: Pass = serde_json::from_str(&text)
+    let pass = Pass::from_json(&text)
         .context("this is no pass from the admin port; `curl http://localhost:8080/jobs` lists the paths of passes")?;
     let decision = match triage(&pass.snapshot) {
         Triage::Settled(decision) => decision,

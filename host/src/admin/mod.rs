@@ -177,8 +177,8 @@ async fn job(
         }
         may_read = true;
         let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
-        match pass.map(|pass| environment.apply(pass)) {
-            Some(Ok(pass)) => return Ok(Json(pass).into_response()),
+        match pass.map(|pass| line(&environment.apply(pass)?)) {
+            Some(Ok(pass)) => return Ok(([(CONTENT_TYPE, "application/json")], pass).into_response()),
             Some(Err(error)) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()),
             None => {}
         }

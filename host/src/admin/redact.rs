@@ -29,9 +29,10 @@ impl Environment {
 }
 
 fn redacted<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T> {
-    let mut json = serde_json::to_value(value)?;
+    let mut json = serde_json::from_str(&serde_json::to_string(value)?)?;
     redact(&mut json);
-    serde_json::from_value(json)
+    // As text, as passes are written and read everywhere: each other way compiles all their types again.
+    serde_json::from_str(&json.to_string())
 }
 
 /// Redacts the value of every object that has a name and a text as its value, at any place, as if it were a variable or

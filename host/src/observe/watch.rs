@@ -154,6 +154,7 @@ pub(super) enum Change {
 ///
 /// # Errors
 /// If the text is no line of a watch.
+#[cfg(feature = "fuzz")]
 pub(crate) fn object_of_line(line: &str) -> Result<&str, serde_json::Error> {
     serde_json::from_str(line).map(|line: Line<'_>| line.object.get())
 }

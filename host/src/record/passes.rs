@@ -39,6 +39,17 @@ pub struct Pass {
     pub decision: Decision,
 }
 
+impl Pass {
+    /// Returns the pass of a text of JSON.
+    ///
+    /// # Errors
+    /// If the text is no pass.
+    // Not generic, so that its types are compiled once and not by each caller.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+}
+
 fn no_settings() -> String {
     "{}".to_owned()
 }
@@ -112,7 +123,7 @@ impl Block {
     fn read(&self) -> Vec<RecordedPass> {
         let read = || -> Result<Vec<RecordedPass>, Box<dyn std::error::Error>> {
             let lines = zstd::decode_all(&*self.lines)?;
-            Ok(serde_json::Deserializer::from_slice(&lines).into_iter().collect::<Result<_, _>>()?)
+            Ok(std::str::from_utf8(&lines)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
         };
         read().unwrap_or_else(|broken| {
             error!(%broken, passes = self.passes, "recorded passes cannot be read");

@@ -26,11 +26,11 @@ pub struct NoPass {
 /// # Errors
 /// The first line that is no pass.
 pub fn read(text: &str) -> Result<Vec<Pass>, NoPass> {
-    if let Ok(alone) = serde_json::from_str(text) {
+    if let Ok(alone) = Pass::from_json(text) {
         return Ok(vec![alone]);
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let pass = |(at, line)| serde_json::from_str(line).map_err(|source| NoPass { line: at + 1, source });
+    let pass = |(at, line)| Pass::from_json(line).map_err(|source| NoPass { line: at + 1, source });
     lines.map(pass).collect()
 }
 
