@@ -1,7 +1,9 @@
 //! What keeps one plugin's trouble from others, and one job's from the jobs of its plugin: the breaker, permits, fresh
 //! instances that remember nothing.
 
-use super::{fault, guest, handmade::Handmade, hostile_alone, job_of, judge, paddle_still_answers, plan, plugins};
+use super::{
+    calls_of, fault, guest, handmade::Handmade, hostile_alone, job_of, judge, paddle_still_answers, plan, plugins,
+};
 use decide::{
     Snapshot, Triage, Wake, decide,
     plan::{Answer, Fault, Scope},
@@ -30,11 +32,6 @@ fn ask(plugins: &Plugins, snapshot: &Snapshot) -> Answer {
 
 fn later(snapshot: &mut Snapshot, seconds: i64) {
     snapshot.now += SignedDuration::from_secs(seconds);
-}
-
-fn calls_of(plugins: &Plugins, function: &str) -> u64 {
-    let of_hostile = |(plugin, of, _): &&(String, String, _)| plugin == "hostile" && of == function;
-    plugins.calls().iter().find(of_hostile).map_or(0, |(_, _, stats)| stats.count)
 }
 
 fn alone() -> Plugins {
