@@ -35,8 +35,19 @@ const SECRET: &str = "kueue-webhook-server-cert";
 /// Where webhook configurations are.
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The webhooks of Kueue's own kinds; those of jobs are left out, since they fail closed.
+/// The webhooks of Kueue's own kinds. Those of jobs fail closed, so they are there for [`FRAMEWORKS`] alone.
 const HOOKS: [&str; 3] = ["workload", "clusterqueue", "resourceflavor"];
+
+/// The kinds of jobs that Kueue queues by its own integrations.
+const FRAMEWORKS: [&str; 7] = [
+    "batch/job",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/tfjob",
+    "kubeflow.org/pytorchjob",
+    "kubeflow.org/xgboostjob",
+    "kubeflow.org/jaxjob",
+    "kubeflow.org/paddlejob",
+];
 
 /// The kinds that have two forms; Kueue gives their CRDs its certificate.
 const CONVERTED: [&str; 5] = ["localqueues", "clusterqueues", "workloads", "cohorts", "multikueueclusters"];
@@ -128,9 +139,10 @@ async fn prepare(client: &Client, module: &Path, port: u16) -> Result<Vec<String
         let kind = format!("{}s", hooks["kind"].as_str().unwrap_or_default().to_lowercase());
         hooks["metadata"]["name"] = json!(name);
         if let Some(list) = hooks["webhooks"].as_array_mut() {
-            list.retain(|hook| {
-                HOOKS.iter().any(|kind| hook["name"].as_str().is_some_and(|name| name[1..] == format!("{kind}.kb.io")))
-            });
+            // `batch/job` has none here: no Job of this control plane is queued by itself.
+            let kinds = FRAMEWORKS.iter().filter_map(|name| name.strip_prefix("kubeflow.org/"));
+            let wanted: Vec<_> = kinds.chain(HOOKS).map(|kind| format!("{kind}.kb.io")).collect();
+            list.retain(|hook| hook["name"].as_str().is_some_and(|name| wanted.iter().any(|it| name[1..] == *it)));
             for hook in list {
                 let service = &mut hook["clientConfig"]["service"];
                 (service["name"], service["namespace"]) = (json!(SERVICE), json!(NAMESPACE));
@@ -157,7 +169,7 @@ fn configuration(certificates: &Path, port: u16) -> Value {
             "webhookSecretName": SECRET,
         },
         "featureGates": { "VisibilityOnDemand": false },
-        "integrations": { "frameworks": ["batch/job"] },
+        "integrations": { "frameworks": FRAMEWORKS },
     })
 }
 

@@ -1,13 +1,13 @@
-//! Real Kueue beside the host, for a kind of job that Kueue does not know.
+//! Real Kueue beside the host, for a kind of job that Kueue does not know and for those that it does.
 
 use super::{
     jobs::{Paddle, paddle},
-    objects::{Kind, PADDLE_JOBS, PODS, at, text},
+    objects::{Kind, MPI_JOBS, PADDLE_JOBS, PODS, SOON, at, text},
     played,
     world::World,
 };
 use crate::operator::Operator;
-use harness::{Kueue, until};
+use harness::{Kueue, RUN_FOR, until};
 use serde_json::{Value, json};
 
 const WORKLOADS: Kind = Kind::new("apis/kueue.x-k8s.io/v1beta2", "workloads");
@@ -50,7 +50,7 @@ fn job(name: &str, labels: &[(&str, &str)]) -> Value {
 
 /// The Workload of a job once it is as wanted.
 async fn workload(world: &World, job: &str, what: &str, seen: impl Fn(&Value) -> bool) -> Value {
-    let found = until(super::objects::SOON, format!("the Workload of {job} {what}"), || async {
+    let found = until(SOON, format!("the Workload of {job} {what}"), || async {
         let all = world.list(&WORKLOADS).await?;
         let own = all.into_iter().find(|one| text(one, "/metadata/ownerReferences/0/name") == job);
         Ok(own.filter(&seen))
@@ -112,6 +112,143 @@ async fn kueue_queues_admits_preempts_and_resumes_a_job_of_a_kind_that_it_does_n
     workload(&world, "first", "to be finished", |one| has(one, "Finished")).await;
     succeed(&world, "second").await;
 
+    operator.stop().await;
+    kueue.stop(&world.plane).await.unwrap();
+}
+
+/// A kind that Kueue queues by its own integration, and what its jobs of two pods say of these.
+struct Known {
+    kind: Kind,
+    word: &'static str,
+    roles: Value,
+    /// Whether the job ends with the pods of this role.
+    ends_with: fn(&str) -> bool,
+}
+
+impl Known {
+    fn all() -> [Self; 6] {
+        let role = |replicas: u32, container: &str| {
+            let pod = json!({ "name": container, "image": "docker.io/local/train:1", "resources": { "requests": { "cpu": "600m" } } });
+            json!({ "replicas": replicas, "restartPolicy": "Never", "template": { "spec": { "containers": [pod] } } })
+        };
+        let led = |leader: &str, container| json!({ leader: role(1, container), "Worker": role(1, container) });
+        let training = |plural, word, field: &str, roles: Value| Self {
+            kind: Kind::new("apis/kubeflow.org/v1", plural),
+            word,
+            roles: json!({ field: roles }),
+            ends_with: |_| true,
+        };
+        [
+            Self {
+                kind: MPI_JOBS,
+                word: "MPIJob",
+                roles: json!({ "mpiReplicaSpecs": led("Launcher", "main") }),
+                ends_with: |role| role == "launcher",
+            },
+            training("tfjobs", "TFJob", "tfReplicaSpecs", led("Chief", "tensorflow")),
+            training("pytorchjobs", "PyTorchJob", "pytorchReplicaSpecs", led("Master", "pytorch")),
+            training("xgboostjobs", "XGBoostJob", "xgbReplicaSpecs", led("Master", "xgboost")),
+            training("jaxjobs", "JAXJob", "jaxReplicaSpecs", json!({ "Worker": role(2, "jax") })),
+            training("paddlejobs", "PaddleJob", "paddleReplicaSpecs", json!({ "Worker": role(2, "paddle") })),
+        ]
+    }
+
+    fn job(&self, name: &str, labels: &[(&str, &str)]) -> Value {
+        let labels: serde_json::Map<_, _> =
+            labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let mut spec = self.roles.clone();
+        spec["runPolicy"] = json!({ "cleanPodPolicy": "All" });
+        let version = if self.kind.resource() == MPI_JOBS.resource() { "v2beta1" } else { "v1" };
+        json!({ "apiVersion": format!("kubeflow.org/{version}"), "kind": self.word,
+            "metadata": { "name": name, "labels": labels }, "spec": spec })
+    }
+
+    /// With room for one job the second waits; an urgent one takes the place of the first, which begins again after it.
+    async fn is_queued(&self, world: &World) {
+        let [first, second, urgent] =
+            ["first", "second", "urgent"].map(|name| format!("{name}-{}", self.kind.plural()));
+        world.create(&self.kind, &self.job(&first, &[QUEUE])).await;
+        for pod in run(world, &first).await {
+            assert_eq!(text(&pod, "/spec/nodeSelector/kubernetes.io~1os"), "linux", "{pod:#}");
+            let tolerations = at(&pod, "/spec/tolerations").as_array().unwrap();
+            assert!(tolerations.iter().any(|one| one["key"] == "spot"), "{tolerations:?}");
+        }
+
+        world.create(&self.kind, &self.job(&second, &[QUEUE])).await;
+        let waits = |one: &Value| at(one, "/status/conditions").to_string().contains("insufficient");
+        workload(world, &second, "to wait for quota", waits).await;
+        assert_eq!(at(&world.get(&self.kind, &second).await.unwrap(), "/spec/runPolicy/suspend"), true);
+        assert_eq!(pods_of(world, &second).await.unwrap(), Vec::<Value>::new());
+
+        world.create(&self.kind, &self.job(&urgent, &[QUEUE, ("kueue.x-k8s.io/priority-class", "urgent")])).await;
+        run(world, &urgent).await;
+        let evicted = workload(world, &first, "to be without quota", |one| !has(one, "QuotaReserved")).await;
+        assert!(has(&evicted, "Evicted"), "{evicted:#}");
+        self.succeeds(world, &urgent).await;
+        // Kueue has them in the order in which they were created, which is counted in seconds.
+        let mut left = vec![&first, &second];
+        while !left.is_empty() {
+            let next = until(SOON, format!("one of {left:?} to run"), || async {
+                for (at, job) in left.iter().enumerate() {
+                    if running(world, job).await?.is_some() {
+                        return Ok(Some(at));
+                    }
+                }
+                Ok(None)
+            });
+            let job = left.remove(next.await.unwrap());
+            self.succeeds(world, job).await;
+        }
+        for job in [&first, &second, &urgent] {
+            world.delete(&self.kind, job).await;
+            world.is_gone(&self.kind, job).await;
+        }
+        world.are(&PODS, &[]).await;
+    }
+
+    /// Ends the pods of a job that runs; returns when the job has succeeded and Kueue knows.
+    async fn succeeds(&self, world: &World, job: &str) {
+        for pod in run(world, job).await {
+            let labels = at(&pod, "/metadata/labels");
+            let role = ["job-role", "replica-type"].map(|it| labels[format!("training.kubeflow.org/{it}")].as_str());
+            if (self.ends_with)(role.into_iter().flatten().next().unwrap_or_default()) {
+                let ends = json!({ "metadata": { "annotations": { RUN_FOR: "0s" } } });
+                world.patch(&PODS, text(&pod, "/metadata/name"), &ends).await;
+            }
+        }
+        world.is(&self.kind, job, "succeeded", |job| has(job, "Succeeded")).await;
+        workload(world, job, "to be finished", |one| has(one, "Finished")).await;
+    }
+}
+
+async fn pods_of(world: &World, job: &str) -> anyhow::Result<Vec<Value>> {
+    let mut pods = world.list(&PODS).await?;
+    pods.retain(|pod| at(pod, "/metadata/labels/training.kubeflow.org~1job-name") == job);
+    Ok(pods)
+}
+
+/// The two pods of a job, if they run.
+async fn running(world: &World, job: &str) -> anyhow::Result<Option<Vec<Value>>> {
+    let pods = pods_of(world, job).await?;
+    let both = pods.len() == 2 && pods.iter().all(|pod| at(pod, "/status/phase") == "Running");
+    Ok(both.then_some(pods))
+}
+
+/// The two pods of a job once they run.
+async fn run(world: &World, job: &str) -> Vec<Value> {
+    until(SOON, format!("the pods of {job} to run"), || running(world, job)).await.unwrap()
+}
+
+#[tokio::test]
+#[cfg_attr(any(lacks_cluster, lacks_ecosystem), ignore = "needs TROUPE_REQUIRE=ecosystem")]
+async fn kueue_queues_preempts_and_resumes_the_kinds_that_it_knows_by_its_own_integrations() {
+    let world = World::alone("kueue-known").await;
+    let kueue = Kueue::start(&world.plane).await.unwrap();
+    room_for_two(&world).await;
+    let operator = Operator::start(&world.plane, &["--namespace", &world.name]).await;
+    for known in Known::all() {
+        known.is_queued(&world).await;
+    }
     operator.stop().await;
     kueue.stop(&world.plane).await.unwrap();
 }
