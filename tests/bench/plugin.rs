@@ -1,6 +1,6 @@
 //! What one pass of a job costs in its plugin: fresh instances, fuel and epoch on, the real component of PaddleJob.
 //!
-//! `cargo bench -p tests --bench plugin`. The goal for 10 pods is a median of 60 us for bind and judge, 90 us for all
+//! `cargo bench -p tests --bench plugin`. The goal for 10 pods is a median of 50 us for bind and judge, 180 us for all
 //! three.
 
 mod job;

@@ -10,7 +10,9 @@ use super::{
     wasi,
 };
 use decide::Digest;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, component::Component};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, component::Component,
+};
 
 /// Maximum stack of a guest, in bytes of the host's stack. Threads that call plugins have 2 MiB.
 const STACK: usize = 512 << 10;
@@ -40,6 +42,11 @@ pub(super) fn engine(limits: &Limits) -> Result<Engine, LoadError> {
 pub(super) fn config() -> Config {
     let mut config = Config::new();
     config
+        // Components come optimised. Optimising them again makes no call faster, and the host ready a third later.
+        .cranelift_opt_level(OptLevel::None)
+        // Read by nobody: offsets in backtraces, and the tables of unwinders that are not wasmtime's.
+        .generate_address_map(false)
+        .native_unwind_info(false)
         .consume_fuel(true)
         .epoch_interruption(true)
         .max_wasm_stack(STACK)

@@ -84,7 +84,8 @@ impl Runner {
     }
 
     /// Runs `work` in the trace of the caller and returns its result. A panic of `work` resumes in the caller. If the
-    /// caller is dropped, its permits stay taken until the work ends.
+    /// caller is dropped, its permits stay taken until the work ends. Never returns if the runtime shuts down before the
+    /// work begins.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         share: &Share,
@@ -106,7 +107,10 @@ impl Runner {
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_cancelled) => std::future::pending().await,
+            },
         }
     }
 }

@@ -34,7 +34,7 @@ use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// Maximum bytes of cached plans, enough for some hundred jobs. Calling `plan` again costs little.
-const REMEMBERED: usize = 16 << 20;
+const REMEMBERED: usize = 6 << 20;
 
 /// Checks a plan and returns an objection if it is refused.
 pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
