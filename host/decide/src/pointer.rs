@@ -27,7 +27,8 @@ pub(crate) enum Obstacle<'a> {
 /// Returns the value at the pointer, null where there was none. Makes objects of what is absent or null on the way.
 pub(crate) fn place<'a, 'b>(root: &'a mut Value, pointer: &'b str) -> Result<&'a mut Value, Obstacle<'b>> {
     let mut at = root;
-    let mut behind = 0;
+    // Empty before the first slash, unless this is no pointer: then whatever stands there is ignored.
+    let mut behind = pointer.find('/').unwrap_or(pointer.len());
     for step in pointer.split('/').skip(1) {
         let here = &pointer[..behind];
         behind += 1 + step.len();
@@ -49,6 +50,15 @@ pub(crate) fn place<'a, 'b>(root: &'a mut Value, pointer: &'b str) -> Result<&'a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Found by fuzzing: the first step of a text that is no pointer was taken for as long as what stands before it.
+    #[test]
+    fn what_stands_before_the_first_slash_is_ignored_whatever_it_is() {
+        let mut root = serde_json::json!({ "a": 1 });
+        assert_eq!(place(&mut root, "\u{652}x/a").unwrap(), &1);
+        assert_eq!(place(&mut root, "\u{652}x/a/b"), Err(Obstacle::Value("\u{652}x/a")));
+        assert_eq!(place(&mut root, "/a/b"), Err(Obstacle::Value("/a")));
+    }
 
     #[test]
     fn an_escaped_name_unescapes_to_itself() {
