@@ -46,10 +46,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("{:>8}{:>10}{:>12}{:>12}{:>10}{:>10}", "pods", "ready ms", "looked ms", "cpu ms", "rest MB", "peak MB");
-    let in_the_image = image::troupe::ENV.iter().filter_map(|it| it.split_once('='));
     for pods in SIZES {
+        let in_the_image = image::troupe::ENV.iter().filter_map(|it| it.split_once('='));
         let mut row = Command::new(env::current_exe().unwrap());
-        let ran = row.env(OF_PODS, pods.to_string()).envs(in_the_image.clone()).status().unwrap();
+        let ran = row.env(OF_PODS, pods.to_string()).envs(in_the_image).status().unwrap();
         assert!(ran.success(), "the row of {pods} pods");
     }
     ExitCode::SUCCESS

@@ -173,6 +173,7 @@ fn a_misdeed_in_any_function_is_a_fault_of_its_kind_and_nobody_elses() {
         ("trap", "Trapped", "as I was told"),
         ("exit", "Trapped", "it exited"),
         ("recurse", "Trapped", "call stack exhausted"),
+        ("recurse widely", "Trapped", "out of bounds memory access"),
         ("sleep", "Trapped", "which the host does not have"),
         ("loop", "OutOfBudget", "fuel"),
         ("log", "OutOfBudget", "fuel"),

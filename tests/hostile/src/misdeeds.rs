@@ -15,6 +15,7 @@ pub(crate) fn commit(misdeed: &str) -> Option<String> {
         "trap" => panic!("as I was told"),
         "loop" => spin(),
         "recurse" => black_box(deeper(0)).then(String::new),
+        "recurse widely" => black_box(wider(0)).then(String::new),
         "allocate" => allocate(1 << 20),
         "allocate crumbs" => allocate(16),
         "exit" => std::process::exit(3),
@@ -108,6 +109,12 @@ fn spin() -> ! {
 /// is used up first.
 fn deeper(depth: u64) -> bool {
     depth == u64::MAX || deeper(depth + 1) && black_box(depth) == depth
+}
+
+/// As [`deeper`], with so much of the stack in the guest's memory that this is used up first.
+fn wider(depth: u64) -> bool {
+    let here = black_box([depth; 256]);
+    depth == u64::MAX || wider(depth + 1) && here[0] == depth
 }
 
 fn allocate(bytes: usize) -> ! {
