@@ -1,5 +1,5 @@
-//! An API server that shows many running PaddleJobs and changes nothing: its pages are made while they are asked for, so
-//! that what a process holds is what the host holds.
+//! An API server that shows many running PaddleJobs and changes nothing: its pages are made while they are asked for, and
+//! the job that they are made of by another process, so that what a process holds is what the host holds.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -38,9 +38,12 @@ const VERSION: &str = "1000000";
 pub(crate) struct Fleet {
     jobs: usize,
     /// The objects of one job by path of their kind.
-    objects: Arc<BTreeMap<&'static str, Vec<Template>>>,
+    objects: Arc<BTreeMap<String, Vec<Template>>>,
     writes: Arc<AtomicUsize>,
 }
+
+/// The objects of one job whose pods run, by the path of their kind.
+pub(crate) type RunningJob = BTreeMap<String, Vec<Value>>;
 
 /// Passes in which a plugin was asked.
 pub(crate) fn judged(plugins: &Plugins) -> u64 {
@@ -59,8 +62,12 @@ enum Piece {
 }
 
 impl Fleet {
-    pub(crate) fn new(jobs: usize) -> Self {
-        Self { jobs, objects: Arc::new(running_job()), writes: Arc::default() }
+    pub(crate) fn new(jobs: usize, like: RunningJob) -> Self {
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
+        let uids: Vec<_> = like.values().flatten().map(uid).collect();
+        let templates = |objects: Vec<Value>| objects.iter().map(|object| Template::new(object, &uids)).collect();
+        let objects = like.into_iter().map(|(path, objects)| (path, templates(objects))).collect();
+        Self { jobs, objects: Arc::new(objects), writes: Arc::default() }
     }
 
     /// A client of this API server.
@@ -145,8 +152,8 @@ impl Template {
     }
 }
 
-/// The objects of one job whose pods run, by the path of their kind, as a simulated API server has them.
-fn running_job() -> BTreeMap<&'static str, Vec<Template>> {
+/// Runs a job on a simulated API server.
+pub(crate) fn running_job() -> RunningJob {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let objects = runtime.block_on(async {
         let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
@@ -165,19 +172,16 @@ fn running_job() -> BTreeMap<&'static str, Vec<Template>> {
         tokio::time::sleep(Duration::from_secs(60)).await;
         host.abort();
         let of = |api_version, kind| sim.list(api_version, kind, "default");
-        BTreeMap::from([
-            ("/apis/batch.paddlepaddle.org/v1/paddlejobs", of("batch.paddlepaddle.org/v1", "PaddleJob")),
-            ("/api/v1/pods", of("v1", "Pod")),
-            ("/api/v1/services", of("v1", "Service")),
-            ("/api/v1/configmaps", of("v1", "ConfigMap")),
+        RunningJob::from([
+            ("/apis/batch.paddlepaddle.org/v1/paddlejobs".into(), of("batch.paddlepaddle.org/v1", "PaddleJob")),
+            ("/api/v1/pods".into(), of("v1", "Pod")),
+            ("/api/v1/services".into(), of("v1", "Service")),
+            ("/api/v1/configmaps".into(), of("v1", "ConfigMap")),
         ])
     });
-    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
-    let uids: Vec<_> = objects.values().flatten().map(uid).collect();
     let pods = &objects["/api/v1/pods"];
     assert_eq!(pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count(), PODS);
-    let templates = |objects: Vec<Value>| objects.iter().map(|object| Template::new(object, &uids)).collect();
-    objects.into_iter().map(|(path, objects)| (path, templates(objects))).collect()
+    objects
 }
 
 fn job() -> Value {

@@ -1,7 +1,8 @@
 //! What a host takes that watches many running PaddleJobs of which nothing happens: memory, processor time, and how long
 //! it is until it is ready and has looked at each job.
 //!
-//! `cargo bench --workspace --bench scale`. Each row is a process of its own, with the image's environment. Its API server
+//! `cargo bench --workspace --bench scale`. Each row is a process of its own, with the image's environment and the
+//! plugins' compiled code. Its API server
 //! is in the process and makes its pages while they are asked for, so their processor time is in the figures, and TLS and
 //! HTTP are not. The goal at 10,000 pods is 100 MB, 35 MB without any, and ready within 2 s.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on says so by its panic")]
@@ -9,7 +10,8 @@
 mod fleet;
 
 use clap::Parser;
-use fleet::{Fleet, PODS, judged};
+use fleet::{Fleet, PODS, RunningJob, judged};
+use image::troupe::{ENV, PRECOMPILED};
 use mimalloc::MiMalloc;
 use sandbox::{Compiler, Executor, Plugins};
 use std::{
@@ -33,6 +35,9 @@ const SIZES: [usize; 5] = [0, 1_000, 10_000, 20_000, 50_000];
 /// Says to the process of a row how many pods there are.
 const OF_PODS: &str = "TROUPE_BENCH_PODS";
 
+/// Says to the process of a row in which file the job is that all others are like.
+const LIKE: &str = "TROUPE_BENCH_JOB";
+
 /// Between the last pass and the look at the memory.
 const REST: Duration = Duration::from_secs(2);
 
@@ -42,27 +47,35 @@ fn main() -> ExitCode {
         return troupe_cli::run(Args::parse()).unwrap();
     }
     if let Ok(pods) = env::var(OF_PODS) {
-        row(pods.parse().unwrap());
+        let like = fs::read(env::var_os(LIKE).unwrap()).unwrap();
+        row(pods.parse().unwrap(), serde_json::from_slice(&like).unwrap());
         return ExitCode::SUCCESS;
     }
+    let folder = env::temp_dir().join(format!("troupe-scale-{}", std::process::id()));
+    // As in the image, whose hosts compile nothing when they start.
+    sandbox::precompile(&folder).unwrap();
+    let like = folder.join("job.json");
+    fs::write(&like, serde_json::to_vec(&fleet::running_job()).unwrap()).unwrap();
     println!("{:>8}{:>10}{:>12}{:>12}{:>10}{:>10}", "pods", "ready ms", "looked ms", "cpu ms", "rest MB", "peak MB");
     for pods in SIZES {
-        let in_the_image = image::troupe::ENV.iter().filter_map(|it| it.split_once('='));
         let mut row = Command::new(env::current_exe().unwrap());
-        let ran = row.env(OF_PODS, pods.to_string()).envs(in_the_image).status().unwrap();
+        let row = row.env(OF_PODS, pods.to_string()).env(LIKE, &like);
+        let ran = row.envs(ENV.iter().copied()).env(PRECOMPILED.0, &folder).status().unwrap();
         assert!(ran.success(), "the row of {pods} pods");
     }
+    fs::remove_dir_all(folder).unwrap();
     ExitCode::SUCCESS
 }
 
-fn row(pods: usize) {
+fn row(pods: usize, like: RunningJob) {
     let jobs = pods / PODS;
-    let fleet = Fleet::new(jobs);
+    let fleet = Fleet::new(jobs, like);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (began, spent) = (Instant::now(), processor_time());
     let (ready, looked) = runtime.block_on(async {
         let compiler = Compiler::of_this_program();
-        let options = sandbox::Options { compiler, ..sandbox::Options::new(Executor::blocking()) };
+        let precompiled = env::var_os(PRECOMPILED.0).map(Into::into);
+        let options = sandbox::Options { compiler, precompiled, ..sandbox::Options::new(Executor::blocking()) };
         let plugins = Arc::new(Plugins::builtin_with(options).await.unwrap());
         let options = Options::alone(Clock::system(), [1; 32]);
         let mut operator = Operator::new(fleet.client(), Arc::clone(&plugins), options);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use image::{
-    program,
+    precompiled, program,
     troupe::{self, Program},
 };
 
@@ -31,7 +31,8 @@ pub fn image_of(program: &Path) -> Result<PathBuf> {
     let libraries = output(Command::new("ldd").arg(program))?;
     // `libc.so.6 => /lib/libc.so.6 (0x7f00)`, or the loader alone.
     let files = libraries.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-    let others = files.map(|file| (PathBuf::from(file), PathBuf::from(file))).collect();
+    let libraries = files.map(|file| (PathBuf::from(file), PathBuf::from(file)));
+    let others = libraries.chain(precompiled::files(program, &images.join(".precompiled"))?).collect();
     let program = Program { architecture: program::architecture().into(), file: stripped, others };
     troupe::write(&[program], troupe::NAME, &archive).context("failed to write the image")?;
     Ok(archive)

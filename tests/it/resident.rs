@@ -1,6 +1,6 @@
 //! What the host holds in memory of jobs that run and of which nothing happens, counted and not measured.
 
-use crate::fleet::{Fleet, PODS, judged};
+use crate::fleet::{Fleet, PODS, judged, running_job};
 use allocation_counter::measure;
 use sandbox::{Executor, Plugins};
 use std::{sync::Arc, time::Duration};
@@ -11,7 +11,7 @@ use troupe::{
 
 /// Bytes that a host holds after it has looked at so many running jobs.
 fn held_with(plugins: &Plugins, jobs: usize) -> u64 {
-    let fleet = Fleet::new(jobs);
+    let fleet = Fleet::new(jobs, running_job());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let plugins = Arc::new(plugins.fork());
     let (before, mut kept) = (judged(&plugins), None);

@@ -18,10 +18,17 @@ pub fn program(architecture: &str) -> Result<PathBuf> {
     have(architecture, &target)?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // For another architecture ring, zstd and mimalloc take a C compiler with that architecture's musl.
-    let build = if architecture == program::architecture() { "build" } else { "zigbuild" };
+    let is_for_this_machine = architecture == program::architecture();
+    let build = if is_for_this_machine { "build" } else { "zigbuild" };
+    let mut flags = flags(&root)?;
+    if is_for_this_machine {
+        // As in `.cargo/config.toml`, which does not hold beside flags of the environment. Not every linker knows it.
+        flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".into());
+    }
     let status = Command::new(cargo)
         .current_dir(&root)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags(&root)?)
+        // Separated as cargo requires.
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
         // Optimised across codegen units too, which a checkout leaves out to be ready sooner: the program is a quarter
         // smaller.
         .env("CARGO_PROFILE_RELEASE_LTO", "false")
@@ -61,8 +68,8 @@ fn have(architecture: &str, target: &str) -> Result<()> {
     added.map(drop).with_context(|| format!("Rust's standard library for {target} is not installed"))
 }
 
-/// Returns the compiler flags, separated as `CARGO_ENCODED_RUSTFLAGS` requires.
-fn flags(root: &Path) -> Result<String> {
+/// Returns compiler flags that keep the paths of this machine out of the program.
+fn flags(root: &Path) -> Result<Vec<String>> {
     let cargo_home = match env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
         None => env::home_dir().context("this user has no home directory")?.join(".cargo"),
@@ -73,5 +80,5 @@ fn flags(root: &Path) -> Result<String> {
         remapped.extend(indexes.flatten().map(|index| (index.path(), "/crates")));
     }
     let flags = remapped.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
-    Ok(flags.collect::<Vec<_>>().join("\u{1f}"))
+    Ok(flags.collect())
 }

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod oci;
+pub mod precompiled;
 pub mod program;
 pub mod run;
 pub mod sbom;

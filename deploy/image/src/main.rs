@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use image::{
-    build, program,
+    build, precompiled, program,
     sbom::{self, Subject},
     sign::Key,
     troupe::{self, Program},
@@ -29,7 +29,7 @@ struct Args {
     #[arg(long, value_name = "ARCHITECTURES", value_delimiter = ',', default_value = program::architecture())]
     arch: Vec<String>,
     /// Use this program instead of building one; once for each architecture. It must need no shared library. There is
-    /// no bill of materials then.
+    /// no bill of materials then, and it compiles its plugins when it starts.
     #[arg(long, value_name = "FILE", conflicts_with = "arch")]
     program: Vec<PathBuf>,
     /// A private key of ECDSA P-256 in PEM without a password. Writes `ARCHIVE.payload.json` and `ARCHIVE.sig`, which
@@ -77,7 +77,11 @@ fn built(architectures: &[String]) -> Result<Vec<Program>> {
         let file = build::program(architecture)?;
         let is_for = program::architecture_of(&file)?;
         ensure!(is_for == architecture, "{} is for {is_for}, not for {architecture}", file.display());
-        Ok(Program { architecture: architecture.clone(), file, others: vec![] })
+        // A program for another architecture does not run here; it compiles its plugins when it starts.
+        let is_for_this_machine = architecture == program::architecture();
+        let folder = file.with_file_name("precompiled");
+        let others = if is_for_this_machine { precompiled::files(&file, &folder)? } else { vec![] };
+        Ok(Program { architecture: architecture.clone(), file, others })
     };
     architectures.iter().map(program).collect()
 }

@@ -20,9 +20,12 @@ pub const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// The user and group of the process: as in the images of other operators, a number that no system account has.
 const USER: &str = "65532:65532";
 
-/// Variables of the process. The allocator returns free memory to the system at once, and not when something else is
-/// freed a second later: a host at rest holds a fifth less, for a twentieth more processor time at its start.
-pub const ENV: &[&str] = &["MIMALLOC_PURGE_DELAY=0"];
+/// The variable of the process that names the folder of the built-in plugins' compiled code.
+pub const PRECOMPILED: (&str, &str) = ("TROUPE_PRECOMPILED", "/usr/local/lib/troupe");
+
+/// The other variables of the process. The allocator returns free memory to the system at once, and not when something
+/// else is freed a second later: a host at rest holds a fifth less, for a twentieth more processor time at its start.
+pub const ENV: &[(&str, &str)] = &[("MIMALLOC_PURGE_DELAY", "0")];
 
 const PASSWD: &str = "root:x:0:0:root:/:/sbin/nologin\ntroupe:x:65532:65532:troupe:/:/sbin/nologin\n";
 const GROUP: &str = "root:x:0:\ntroupe:x:65532:\n";
@@ -39,7 +42,8 @@ pub struct Program {
     pub architecture: String,
     /// The file.
     pub file: PathBuf,
-    /// Files that it needs beside itself, such as shared libraries, each with its path in the image.
+    /// Files that it needs beside itself, such as compiled code and shared libraries, each as its path in the image and
+    /// the file.
     pub others: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -59,7 +63,9 @@ pub fn write(programs: &[Program], name: &str, archive: &Path) -> Result<Digests
         ("org.opencontainers.image.version", env!("CARGO_PKG_VERSION")),
         ("org.opencontainers.image.licenses", env!("CARGO_PKG_LICENSE")),
     ];
-    let image = Image { name, entrypoint: &[PROGRAM], user: USER, env: ENV, labels: &labels };
+    let env: Vec<_> = ENV.iter().chain([&PRECOMPILED]).map(|(name, value)| format!("{name}={value}")).collect();
+    let env: Vec<_> = env.iter().map(String::as_str).collect();
+    let image = Image { name, entrypoint: &[PROGRAM], user: USER, env: &env, labels: &labels };
     let part = work.join("archive.tar");
     let folders: Vec<_> = programs.iter().map(rootfs).collect();
     let platforms = programs.iter().zip(&folders);

@@ -28,7 +28,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve jobs in the cluster that the kubeconfig or the service account names.
-    Operator(OperatorArgs),
+    Operator(Box<OperatorArgs>),
     /// Check whether anything prevents Troupe from serving the cluster's jobs, and print what to do about it. Changes
     /// nothing.
     Preflight(PreflightArgs),
@@ -135,6 +135,8 @@ pub enum PluginCommand {
     Push(PushArgs),
     /// Pull a component from a registry, and check it as the host would.
     Pull(PullArgs),
+    /// Compile the built-in plugins for this architecture, for `troupe operator --precompiled` of this same program.
+    Precompile(PrecompileArgs),
 }
 
 /// The arguments of `troupe explain`.
@@ -283,6 +285,13 @@ pub struct PullArgs {
     pub registry: RegistryArgs,
 }
 
+/// The arguments of `troupe plugin precompile`.
+#[derive(Debug, clap::Args)]
+pub struct PrecompileArgs {
+    /// The folder for the compiled code, a file for each plugin; it is made if it is not there.
+    pub folder: PathBuf,
+}
+
 /// How to connect to a registry.
 #[derive(Debug, clap::Args)]
 pub struct RegistryArgs {
@@ -374,6 +383,11 @@ pub struct OperatorArgs {
     /// its code.
     #[arg(long, default_value_t = Limits::default().component, value_parser = plugin_bytes)]
     pub max_plugin_bytes: usize,
+    /// A folder with the built-in plugins' compiled code by `troupe plugin precompile`, so that the host compiles none of
+    /// them at its start. Whoever can write to it decides what the host does. By default the environment variable
+    /// TROUPE_PRECOMPILED, which the image sets.
+    #[arg(long, value_name = "FOLDER")]
+    pub precompiled: Option<PathBuf>,
     /// Write logs as JSON.
     #[arg(long)]
     pub log_json: bool,

@@ -41,7 +41,7 @@ pub fn parse() -> Args {
 /// What the user has to change to make the command work.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Operator(args) => serve::serve(args),
+        Command::Operator(args) => serve::serve(*args),
         Command::Job(args) => job::job(args),
         Command::Preflight(args) => preflight::preflight(args),
         Command::Check(args) => preflight::check(args),

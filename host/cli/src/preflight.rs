@@ -20,7 +20,7 @@ use troupe::{
 pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let PreflightArgs { namespace, service_account, plugin_config, json } = args;
     report(json, async |client: &Client| {
-        let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default()).await?);
+        let plugins = Arc::new(serve::plugins(&plugin_config, Limits::default(), serve::precompiled()).await?);
         let facts = preflight::look(client, plugins, &Options { namespace, service_account }).await;
         anyhow::Ok(preflight::report(&facts))
     })
@@ -29,7 +29,7 @@ pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
     let CheckArgs { service_account: (namespace, service_account), json } = args;
     report(json, async |client: &Client| {
-        let plugins = serve::plugins(&[], Limits::default()).await?;
+        let plugins = serve::plugins(&[], Limits::default(), serve::precompiled()).await?;
         let facts = check::look(client, &plugins, Place { namespace, service_account }).await;
         anyhow::Ok(check::report(&facts))
     })

@@ -10,6 +10,7 @@ use kube::{Client, Config, client::ClientBuilder};
 use sandbox::{Bounds, Compiler, Executor, Limits, Plugins};
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
@@ -48,7 +49,7 @@ async fn operate(args: OperatorArgs, traces: Option<Arc<Traces>>) -> anyhow::Res
         crds::install(&self::client(&requests, None).await?).await?;
     }
     let limits = Limits { spec: args.max_spec_bytes, component: args.max_plugin_bytes, ..Limits::default() };
-    let plugins = Arc::new(plugins(&args.plugin_config, limits).await?);
+    let plugins = Arc::new(plugins(&args.plugin_config, limits, args.precompiled.or_else(precompiled)).await?);
     for (framework, digest) in plugins.frameworks() {
         info!(plugin = framework.name, version = framework.version, digest = digest.as_str(), "serving");
     }
@@ -156,6 +157,11 @@ fn own_namespace() -> Option<String> {
     file.ok().map(|namespace| namespace.trim().to_owned())
 }
 
+/// Returns the folder of the built-in plugins' compiled code that the image names.
+pub(super) fn precompiled() -> Option<PathBuf> {
+    std::env::var_os("TROUPE_PRECOMPILED").map(PathBuf::from)
+}
+
 /// Where components are compiled. Those that are larger than usual need more memory and time.
 fn compiler(limits: &Limits) -> Compiler {
     let usual = Compiler::of_this_program();
@@ -167,10 +173,14 @@ fn compiler(limits: &Limits) -> Compiler {
     }
 }
 
-/// Loads the built-in plugins with their settings.
-pub(super) async fn plugins(configs: &[PluginConfig], limits: Limits) -> anyhow::Result<Plugins> {
+/// Loads the built-in plugins with their settings; their compiled code is taken from this folder, if there is one.
+pub(super) async fn plugins(
+    configs: &[PluginConfig],
+    limits: Limits,
+    precompiled: Option<PathBuf>,
+) -> anyhow::Result<Plugins> {
     let compiler = compiler(&limits);
-    let options = sandbox::Options { compiler, limits, ..sandbox::Options::new(Executor::blocking()) };
+    let options = sandbox::Options { compiler, limits, precompiled, ..sandbox::Options::new(Executor::blocking()) };
     let plugins = Plugins::builtin_with(options).await.context("a built-in plugin does not load")?;
     for PluginConfig { plugin, file } in configs {
         let text = crate::input::small_text(file)?;

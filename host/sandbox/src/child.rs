@@ -1,8 +1,8 @@
 //! Compiles components in a child process: this same program, with limited resources and without secrets. The child
 //! inherits none of the host's environment and cannot open files or sockets. Its crash is an ordinary error.
 //!
-//! The child returns the compiled code over a pipe, and the host keeps it in memory. Compiled code is never written to
-//! or read from a file, a cache, a ConfigMap or a registry, so nobody can tamper with it there. The child protects the
+//! The child returns the compiled code over a pipe, and the host keeps it in memory. Compiled code of a foreign component
+//! is never written to or read from a file, a cache, a ConfigMap or a registry, so nobody can tamper with it there. The child protects the
 //! host from a compiler that does not end. It does not protect it from a compromised compiler, which could return code
 //! of its own.
 

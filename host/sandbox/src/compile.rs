@@ -10,6 +10,7 @@ use super::{
     wasi,
 };
 use decide::Digest;
+use std::path::Path;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, component::Component,
 };
@@ -102,6 +103,15 @@ pub(super) fn reload(engine: &Engine, exports: &Exports) -> Result<Exports, Load
     load(engine, &exports.component().serialize().map_err(LoadError::Compile)?)
 }
 
+/// Returns a component with a second copy of it.
+///
+/// # Errors
+/// As for [`reload`].
+pub(super) fn twice(engine: &Engine, exports: Exports) -> Result<[Exports; 2], LoadError> {
+    let again = reload(engine, &exports)?;
+    Ok([exports, again])
+}
+
 /// Loads compiled code and returns the component's exports.
 ///
 /// # Errors
@@ -109,8 +119,20 @@ pub(super) fn reload(engine: &Engine, exports: &Exports) -> Result<Exports, Load
 #[expect(unsafe_code, reason = "there is no other way to load what was compiled before")]
 pub(super) fn load(engine: &Engine, artifact: &[u8]) -> Result<Exports, LoadError> {
     // SAFETY: this program compiled these bytes, either in this process or in its own child, which sent them over a
-    // pipe that nobody else can write to. They were never stored anywhere else.
+    // pipe that nobody else can write to, or they are a copy of code that was loaded before.
     let component = unsafe { Component::deserialize(engine, artifact) };
+    ready(engine, &component.map_err(LoadError::Compile)?)
+}
+
+/// Loads compiled code from a file, which is mapped and not read, and returns the component's exports.
+///
+/// # Errors
+/// Returns an error if the code was made by another program or for another processor.
+#[expect(unsafe_code, reason = "there is no other way to load what was compiled before")]
+pub(super) fn load_file(engine: &Engine, file: &Path) -> Result<Exports, LoadError> {
+    // SAFETY: the file is in the folder that the caller of this program names as being as trustworthy as the program's
+    // own file, and this same program wrote it.
+    let component = unsafe { Component::deserialize_file(engine, file) };
     ready(engine, &component.map_err(LoadError::Compile)?)
 }
 

@@ -1,7 +1,7 @@
 //! Plugins: components of `wit/framework.wit`, loaded once and called on fresh instances.
 //!
 //! The reconcile loop uses only [`Plugins`]. `gate` checks the complexity of components, `compile` compiles them,
-//! `child` does so for foreign ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
+//! `child` does so for foreign ones, `precompiled` ahead of time for the built-in ones. `wasi` decides what a component may import, `call` calls it within its `limits`,
 //! and `convert` checks its answers and converts them to the host's types. `determinism` compares two answers to one
 //! call; `breaker` and `allowance` decide when a plugin is not called. `trace` makes spans of calls.
 
@@ -25,6 +25,7 @@ mod log;
 mod logging;
 mod observe;
 mod plan_cache;
+mod precompiled;
 mod registry;
 mod settings;
 pub mod source;
@@ -44,6 +45,7 @@ pub use executor::Executor;
 pub use fuzz::calls as calls_of_stubs;
 pub use limits::{LARGEST_COMPONENT, Limits, PluginLimits};
 pub use load_error::LoadError;
+pub use precompiled::{PrecompileError, precompile};
 pub use registry::{Options, Plugins, Prepared, Vet};
 pub use settings::{ConfigError, Settings, configured, wanted};
 pub use stats::{BUCKETS, CallStats};

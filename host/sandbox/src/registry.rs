@@ -8,7 +8,7 @@ use super::{
     allowance::Allowances,
     breaker::{BreakerState, Breakers, Case},
     call::{Callee, Caller, NoPlan, Said},
-    compile::{compile, reload},
+    compile::{compile, twice},
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description::{self, DescriptionError},
@@ -16,6 +16,7 @@ use super::{
     limits::Limits,
     load_error::LoadError,
     plan_cache::{PlanCache, Planned, Shown},
+    precompiled,
     settings::{ConfigError, Settings, configured, wanted},
     source,
     stats::CallStats,
@@ -31,10 +32,10 @@ use jiff::Timestamp;
 use loaded::Loaded;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// Maximum bytes of cached plans, enough for about a hundred jobs. Calling `plan` again costs little.
-const REMEMBERED: usize = 6 << 20;
+const REMEMBERED: usize = 2 << 20;
 
 /// Checks a plan and returns an objection if it is refused.
 pub type Vet = fn(&Descriptor, &Job, &Grants, &Plan) -> Result<(), Objection>;
@@ -50,13 +51,17 @@ pub struct Options {
     pub vet: Vet,
     /// Where foreign components are compiled.
     pub compiler: Compiler,
+    /// The folder with the compiled code of the built-in plugins, by [`precompile`](crate::precompile). It has to be as
+    /// trustworthy as the program's own file. A plugin whose code is not there, or does not fit, is compiled.
+    pub precompiled: Option<PathBuf>,
 }
 
 impl Options {
     /// Returns options with the default limits, the host's own check of plans, and compilation in this process.
     #[must_use]
     pub fn new(executor: Executor) -> Self {
-        Self { executor, limits: Limits::default(), vet: decide::vet::vet, compiler: Compiler::InProcess }
+        let (limits, compiler) = (Limits::default(), Compiler::InProcess);
+        Self { executor, limits, vet: decide::vet::vet, compiler, precompiled: None }
     }
 }
 
@@ -137,17 +142,24 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// Loads the built-in plugins, compiled concurrently by the compiler of the options.
+    /// Loads the built-in plugins: those that the options have compiled code of, and the others compiled concurrently by
+    /// the compiler of the options.
     ///
     /// # Errors
     /// Returns an error if one of them does not load.
     pub async fn builtin_with(options: Options) -> Result<Self, LoadError> {
+        let folder = options.precompiled.clone();
         let plugins = Self::empty(options)?;
         let (engine, limits) = (plugins.caller.engine(), plugins.caller.limits());
-        let compiled = builtin::BUILTIN.iter().map(|(_, wasm)| plugins.compiler.bundled(engine, limits, wasm));
-        for (compiled, (name, _)) in join_all(compiled).await.into_iter().zip(builtin::BUILTIN) {
-            let (exports, digest) = compiled?;
-            plugins.add_new(name, &plugins.described(name, exports, digest)?)?;
+        let prepared = builtin::BUILTIN.iter().map(async |(name, wasm)| {
+            if let Some(copies) = folder.as_deref().and_then(|folder| precompiled::find(folder, engine, wasm)) {
+                return plugins.described(name, copies, source::digest(wasm));
+            }
+            let (exports, digest) = plugins.compiler.bundled(engine, limits, wasm).await?;
+            plugins.described(name, twice(engine, exports)?, digest)
+        });
+        for (prepared, (name, _)) in join_all(prepared).await.into_iter().zip(builtin::BUILTIN) {
+            plugins.add_new(name, &prepared?)?;
         }
         Ok(plugins)
     }
@@ -158,7 +170,7 @@ impl Plugins {
     /// Returns an error if it is not a plugin.
     fn prepare(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
         let (exports, digest) = compile(self.caller.engine(), self.caller.limits(), wasm)?;
-        self.described(label, exports, digest)
+        self.described(label, twice(self.caller.engine(), exports)?, digest)
     }
 
     /// Compiles a foreign component with the compiler of the options and calls its `describe`.
@@ -167,11 +179,12 @@ impl Plugins {
     /// Returns an error if it is not a plugin, or cannot be compiled within bounds.
     pub async fn prepare_foreign(&self, label: &str, wasm: &[u8]) -> Result<Prepared, LoadError> {
         let (exports, digest) = self.compiler.foreign(self.caller.engine(), self.caller.limits(), wasm).await?;
-        self.described(label, exports, digest)
+        self.described(label, twice(self.caller.engine(), exports)?, digest)
     }
 
-    fn described(&self, label: &str, exports: Exports, digest: Digest) -> Result<Prepared, LoadError> {
-        let again = reload(self.caller.engine(), &exports)?;
+    /// Calls `describe` of both copies of a component, and keeps the first.
+    fn described(&self, label: &str, copies: [Exports; 2], digest: Digest) -> Result<Prepared, LoadError> {
+        let [exports, again] = copies;
         let (limits, allowances) = (self.caller.limits(), &Allowances::default());
         let callee = |exports| Callee { plugin: label, exports, limits, allowances };
         let descriptor = self.caller.describe_twice(callee(&exports), callee(&again))?;

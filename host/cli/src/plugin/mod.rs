@@ -9,6 +9,7 @@ mod diff;
 mod digest;
 mod inspect;
 mod new;
+mod precompile;
 mod project;
 mod pull;
 mod push;
@@ -39,5 +40,6 @@ pub(super) fn plugin(command: PluginCommand) -> anyhow::Result<ExitCode> {
         PluginCommand::Diff(args) => diff::diff(&args),
         PluginCommand::Push(args) => push::push(&args),
         PluginCommand::Pull(args) => pull::pull(&args),
+        PluginCommand::Precompile(args) => precompile::precompile(&args.folder),
     }
 }
