@@ -35,7 +35,7 @@ impl From<&JobKind> for GroupKind {
 }
 
 /// The key of a job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {
     /// The kind.
     pub kind: GroupKind,

@@ -35,6 +35,7 @@ pub fn program(architecture: &str) -> Result<PathBuf> {
         .args([build, "--release", "--locked", "--package", "troupe-cli", "--no-default-features"])
         .args(["--target", &target, "--target-dir"])
         .arg(root.join("target"))
+        .args(optimised(&fs::read_to_string(root.join("Cargo.toml"))?)?)
         .status()
         .context("cargo does not start")?;
     ensure!(status.success(), "cargo did not build troupe for {target}: {status}");
@@ -68,6 +69,23 @@ fn have(architecture: &str, target: &str) -> Result<()> {
     added.map(drop).with_context(|| format!("Rust's standard library for {target} is not installed"))
 }
 
+/// Returns options of cargo by which packages are optimised that a checkout optimises less, so that it is built sooner:
+/// for speed if it optimises them a little, for size if not at all. The program is a quarter smaller, and its hosts hold
+/// less memory.
+fn optimised(manifest: &str) -> Result<Vec<String>> {
+    let manifest: toml_edit::DocumentMut = manifest.parse().context("Cargo.toml")?;
+    let packages = manifest["profile"]["release"]["package"].as_table().context("Cargo.toml has no profiles")?;
+    let option = |(name, profile): (&str, &toml_edit::Item)| {
+        let level = match profile.get("opt-level")?.as_integer()? {
+            0 => "\"s\"",
+            1 => "3",
+            _ => return None,
+        };
+        Some([String::from("--config"), format!("profile.release.package.\"{name}\".opt-level={level}")])
+    };
+    Ok(packages.iter().filter_map(option).flatten().collect())
+}
+
 /// Returns compiler flags that keep the paths of this machine out of the program.
 fn flags(root: &Path) -> Result<Vec<String>> {
     let cargo_home = match env::var_os("CARGO_HOME") {
@@ -81,4 +99,29 @@ fn flags(root: &Path) -> Result<Vec<String>> {
     }
     let flags = remapped.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     Ok(flags.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_checkout_optimises_less_is_optimised_in_the_image() {
+        let manifest = r#"
+            [profile.release.package.cold]
+            opt-level = 0
+            [profile.release.package."warm@1.2"]
+            opt-level = 1
+            [profile.release.package.hot]
+            codegen-units = 1
+        "#;
+        let cold = "profile.release.package.\"cold\".opt-level=\"s\"";
+        let warm = "profile.release.package.\"warm@1.2\".opt-level=3";
+        assert_eq!(optimised(manifest).unwrap(), ["--config", cold, "--config", warm]);
+        let ours = optimised(&fs::read_to_string(workspace().unwrap().join("Cargo.toml")).unwrap()).unwrap();
+        assert!(
+            ours.iter().any(|option| option == "profile.release.package.\"k8s-openapi\".opt-level=\"s\""),
+            "{ours:?}"
+        );
+    }
 }

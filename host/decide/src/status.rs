@@ -32,8 +32,8 @@ const REWORDED: SignedDuration = SignedDuration::from_secs(5);
 /// Delay before a pruned status is written again, where something waits for the ledger to be kept.
 pub(crate) const PRUNED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// Returns how long a change of counts alone waits after the last write, while the host looks at so many jobs or has them
-/// wait for it: what everybody needs then is pods, not numbers.
+/// Returns how long a change of counts alone waits after the last write, while the host looks at so many jobs, has just
+/// looked at them or has them wait for it: what everybody needs then is pods, not numbers.
 #[must_use]
 pub fn fold(busy: usize) -> SignedDuration {
     let more = i64::try_from(busy / BUSY).unwrap_or(i64::MAX);

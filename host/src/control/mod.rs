@@ -4,5 +4,6 @@ pub mod host_ports;
 pub mod lease;
 pub mod operator;
 pub mod queue;
+mod recent;
 pub mod reconcile;
 pub mod supervise;

@@ -1,6 +1,7 @@
 //! The work queue: each key at most once, one pass of a job at a time, namespaces in turn, and not before the time that
 //! a pass asked for.
 
+use super::recent::Recent;
 use crate::job_key::{GroupKind, JobKey};
 use fairness::{Amount, Lanes, Shares};
 use parking_lot::{Mutex, MutexGuard};
@@ -82,6 +83,7 @@ struct Inner {
     /// Earliest time of the next pass, from the pace of the last pass or the back-off of a failed one.
     not_before: BTreeMap<JobKey, Instant>,
     failures: BTreeMap<JobKey, u32>,
+    recent: Recent,
     adds: u64,
     retries: u64,
 }
@@ -182,11 +184,12 @@ impl Queue {
         Counts { depth: inner.queued.len(), adds: inner.adds, retries: inner.retries }
     }
 
-    /// Returns how many jobs are ready or in a pass.
+    /// Returns how many jobs are ready or in a pass, or have had one in the last seconds if those are more: many jobs
+    /// that change at once are seldom ready at once.
     #[must_use]
     pub fn busy(&self) -> usize {
         let inner = self.inner.lock();
-        inner.queued.len() + inner.running.len()
+        (inner.queued.len() + inner.running.len()).max(inner.recent.count(Instant::now()))
     }
 
     /// Returns the passes under way.
@@ -220,6 +223,7 @@ impl Default for Inner {
             later_at: BTreeMap::new(),
             not_before: BTreeMap::new(),
             failures: BTreeMap::new(),
+            recent: Recent::default(),
             adds: 0,
             retries: 0,
         }
@@ -294,6 +298,7 @@ impl Inner {
         self.shares.begin(&namespace, 1);
         let since = self.queued.remove(&key).unwrap_or(now);
         self.running.insert(key.clone(), Running { since: now, is_dirty: false });
+        self.recent.add(&key, now);
         Some((key, now.duration_since(since)))
     }
 
