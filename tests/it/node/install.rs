@@ -14,11 +14,12 @@ use crate::{
 };
 use harness::{images::Image, release};
 use kube::api::DeleteParams;
+use sandbox::Plugins;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,6 +42,7 @@ async fn no_job_notices_that_the_leader_is_killed(archive: &Path) {
     let world =
         World::installed(archive, vec![openmpi.clone(), busybox.clone()], &["pluginConfig.paddle.lean=true"]).await;
     is_confined();
+    has_compiled_nothing();
     let gate = world.gate();
     world.create(&MPI_JOBS, &pi(&openmpi, Some(&gate))).await;
     world.create(&PADDLE_JOBS, &waits("wide", &busybox, &gate).manifest).await;
@@ -89,15 +91,33 @@ fn waits(name: &str, image: &Image, gate: &Path) -> Paddle {
     job
 }
 
-/// What the kernel says of the operator's processes: no user of the machine, no capabilities, a read-only root, the
-/// runtime's seccomp filter.
-fn is_confined() {
+/// The folders in /proc of the operator's two processes.
+fn operators() -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_operator = |command: &[u8]| command.starts_with(b"/usr/local/bin/troupe\0operator\0--leader-elect");
     let operators: Vec<_> =
         processes.filter(|process| fs::read(process.join("cmdline")).is_ok_and(|it| is_operator(&it))).collect();
     assert_eq!(operators.len(), 2, "{operators:?}");
-    for process in operators {
+    operators
+}
+
+/// The built-in plugins' code is that of the image's files: a host that compiled it has it in memory of its own.
+fn has_compiled_nothing() {
+    let folder = format!("{}/", image::troupe::PRECOMPILED.1);
+    for process in operators() {
+        let maps = fs::read_to_string(process.join("maps")).unwrap();
+        let files: BTreeSet<_> = maps.lines().filter_map(|line| line.split(&folder).nth(1)).collect();
+        assert_eq!(files.len(), Plugins::built_in_digests().count(), "{files:?}");
+        let status = fs::read_to_string(process.join("status")).unwrap();
+        let resident = status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("RssAnon"));
+        println!("a host in the image: {}", resident.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// What the kernel says of the operator's processes: no user of the machine, no capabilities, a read-only root, the
+/// runtime's seccomp filter.
+fn is_confined() {
+    for process in operators() {
         let status = fs::read_to_string(process.join("status")).unwrap();
         let says = |field: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
