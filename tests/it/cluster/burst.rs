@@ -1,9 +1,9 @@
 //! Many jobs at once, told by the audit log: every object is made once. How fast is printed; figures belong to the bench.
 
 use super::{
-    jobs::paddle,
-    objects::{CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, at},
-    requests::time,
+    jobs::{mpi, paddle},
+    objects::{BATCH_JOBS, CONFIG_MAPS, MPI_JOBS, PADDLE_JOBS, PODS, SECRETS, SERVICES, at, condition_of, text},
+    requests::{Requests, time},
     world::World,
 };
 use crate::operator;
@@ -24,6 +24,13 @@ fn made<'a>(records: &'a [Record], user: &str, plural: &str) -> BTreeMap<&'a str
         }
     }
     made
+}
+
+fn print_cost(requests: &Requests) {
+    println!("  requests a job until all ran: {:.2}", requests.count() as f64 / JOBS as f64);
+    for (what, count) in requests.table() {
+        println!("  {count:5}  {what}");
+    }
 }
 
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
@@ -67,14 +74,50 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
     println!("\n{JOBS} PaddleJobs of {PODS_EACH} pods at once, {}:", operator::binary().display());
     println!("  submit to all pods made: p50 {:.2?}, p99 {:.2?}", percentile(&waits, 50), percentile(&waits, 99));
     println!("  last submit to last pod made: {last:.2?}");
-    println!("  requests a job until all ran: {:.2}", requests.count() as f64 / JOBS as f64);
-    for (what, count) in requests.table() {
-        println!("  {count:5}  {what}");
-    }
+    print_cost(&requests);
 
     // Nobody after this should have to share the fake nodes with so many.
     join_all(jobs.iter().map(|job| world.delete(&PADDLE_JOBS, &job.name))).await;
     for kind in [PODS, SERVICES, CONFIG_MAPS] {
+        world.are(&kind, &[]).await;
+    }
+    host.stop().await;
+}
+
+// The same of MPIJobs with four workers each, for which the original takes 24 requests a job.
+#[tokio::test]
+#[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
+async fn a_hundred_mpi_jobs_at_once_get_their_pods_each_once() {
+    const WORKERS: usize = 4;
+    let world = World::alone("burst-mpi").await;
+    let host = world.operator().await;
+    let jobs = (0..JOBS).map(|number| mpi(&format!("job-{number:02}")).workers(4).runs("1h").manifest);
+    let jobs: Vec<_> = jobs.collect();
+    join_all(jobs.iter().map(|job| world.create(&MPI_JOBS, job))).await;
+    let running = || async {
+        let jobs = world.list(&MPI_JOBS).await?;
+        let is_running = |job: &&_| condition_of(job, "Running").is_some_and(|it| text(it, "/status") == "True");
+        let count = jobs.iter().filter(is_running).count();
+        anyhow::ensure!(count == JOBS, "{count} are");
+        Ok(Some(()))
+    };
+    until(PATIENCE, format!("{JOBS} jobs to be Running"), running).await.unwrap();
+
+    let records = world.audit().unwrap();
+    for (kind, expected) in
+        [("pods", JOBS * WORKERS), ("jobs", JOBS), ("services", JOBS), ("configmaps", JOBS), ("secrets", JOBS)]
+    {
+        let made = made(&records, "troupe", kind);
+        assert_eq!(made.len(), expected, "{kind}");
+        assert!(made.values().all(|times| times.len() == 1), "{kind} made twice: {made:#?}");
+    }
+    let requests = world.requests().without_watches();
+    assert!(requests.refused().is_empty(), "{:#?}", requests.refused());
+    println!("\n{JOBS} MPIJobs of a launcher and {WORKERS} workers at once, {}:", operator::binary().display());
+    print_cost(&requests);
+
+    join_all(jobs.iter().map(|job| world.delete(&MPI_JOBS, text(job, "/metadata/name")))).await;
+    for kind in [PODS, BATCH_JOBS, SERVICES, CONFIG_MAPS, SECRETS] {
         world.are(&kind, &[]).await;
     }
     host.stop().await;
