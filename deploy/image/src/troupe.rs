@@ -1,4 +1,5 @@
-//! What is in the image of Troupe: the program, certificates of public authorities, a user without rights, the licence.
+//! What is in the image of Troupe: the program, the built-in plugins' compiled code, certificates of public authorities, a
+//! user without rights, the licence.
 
 use crate::oci::{self, Digests, Image, Layer, Platform};
 use anyhow::{Context, Result, ensure};

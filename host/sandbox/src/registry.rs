@@ -34,7 +34,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use std::{fmt, path::PathBuf, sync::Arc};
 
-/// Maximum bytes of cached plans, enough for about a hundred jobs. Calling `plan` again costs little.
+/// Maximum bytes of cached plans, enough for about thirty jobs. Calling `plan` again costs little.
 const REMEMBERED: usize = 2 << 20;
 
 /// Checks a plan and returns an objection if it is refused.
