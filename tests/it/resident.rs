@@ -1,6 +1,6 @@
 //! What the host holds in memory of jobs that run and of which nothing happens, counted and not measured.
 
-use crate::fleet::{Fleet, PODS, judged, running_job};
+use crate::fleet::{Fleet, PODS, RunningJob, judged, running_job};
 use allocation_counter::measure;
 use sandbox::{Executor, Plugins};
 use std::{sync::Arc, time::Duration};
@@ -10,8 +10,8 @@ use troupe::{
 };
 
 /// Bytes that a host holds after it has looked at so many running jobs.
-fn held_with(plugins: &Plugins, jobs: usize) -> u64 {
-    let fleet = Fleet::new(jobs, running_job());
+fn held_with(plugins: &Plugins, jobs: usize, like: RunningJob) -> u64 {
+    let fleet = Fleet::new(jobs, like);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let plugins = Arc::new(plugins.fork());
     let (before, mut kept) = (judged(&plugins), None);
@@ -40,7 +40,8 @@ fn held_with(plugins: &Plugins, jobs: usize) -> u64 {
 #[test]
 fn what_is_held_of_running_jobs_has_a_budget() {
     let plugins = Plugins::builtin(Executor::Inline).unwrap();
-    let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs));
+    let like = running_job();
+    let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs, like.clone()));
     let per_pod = (more - some) / (300 * PODS as u64);
     eprintln!("{some} bytes for 300 jobs, {more} for 600: {per_pod} for a pod and its share of a job");
     assert!(per_pod <= 4_500, "{per_pod} bytes for a pod and its share of a job");

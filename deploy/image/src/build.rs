@@ -74,7 +74,9 @@ fn have(architecture: &str, target: &str) -> Result<()> {
 /// less memory.
 fn optimised(manifest: &str) -> Result<Vec<String>> {
     let manifest: toml_edit::DocumentMut = manifest.parse().context("Cargo.toml")?;
-    let packages = manifest["profile"]["release"]["package"].as_table().context("Cargo.toml has no profiles")?;
+    let release = manifest.get("profile").and_then(|profiles| profiles.get("release"));
+    let packages = release.and_then(|release| release.get("package")?.as_table());
+    let packages = packages.context("Cargo.toml says nothing of single packages for release")?;
     let option = |(name, profile): (&str, &toml_edit::Item)| {
         let level = match profile.get("opt-level")?.as_integer()? {
             0 => "\"s\"",

@@ -159,7 +159,8 @@ fn own_namespace() -> Option<String> {
 
 /// Returns the folder of the built-in plugins' compiled code that the image names.
 pub(super) fn precompiled() -> Option<PathBuf> {
-    std::env::var_os("TROUPE_PRECOMPILED").map(PathBuf::from)
+    // An empty value would be the current folder.
+    std::env::var_os("TROUPE_PRECOMPILED").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Where components are compiled. Those that are larger than usual need more memory and time.

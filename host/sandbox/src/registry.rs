@@ -1,6 +1,7 @@
 //! The loaded plugins, and the two calls that the reconcile loop makes: `plan` and `judge`.
 
 mod apart;
+mod bundled;
 mod loaded;
 mod repeat;
 
@@ -16,9 +17,7 @@ use super::{
     limits::Limits,
     load_error::LoadError,
     plan_cache::{PlanCache, Planned, Shown},
-    precompiled,
     settings::{ConfigError, Settings, configured, wanted},
-    source,
     stats::CallStats,
 };
 use decide::{
@@ -27,7 +26,6 @@ use decide::{
     plan::{Answer, Descriptor, Fault, JobKind, Objection, Plan},
     snapshot::Job,
 };
-use futures::future::join_all;
 use jiff::Timestamp;
 use loaded::Loaded;
 use parking_lot::{Mutex, RwLock};
@@ -120,48 +118,6 @@ impl Plugins {
         let (loaded, runner) = (RwLock::default(), Runner::new(options.executor));
         let Options { compiler, vet, .. } = options;
         Ok(Self { caller, loaded, plan_cache, breakers, allowances, aside, compiler, vet, runner })
-    }
-
-    /// Loads the built-in plugins with the default limits.
-    ///
-    /// # Errors
-    /// Returns an error if one of them does not load.
-    pub fn builtin(executor: Executor) -> Result<Self, LoadError> {
-        Self::builtin_within(executor, Limits::default())
-    }
-
-    /// Loads the built-in plugins, with these limits for those that have none of their own.
-    ///
-    /// # Errors
-    /// Returns an error if one of them does not load.
-    pub fn builtin_within(executor: Executor, limits: Limits) -> Result<Self, LoadError> {
-        let plugins = Self::empty(Options { limits, ..Options::new(executor) })?;
-        for (name, wasm) in builtin::BUILTIN {
-            plugins.load(name, wasm)?;
-        }
-        Ok(plugins)
-    }
-
-    /// Loads the built-in plugins: those that the options have compiled code of, and the others compiled concurrently by
-    /// the compiler of the options.
-    ///
-    /// # Errors
-    /// Returns an error if one of them does not load.
-    pub async fn builtin_with(options: Options) -> Result<Self, LoadError> {
-        let folder = options.precompiled.clone();
-        let plugins = Self::empty(options)?;
-        let (engine, limits) = (plugins.caller.engine(), plugins.caller.limits());
-        let prepared = builtin::BUILTIN.iter().map(async |(name, wasm)| {
-            if let Some(copies) = folder.as_deref().and_then(|folder| precompiled::find(folder, engine, wasm)) {
-                return plugins.described(name, copies, source::digest(wasm));
-            }
-            let (exports, digest) = plugins.compiler.bundled(engine, limits, wasm).await?;
-            plugins.described(name, twice(engine, exports)?, digest)
-        });
-        for (prepared, (name, _)) in join_all(prepared).await.into_iter().zip(builtin::BUILTIN) {
-            plugins.add_new(name, &prepared?)?;
-        }
-        Ok(plugins)
     }
 
     /// Compiles a component in this process and calls its `describe`. `label` names it until then. Blocks.
@@ -301,17 +257,6 @@ impl Plugins {
     #[must_use]
     pub fn kinds(&self) -> Vec<JobKind> {
         self.frameworks().into_iter().flat_map(|(framework, _)| framework.kinds.clone()).collect()
-    }
-
-    /// Returns the digests of the built-in plugins.
-    pub fn built_in_digests() -> impl Iterator<Item = Digest> {
-        builtin::BUILTIN.iter().map(|(_, wasm)| source::digest(wasm))
-    }
-
-    /// Returns the bytes of the built-in plugin of this name.
-    #[must_use]
-    pub fn built_in(name: &str) -> Option<&'static [u8]> {
-        builtin::BUILTIN.iter().find(|(called, _)| *called == name).map(|(_, wasm)| *wasm)
     }
 
     /// Returns the component with this digest, if it is loaded.

@@ -26,6 +26,15 @@ fn made<'a>(records: &'a [Record], user: &str, plural: &str) -> BTreeMap<&'a str
     made
 }
 
+/// The host made so many objects of each kind, and none twice.
+fn are_made_once(records: &[Record], kinds: &[(&str, usize)]) {
+    for (kind, expected) in kinds {
+        let made = made(records, "troupe", kind);
+        assert_eq!(made.len(), *expected, "{kind}");
+        assert!(made.values().all(|times| times.len() == 1), "{kind} made twice: {made:#?}");
+    }
+}
+
 fn print_cost(requests: &Requests) {
     println!("  requests a job until all ran: {:.2}", requests.count() as f64 / JOBS as f64);
     for (what, count) in requests.table() {
@@ -54,11 +63,7 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
     until(PATIENCE, format!("{JOBS} jobs to be Running"), running).await.unwrap();
 
     let records = world.audit().unwrap();
-    for (kind, expected) in [("pods", JOBS * PODS_EACH), ("services", JOBS * PODS_EACH), ("configmaps", JOBS)] {
-        let made = made(&records, "troupe", kind);
-        assert_eq!(made.len(), expected, "{kind}");
-        assert!(made.values().all(|times| times.len() == 1), "{kind} made twice: {made:#?}");
-    }
+    are_made_once(&records, &[("pods", JOBS * PODS_EACH), ("services", JOBS * PODS_EACH), ("configmaps", JOBS)]);
     let requests = world.requests().without_watches();
     assert!(requests.refused().is_empty(), "{:#?}", requests.refused());
 
@@ -88,10 +93,10 @@ async fn a_hundred_paddle_jobs_at_once_get_their_pods_each_once() {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_hundred_mpi_jobs_at_once_get_their_pods_each_once() {
-    const WORKERS: usize = 4;
+    const WORKERS: u32 = 4;
     let world = World::alone("burst-mpi").await;
     let host = world.operator().await;
-    let jobs = (0..JOBS).map(|number| mpi(&format!("job-{number:02}")).workers(4).runs("1h").manifest);
+    let jobs = (0..JOBS).map(|number| mpi(&format!("job-{number:02}")).workers(WORKERS).runs("1h").manifest);
     let jobs: Vec<_> = jobs.collect();
     join_all(jobs.iter().map(|job| world.create(&MPI_JOBS, job))).await;
     let running = || async {
@@ -104,13 +109,9 @@ async fn a_hundred_mpi_jobs_at_once_get_their_pods_each_once() {
     until(PATIENCE, format!("{JOBS} jobs to be Running"), running).await.unwrap();
 
     let records = world.audit().unwrap();
-    for (kind, expected) in
-        [("pods", JOBS * WORKERS), ("jobs", JOBS), ("services", JOBS), ("configmaps", JOBS), ("secrets", JOBS)]
-    {
-        let made = made(&records, "troupe", kind);
-        assert_eq!(made.len(), expected, "{kind}");
-        assert!(made.values().all(|times| times.len() == 1), "{kind} made twice: {made:#?}");
-    }
+    let one_each = ["jobs", "services", "configmaps", "secrets"].map(|kind| (kind, JOBS));
+    are_made_once(&records, &one_each);
+    are_made_once(&records, &[("pods", JOBS * WORKERS as usize)]);
     let requests = world.requests().without_watches();
     assert!(requests.refused().is_empty(), "{:#?}", requests.refused());
     println!("\n{JOBS} MPIJobs of a launcher and {WORKERS} workers at once, {}:", operator::binary().display());
