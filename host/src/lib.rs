@@ -5,7 +5,6 @@
 // `println!` panics if the pipe is closed; `out` prints instead.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod admin;
 pub mod api;
 pub mod clock;
 pub mod control;
@@ -14,7 +13,6 @@ pub mod error;
 pub mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-pub mod install;
 pub mod job_key;
 pub mod measure;
 pub mod observe;

@@ -1,5 +1,6 @@
 //! What many jobs of one namespace cost a job of another in real time: how long its first pod takes, alone and beside two
-//! thousand jobs, on a simulated API server in this process that answers within 20 ms.
+//! thousand jobs, on a simulated API server in this process that answers within 20 ms. The other namespace submits twenty
+//! jobs a second.
 //!
 //! `cargo bench --workspace --bench crowd`. The goal is a ratio of at most 1.2; the API server's own work is in it, on the
 //! same cores. The campaign asserts the same ratio in virtual time, where nothing but queues can cost anything.

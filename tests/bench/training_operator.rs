@@ -54,7 +54,7 @@ impl Who {
     /// A control plane with its definitions, where it is the user `troupe`.
     async fn plane(self) -> ControlPlane {
         let crds = match self {
-            Self::Host => troupe::install::crds::all(),
+            Self::Host => install::crds::all(),
             Self::AsInstalled | Self::Unlimited => {
                 tokio::task::spawn_blocking(TrainingOperator::crds).await.unwrap().unwrap()
             }

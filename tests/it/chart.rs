@@ -9,9 +9,9 @@ use crate::{
 };
 use decide::grants::Grants;
 use harness::CommandLine;
+use install::rbac::{self, Host, Policy, Serves};
 use serde_json::{Value, json};
 use std::fs;
-use troupe::install::rbac::{self, Host, Policy, Serves};
 
 /// Words that Helm replaces.
 const NAMESPACE: &str = "{{ .Release.Namespace }}";
@@ -236,7 +236,7 @@ fn the_pods_have_no_right_on_their_node_and_everything_is_on_by_default() {
     let container = json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
         "capabilities": { "drop": ["ALL"] } });
     assert_eq!(pod["containers"][0]["securityContext"], container);
-    assert_eq!(of_kind(&documents, "CustomResourceDefinition").len(), troupe::install::crds::all().len());
+    assert_eq!(of_kind(&documents, "CustomResourceDefinition").len(), install::crds::all().len());
     let keep = "/metadata/annotations/helm.sh~1resource-policy";
     assert!(of_kind(&documents, "CustomResourceDefinition").iter().all(|crd| text(crd, keep) == "keep"));
     let policies = of_kind(&documents, "ValidatingAdmissionPolicyBinding");

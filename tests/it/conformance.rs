@@ -88,7 +88,7 @@ fn simulated(sequences: &[Sequence]) -> Result<Vec<Vec<Answer>>> {
 
 /// Every sequence put to the real API server; a watch ends when it has brought as many events as the simulated one.
 async fn real(sequences: &[Sequence], simulated: &[Vec<Answer>]) -> Result<Vec<Vec<Answer>>> {
-    let options = Options::default().crds(troupe::install::crds::all()).fake_nodes(1);
+    let options = Options::default().crds(install::crds::all()).fake_nodes(1);
     let control_plane = ControlPlane::start(options).await?;
     let client = control_plane.client("user").await?;
     let runs = sequences.iter().zip(simulated).enumerate().map(|(index, (sequence, simulated))| {

@@ -1,9 +1,9 @@
 //! The files in `crds/`, and their copies in the chart, are what the types generate; each field is described, and pod
 //! templates are.
 
+use install::crds;
 use serde_json::Value;
 use std::path::PathBuf;
-use troupe::install::crds;
 
 /// The most that one definition may have as JSON: `kubectl apply` keeps it in an annotation, and annotations may have
 /// 262,144 bytes.

@@ -3,6 +3,7 @@
 
 pub(crate) mod exposition;
 
+use admin::metrics::{self, originals, table};
 use exposition::Exposition;
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
@@ -16,7 +17,6 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use troupe::{
-    admin::metrics::{self, originals, table},
     clock::Clock,
     control::{
         lease::{Election, LeaseName, WriteGate},

@@ -1,5 +1,6 @@
 //! Alerts and dashboards name metrics and labels that there are; promtool reads them, and each alert fires and is silent.
 
+use admin::metrics::table::{self, Type};
 use harness::{Binaries, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
-use troupe::admin::metrics::table::{self, Type};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring")

@@ -3,6 +3,7 @@
 mod browser;
 
 use crate::fleet::{Fleet, running_job};
+use admin::{Access, Reviewer, Tls};
 use axum::{Router, body::Body};
 use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -23,7 +24,6 @@ use std::{
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use troupe::{
-    admin::{self, Access, Reviewer, Tls},
     clock::Clock,
     control::{
         operator::{Ended, Operator, Options},

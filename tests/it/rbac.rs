@@ -2,11 +2,11 @@
 
 use crate::{cluster::deploy, hostile::guest, recording::commands::troupe};
 use decide::grants::Grants;
+use install::rbac::{self, Host, Plugin, Policy};
 use lab::campaign;
 use serde_json::{Value, json};
 use sim::RequestRecord;
 use std::{collections::BTreeSet, path::Path};
-use troupe::install::rbac::{self, Host, Plugin, Policy};
 
 /// Rights that no request of a campaign uses: `--install-crds` needs the first two, the admin port of a host in a cluster the
 /// next two, suspending a job and resuming it the next two, the finalizer of an original operator the one after, CronJobs the

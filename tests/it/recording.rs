@@ -3,6 +3,7 @@
 pub(crate) mod commands;
 pub(crate) mod documented;
 
+use admin::Access;
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use std::{
 };
 use tokio::runtime::Runtime;
 use troupe::{
-    admin::{self, Access},
     clock::Clock,
     control::{
         operator::{Operator, Options},

@@ -10,6 +10,7 @@ use crate::{
     metrics::exposition::Exposition,
     operator,
 };
+use admin::metrics;
 use axum::{Router, body::Bytes, extract::State, routing::post};
 use clap::Parser;
 use harness::until;
@@ -49,7 +50,6 @@ use tracing_subscriber::{
     registry,
 };
 use troupe::{
-    admin::metrics,
     clock::Clock,
     control::{
         operator::{Ended, Operator, Options},

@@ -5,12 +5,12 @@ pub mod job;
 use crate::plugin::{Language, NewKind};
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use install::rbac::Policy;
 use registry::Reference;
 use sandbox::{LARGEST_COMPONENT, Limits};
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 use troupe::{
     control::host_ports,
-    install::rbac::Policy,
     traces::{Endpoint, Share},
     write::warnings::FieldValidation,
 };

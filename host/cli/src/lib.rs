@@ -21,8 +21,9 @@ mod testkit;
 use crate::args::{Args, Command, job::KubectlArgs};
 use anyhow::Context;
 use clap::Parser;
+use install::crds;
 use std::{path::Path, process::ExitCode};
-use troupe::{install::crds, out};
+use troupe::out;
 
 /// Returns the command line, which depends on the name of the binary: `kubectl-troupe` has the commands for users of jobs
 /// alone. Ends the process if it cannot be parsed.

@@ -3,19 +3,16 @@
 
 use super::{runtime, serve};
 use crate::args::{CheckArgs, PreflightArgs};
+use admin::telemetry;
 use anyhow::Context;
+use install::{
+    check::{self, Place},
+    preflight::{self, Options, Report},
+};
 use kube::Client;
 use sandbox::Limits;
 use std::{process::ExitCode, sync::Arc};
-use troupe::{
-    admin::telemetry,
-    install::{
-        check::{self, Place},
-        preflight::{self, Options, Report},
-    },
-    measure::requests::Requests,
-    out,
-};
+use troupe::{measure::requests::Requests, out};
 
 pub(super) fn preflight(args: PreflightArgs) -> anyhow::Result<ExitCode> {
     let PreflightArgs { namespace, service_account, plugin_config, json } = args;

@@ -3,16 +3,16 @@
 
 use super::{input, runtime, serve};
 use crate::args::RbacArgs;
+use admin::telemetry;
 use anyhow::{Context, ensure};
 use decide::grants::Grants;
+use install::rbac::{self, Host, Plugin, Serves};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt};
 use sandbox::{Executor, Plugins, configured, source, wanted};
 use serde_json::json;
 use std::{path::Path, process::ExitCode};
 use troupe::{
-    admin::telemetry,
-    install::rbac::{self, Host, Plugin, Serves},
     measure::requests::Requests,
     out,
     plugin_resource::{self, ConfigMapSource, PluginSpec},

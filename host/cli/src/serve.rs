@@ -4,8 +4,10 @@ use crate::{
     args::{OperatorArgs, PluginConfig},
     runtime,
 };
+use admin::{Access, Reviewer, Tls, telemetry};
 use anyhow::Context as _;
 use decide::plan::JobKind;
+use install::{check, crds, preflight::Finding};
 use kube::{Client, Config, client::ClientBuilder};
 use sandbox::{Bounds, Compiler, Executor, Limits, Plugins};
 use std::{
@@ -18,7 +20,6 @@ use tokio::{net::TcpListener, signal::unix};
 use tower::util::option_layer;
 use tracing::{error, info, warn};
 use troupe::{
-    admin::{self, Access, Reviewer, Tls, telemetry},
     clock::Clock,
     control::host_ports,
     control::{
@@ -27,7 +28,6 @@ use troupe::{
         reconcile::Context,
     },
     delivery,
-    install::{check, crds, preflight::Finding},
     measure::{OfPolicy, requests::Requests},
     traces::{self, Endpoint, Share, SpanLayer, Traces},
 };

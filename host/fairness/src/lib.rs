@@ -3,5 +3,5 @@
 mod lanes;
 mod turns;
 
-pub use lanes::{Amount, Lanes, Shares};
+pub use lanes::{Amount, Lanes, Share, Shares};
 pub use turns::{Rank, Turn, Turns};

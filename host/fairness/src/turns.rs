@@ -3,10 +3,10 @@
 //! Services of any, so that they are scheduled and pull their images meanwhile. tokio's semaphore serves in the order of
 //! arrival alone.
 
-use crate::lanes::{Amount, Lanes, Shares};
+use crate::lanes::{Amount, Lanes, Share, Shares};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 /// One turn in this many goes to the rest even while pods wait, so that a stream of pods does not starve the rest.
 const ONE_IN: usize = 4;
@@ -24,7 +24,8 @@ pub enum Rank {
 #[derive(Debug, Clone)]
 pub struct Turns {
     waiting: Arc<Mutex<Waiting>>,
-    of_one: usize,
+    /// The maximum of one request.
+    largest: usize,
 }
 
 #[derive(Debug)]
@@ -59,11 +60,12 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Allows an amount of `at_once` at a time, at most `of_one` of it in one namespace.
-    pub fn new(at_once: usize, of_one: usize) -> Self {
+    /// Allows an amount of `at_once` at a time, at most a `share` of it in one namespace.
+    #[must_use]
+    pub fn new(at_once: usize, share: Share) -> Self {
         let (pods, rest) = (Lanes::default(), Lanes::default());
-        let waiting = Waiting { free: at_once, shares: Shares::of(of_one), pods, rest, pods_in_a_row: 0 };
-        Self { waiting: Arc::new(Mutex::new(waiting)), of_one }
+        let waiting = Waiting { free: at_once, shares: Shares::of(share), pods, rest, pods_in_a_row: 0 };
+        Self { waiting: Arc::new(Mutex::new(waiting)), largest: share.alone.min(share.beside) }
     }
 
     /// Waits for a turn. A caller that stops waiting passes its turn on.
@@ -74,11 +76,12 @@ impl Turns {
     /// Waits for a turn of this amount; an amount above the share of a namespace counts as the whole share. A smaller
     /// request does not overtake the next one in the order while that waits for room.
     pub async fn wait_for(&self, amount: usize, rank: Rank, namespace: &str) -> Turn {
-        let amount = amount.min(self.of_one);
+        let amount = amount.min(self.largest);
         let turn = {
             let mut waiting = self.waiting.lock();
-            if waiting.is_free_for(amount, namespace) {
-                waiting.begin(namespace, amount);
+            let now = Instant::now();
+            if waiting.is_free_for(amount, namespace, now) {
+                waiting.begin(namespace, amount, now);
                 return self.turn(namespace.to_owned(), amount);
             }
             let (give, turn) = oneshot::channel();
@@ -105,23 +108,23 @@ impl Waiting {
     }
 
     /// Returns whether a request waits whose namespace has room in its share.
-    fn is_asked_for(&self) -> bool {
-        [&self.pods, &self.rest].into_iter().any(|lanes| lanes.next(&self.shares).is_some())
+    fn is_asked_for(&self, now: Instant) -> bool {
+        [&self.pods, &self.rest].into_iter().any(|lanes| lanes.next(&self.shares, now).is_some())
     }
 
     /// Returns whether there is room for this amount, and no other request waits for the room.
-    fn is_free_for(&self, amount: usize, namespace: &str) -> bool {
-        amount <= self.free && self.shares.has_room(namespace, amount) && !self.is_asked_for()
+    fn is_free_for(&self, amount: usize, namespace: &str, now: Instant) -> bool {
+        amount <= self.free && self.shares.has_room(namespace, amount, now) && !self.is_asked_for(now)
     }
 
-    fn begin(&mut self, namespace: &str, amount: usize) {
+    fn begin(&mut self, namespace: &str, amount: usize, now: Instant) {
         self.free -= amount;
-        self.shares.begin(namespace, amount);
+        self.shares.begin(namespace, amount, now);
     }
 
     /// Whose turn it is, if there is room for it.
-    fn next(&mut self) -> Option<(String, PendingRequest)> {
-        let (rank, amount) = match (self.pods.next(&self.shares), self.rest.next(&self.shares)) {
+    fn next(&mut self, now: Instant) -> Option<(String, PendingRequest)> {
+        let (rank, amount) = match (self.pods.next(&self.shares, now), self.rest.next(&self.shares, now)) {
             (Some(pod), Some(_)) if self.pods_in_a_row + 1 < ONE_IN => (Rank::Pod, pod),
             (Some(pod), None) => (Rank::Pod, pod),
             (_, rest) => (Rank::Rest, rest?),
@@ -131,7 +134,7 @@ impl Waiting {
         }
         self.pods_in_a_row = if rank == Rank::Pod { self.pods_in_a_row + 1 } else { 0 };
         let Self { pods, rest, shares, .. } = self;
-        if rank == Rank::Pod { pods.pop(shares) } else { rest.pop(shares) }
+        if rank == Rank::Pod { pods.pop(shares, now) } else { rest.pop(shares, now) }
     }
 }
 
@@ -139,13 +142,14 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut given = Vec::new();
         let mut waiting = self.waiting.lock();
+        let now = Instant::now();
         waiting.free += self.amount;
         waiting.shares.end(&self.namespace, self.amount);
-        if !waiting.is_asked_for() {
+        if !waiting.is_asked_for(now) {
             waiting.pods_in_a_row = 0;
         }
-        while let Some((namespace, PendingRequest { amount, give })) = waiting.next() {
-            waiting.begin(&namespace, amount);
+        while let Some((namespace, PendingRequest { amount, give })) = waiting.next(now) {
+            waiting.begin(&namespace, amount, now);
             given.push((give, Self { waiting: Arc::clone(&self.waiting), namespace, amount }));
         }
         drop(waiting);
@@ -184,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_limited_number_of_turns_is_held_at_once() {
-        let turns = Turns::new(2, 2);
+        let turns = Turns::new(2, Share::fixed(2));
         let [one, _two] = [(), ()].map(|()| takes(&turns, Rank::Rest, "a"));
         let mut third = asks(&turns, Rank::Rest, "a");
         drop(one);
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn pods_go_first_and_one_turn_in_four_to_the_rest() {
-        let turns = Turns::new(1, 1);
+        let turns = Turns::new(1, Share::fixed(1));
         let turn = takes(&turns, Rank::Rest, "a");
         let ranks = [['r'; 3], ['p'; 3], ['p'; 3]].concat();
         let rank = |name| if name == 'p' { Rank::Pod } else { Rank::Rest };
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_nobody_waits_for_begins_another_row_of_pods() {
-        let turns = Turns::new(1, 1);
+        let turns = Turns::new(1, Share::fixed(1));
         let turn = takes(&turns, Rank::Pod, "a");
         let pods = ['1', '2', '3'].map(|name| (name, asks(&turns, Rank::Pod, "a")));
         assert_eq!(order(Some(turn), pods.into()), "123");
@@ -215,7 +219,7 @@ mod tests {
 
     #[test]
     fn namespaces_take_turns() {
-        let turns = Turns::new(1, 1);
+        let turns = Turns::new(1, Share::fixed(1));
         let turn = takes(&turns, Rank::Pod, "crowd");
         let crowd = ['1', '2', '3', '4'].map(|name| (name, asks(&turns, Rank::Pod, "crowd")));
         let quiet = ('q', asks(&turns, Rank::Pod, "quiet"));
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_namespace_with_its_share_under_way_leaves_room_for_others() {
-        let turns = Turns::new(3, 2);
+        let turns = Turns::new(3, Share::fixed(2));
         let [one, _two] = [(), ()].map(|()| takes(&turns, Rank::Pod, "crowd"));
         let mut third = asks(&turns, Rank::Pod, "crowd");
         drop(takes(&turns, Rank::Rest, "quiet"));
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_call_that_stopped_waiting_passes_its_turn_on() {
-        let turns = Turns::new(1, 1);
+        let turns = Turns::new(1, Share::fixed(1));
         let turn = takes(&turns, Rank::Pod, "a");
         drop(asks(&turns, Rank::Pod, "a"));
         let mut later = asks(&turns, Rank::Rest, "a");
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_was_given_but_not_taken_is_passed_on() {
-        let turns = Turns::new(1, 1);
+        let turns = Turns::new(1, Share::fixed(1));
         let turn = takes(&turns, Rank::Pod, "a");
         let given = asks(&turns, Rank::Pod, "a");
         drop(turn);
@@ -267,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_large_of_one_namespace_leaves_room_for_what_is_small_of_others() {
-        let turns = Turns::new(9, 6);
+        let turns = Turns::new(9, Share::fixed(6));
         let large = takes_much(&turns, 5, "crowd");
         let mut crowd = [5, 5, 5].map(|amount| asks_much(&turns, amount, "crowd"));
         let small = [1, 2].map(|amount| takes_much(&turns, amount, "quiet"));
@@ -279,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_a_share_counts_as_the_share() {
-        let turns = Turns::new(9, 6);
+        let turns = Turns::new(9, Share::fixed(6));
         let _huge = takes_much(&turns, usize::MAX, "a");
         takes_much(&turns, 3, "b");
     }
@@ -287,7 +291,7 @@ mod tests {
     // A stream of small ones would keep it waiting for ever.
     #[test]
     fn nothing_smaller_passes_one_whose_turn_it_is() {
-        let turns = Turns::new(9, 6);
+        let turns = Turns::new(9, Share::fixed(6));
         let (six, two) = (takes_much(&turns, 6, "a"), takes_much(&turns, 2, "b"));
         let mut large = asks_much(&turns, 4, "c");
         let mut small = asks_much(&turns, 1, "d");
@@ -299,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_namespace_with_the_least_under_way_is_next_not_the_one_with_the_fewest() {
-        let turns = Turns::new(9, 6);
+        let turns = Turns::new(9, Share::fixed(6));
         let held = [takes_much(&turns, 4, "large"), takes_much(&turns, 1, "small"), takes_much(&turns, 1, "small")];
         let full = takes_much(&turns, 3, "other");
         let mut large = asks_much(&turns, 2, "large");

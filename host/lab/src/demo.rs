@@ -4,6 +4,7 @@
 mod timeline;
 
 use crate::{campaign, manifest};
+use admin::{Access, telemetry};
 use anyhow::{Context, bail};
 use decide::{Snapshot, decide};
 use sandbox::{Executor, LARGEST_COMPONENT, Limits, Plugins};
@@ -25,7 +26,6 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 use troupe::{
-    admin::{self, Access, telemetry},
     api::resource::Resource,
     clock::Clock,
     control::{

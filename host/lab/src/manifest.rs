@@ -4,12 +4,13 @@ mod line;
 mod schema;
 
 use anyhow::{Context, bail};
+use install::crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schema::Definition;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
-use troupe::{files, install::crds, observe::layout::Layout};
+use troupe::{files, observe::layout::Layout};
 
 /// An example of each of three frameworks: what the demo runs when no file is named.
 pub(crate) const EXAMPLES: [(&str, &str); 3] = [

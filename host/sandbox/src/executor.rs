@@ -72,7 +72,7 @@ impl Runner {
     /// Returns the plugin's share of `concurrency` permits, or of all but one. It is the existing share, unless the
     /// size has changed.
     pub(super) fn share(&self, plugin: &str, concurrency: Option<usize>) -> Share {
-        let of_size = |size| Share(Turns::new(size, size));
+        let of_size = |size| Share(Turns::new(size, fairness::Share::fixed(size)));
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
         let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
         let mut shares = shares.lock();

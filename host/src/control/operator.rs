@@ -10,7 +10,7 @@ use crate::{
         reconcile::Context,
         supervise::{AbortOnDrop, Restarts, supervise},
     },
-    delivery::{self, Delivery, Handles},
+    delivery::{self, Delivery, Handles, trials::Trials},
     error::chain,
     job_key::JobKey,
     measure::{
@@ -411,6 +411,18 @@ impl Context {
     #[must_use]
     pub fn candidate(&self, plugin: &str) -> Option<(Digest, u32)> {
         self.delivery.trials.read(plugin).map(|trial| (trial.digest, trial.live.passes))
+    }
+
+    /// Returns the candidates that are tried now.
+    #[must_use]
+    pub fn trials(&self) -> &Trials {
+        &self.delivery.trials
+    }
+
+    /// Returns whether its metrics have the original operators' names too.
+    #[must_use]
+    pub fn has_compat_metrics(&self) -> bool {
+        self.has_compat_metrics
     }
 
     /// Returns the clock of this host.

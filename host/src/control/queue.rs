@@ -3,7 +3,7 @@
 
 use super::recent::Recent;
 use crate::job_key::{GroupKind, JobKey};
-use fairness::{Amount, Lanes, Shares};
+use fairness::{Amount, Lanes, Share, Shares};
 use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::{
@@ -19,7 +19,7 @@ const PACE: u32 = 20;
 const LONGEST_PACE: Duration = Duration::from_secs(1);
 
 /// Passes at once. Most of them wait for their writes, which have a limit of their own.
-pub(crate) const PASSES: usize = 80;
+pub const PASSES: usize = 80;
 
 /// Passes at once over jobs of one namespace: slow passes leave room for other namespaces.
 const PASSES_OF_ONE: usize = 64;
@@ -216,7 +216,7 @@ impl Default for Inner {
     fn default() -> Self {
         Self {
             ready: Lanes::default(),
-            shares: Shares::of(PASSES_OF_ONE),
+            shares: Shares::of(Share::fixed(PASSES_OF_ONE)),
             queued: BTreeMap::new(),
             running: BTreeMap::new(),
             later: BTreeSet::new(),
@@ -294,8 +294,8 @@ impl Inner {
 
     /// Returns the next key, and how long it was ready.
     fn pop(&mut self, now: Instant) -> Option<(JobKey, Duration)> {
-        let (namespace, key) = self.ready.pop(&self.shares)?;
-        self.shares.begin(&namespace, 1);
+        let (namespace, key) = self.ready.pop(&self.shares, now)?;
+        self.shares.begin(&namespace, 1, now);
         let since = self.queued.remove(&key).unwrap_or(now);
         self.running.insert(key.clone(), Running { since: now, is_dirty: false });
         self.recent.add(&key, now);

@@ -276,7 +276,7 @@ impl Context {
     }
 
     /// Returns the plugin's plan for the job as it is now; `None` if the job cannot be observed, or the plugin has none.
-    pub(crate) async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
+    pub async fn planned(&self, key: &JobKey) -> Option<Arc<Plan>> {
         let Observed::Ready(mut snapshot) = self.observe(key) else { return None };
         if self.held(&mut snapshot, None).await.ok()?.is_some() {
             return None;

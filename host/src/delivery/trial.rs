@@ -36,16 +36,19 @@ impl Ended {
 
 /// A candidate that is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trial {
-    pub(crate) digest: Digest,
-    pub(crate) state: CandidateState,
-    pub(crate) live: Comparison,
+pub struct Trial {
+    /// Its digest.
+    pub digest: Digest,
+    /// How it is tried.
+    pub state: CandidateState,
+    /// How its answers differ.
+    pub live: Comparison,
     candidate: Ended,
     active: Ended,
     /// Passes that it was not shown, since it is behind.
-    pub(crate) dropped: u32,
+    pub dropped: u32,
     /// Why it has to stop.
-    pub(crate) stopped: Option<String>,
+    pub stopped: Option<String>,
 }
 
 impl Trial {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// The candidates that are tried now.
 #[derive(Debug, Default)]
-pub(crate) struct Trials {
+pub struct Trials {
     trials: Mutex<BTreeMap<String, Trial>>,
     stops: watch::Sender<()>,
 }
@@ -35,12 +35,14 @@ impl Trials {
     }
 
     /// What is known of a trial.
-    pub(crate) fn read(&self, plugin: &str) -> Option<Trial> {
+    #[must_use]
+    pub fn read(&self, plugin: &str) -> Option<Trial> {
         self.trials.lock().get(plugin).cloned()
     }
 
     /// Every trial, by plugin.
-    pub(crate) fn all(&self) -> Vec<(String, Trial)> {
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Trial)> {
         self.trials.lock().iter().map(|(plugin, trial)| (plugin.clone(), trial.clone())).collect()
     }
 

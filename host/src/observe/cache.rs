@@ -22,14 +22,15 @@ use std::{
 
 /// The objects of all watches, by watch.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
+pub struct Cache {
     layout: Arc<Layout>,
     tables: BTreeMap<WatchId, Table>,
 }
 
 impl Cache {
     /// Returns the current layout.
-    pub(crate) fn layout(&self) -> &Arc<Layout> {
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
@@ -210,7 +211,7 @@ impl Cache {
     }
 
     /// Returns the tables of jobs, each with its kind.
-    pub(crate) fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
+    pub fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
             Purpose::Jobs(kind) => Some((kind, self.table(*id)?)),
             Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => None,

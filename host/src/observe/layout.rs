@@ -204,7 +204,8 @@ impl Layout {
     }
 
     /// Returns the framework of a kind as the plugin with this digest describes it, else as the active one does.
-    pub(crate) fn framework(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<&Arc<Descriptor>> {
+    #[must_use]
+    pub fn framework(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<&Arc<Descriptor>> {
         let served = self.kinds.get(kind)?;
         let own = digest.and_then(|digest| self.revisions.get(digest)).filter(|by| by.kind(&served.kind).is_some());
         Some(own.map_or(&served.framework, |by| &by.descriptor))
@@ -416,7 +417,7 @@ impl Layout {
 
     /// Returns the kind as the plugin with this digest describes it, else as the active one does.
     #[must_use]
-    pub(crate) fn kind_by(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<Arc<JobKind>> {
+    pub fn kind_by(&self, kind: &GroupKind, digest: Option<&Digest>) -> Option<Arc<JobKind>> {
         let served = self.kinds.get(kind)?;
         let own = digest.and_then(|digest| self.revisions.get(digest)?.kind(&served.kind));
         Some(Arc::clone(own.unwrap_or(&served.kind)))

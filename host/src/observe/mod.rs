@@ -1,7 +1,7 @@
 //! Watches, the stores that they fill, and the snapshots that decisions are made from.
 
 pub(crate) mod accepted;
-pub(crate) mod cache;
+pub mod cache;
 pub(crate) mod children;
 pub(crate) mod contents;
 pub(crate) mod decode;
@@ -12,9 +12,9 @@ pub(crate) mod position;
 pub(crate) mod records;
 pub(crate) mod reports;
 pub mod stores;
-pub(crate) mod table;
+pub mod table;
 pub(crate) mod tombstones;
 pub mod watch;
-pub(crate) mod wire;
+pub mod wire;
 
 pub use wire::read_pod;

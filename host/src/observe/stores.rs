@@ -83,13 +83,15 @@ pub struct Stores {
 
 /// A job as people are shown it.
 #[derive(Debug)]
-pub(crate) struct Sight {
-    pub(crate) job: Job,
-    pub(crate) ledger: Ledger,
+pub struct Sight {
+    /// The job.
+    pub job: Job,
+    /// What its status says of its past.
+    pub ledger: Ledger,
     /// Its pods, sorted by name.
-    pub(crate) pods: Vec<Arc<Pod>>,
+    pub pods: Vec<Arc<Pod>>,
     /// Its other objects, sorted by kind and name.
-    pub(crate) children: Vec<Arc<Child>>,
+    pub children: Vec<Arc<Child>>,
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +163,8 @@ impl Stores {
     }
 
     /// Returns whether every watch has listed or waits for its kind to be served, but for those that nothing waits for.
-    pub(crate) fn have_listed(&self) -> bool {
+    #[must_use]
+    pub fn have_listed(&self) -> bool {
         self.read(|cache| {
             let layout = cache.layout();
             cache.tables().iter().all(|(id, table)| table.listed != Listed::NotYet || layout.is_of_unserved(*id))
@@ -169,14 +172,15 @@ impl Stores {
     }
 
     /// Returns the keys of all jobs that the watches have shown, sorted by kind, namespace and name.
-    pub(crate) fn jobs(&self) -> Vec<JobKey> {
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobKey> {
         let mut jobs: Vec<_> = self.read(|cache| cache.keys().collect());
         jobs.sort();
         jobs
     }
 
     /// Calls `read` with the objects of all watches. No watch goes on meanwhile.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
+    pub fn read<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
         read(&self.inner.lock().cache)
     }
 
@@ -253,7 +257,8 @@ impl Stores {
 
     /// Returns the job and its children as the watches have shown them, the host's latest writes or not: for people, not
     /// for decisions. `None` if the job is gone.
-    pub(crate) fn sight(&self, key: &JobKey) -> Option<Sight> {
+    #[must_use]
+    pub fn sight(&self, key: &JobKey) -> Option<Sight> {
         let inner = self.inner.lock();
         let (job, _) = inner.cache.job(key).and_then(unpacked)?;
         let ledger = Ledger::read(&job.status, &job.uid);

@@ -8,8 +8,9 @@ use std::{
 
 /// The objects of one watch.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) objects: BTreeMap<(String, String), Object>,
+pub struct Table {
+    /// The objects by namespace and name.
+    pub objects: BTreeMap<(String, String), Object>,
     by_owner: BTreeMap<String, Owned>,
     /// The newest resource version that an event, a bookmark or a list has shown.
     pub(crate) progress: u64,

@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, sync::Arc};
 /// An owner reference of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Owner {
+pub struct Owner {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) name: String,
@@ -33,19 +33,26 @@ pub(crate) struct Owner {
 
 /// The decoded part of an object, by the kind of object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Held {
+pub enum Held {
+    /// A job.
     Job(Box<Packed>),
+    /// A pod.
     Pod(Arc<Pod>),
+    /// Another child.
     Child(Arc<Child>),
 }
 
 /// An object of a watch: its name, its controller, and its decoded part.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Object {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) resource_version: u64,
+pub struct Object {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version.
+    pub resource_version: u64,
     /// Its controller, shared with the other objects of this controller.
     pub(crate) owner: Option<Arc<Owner>>,
     /// Digest of the plugin that planned it, from its annotation.
@@ -54,12 +61,13 @@ pub(crate) struct Object {
     pub(crate) unreadable: Option<FieldError>,
     /// Host ports that a pod declares.
     pub(crate) host_ports: Vec<u32>,
-    pub(crate) held: Held,
+    /// Its decoded part.
+    pub held: Held,
 }
 
 /// A job with spec and status as text, which takes a tenth of the memory of values.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Packed {
+pub struct Packed {
     /// The job without spec and status.
     job: Job,
     spec: Box<str>,
@@ -81,12 +89,14 @@ impl Packed {
     }
 
     /// Returns the status as JSON.
-    pub(crate) fn status_text(&self) -> &str {
+    #[must_use]
+    pub fn status_text(&self) -> &str {
         &self.status
     }
 
     /// Returns the job without its spec and its status.
-    pub(crate) fn job(&self) -> &Job {
+    #[must_use]
+    pub fn job(&self) -> &Job {
         &self.job
     }
 }

@@ -34,7 +34,9 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    pub(crate) fn code(&self) -> Option<u16> {
+    /// Returns the HTTP status of the API server's answer; `None` if there was none.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
         match self {
             Self::Client(kube::Error::Api(status)) => Some(status.code),
             _ => None,

@@ -3,9 +3,9 @@
 
 use super::{is_generated, read, root};
 use clap::{Arg, ArgAction, Command, CommandFactory};
+use install::crds;
 use serde_json::Value;
 use std::fmt::Write as _;
-use troupe::install::crds;
 use troupe_cli::args::Args;
 
 /// Each plugin, and the title of its page.

@@ -35,7 +35,7 @@ async fn give_rights(jobs: &Namespace) {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_admin_port_shows_each_what_the_api_server_lets_him_read() {
-    let options = Options::default().fake_nodes(1).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
+    let options = Options::default().fake_nodes(1).actor(HOST).limited(HOST).crds(install::crds::all());
     let options = options.actor("reader").limited("reader").actor("scraper").limited("scraper");
     let plane = ControlPlane::start(options).await.unwrap();
     deploy::give_rights(&plane.client("admin").await.unwrap()).await;

@@ -159,7 +159,7 @@ async fn the_manifests_bring_what_the_chart_does_and_their_pods_pass_pod_securit
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn a_host_of_one_namespace_serves_it_by_roles_alone() {
-    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
+    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let kubeconfig = plane.kubeconfig("admin").unwrap();
     let helm = tokio::task::spawn_blocking(move || CommandLine::of(Tool::Helm, &kubeconfig)).await.unwrap().unwrap();

@@ -31,7 +31,7 @@ struct Installed {
 
 impl Installed {
     async fn new() -> Self {
-        let options = Options::default().actor(HOST).limited(HOST).crds(troupe::install::crds::all());
+        let options = Options::default().actor(HOST).limited(HOST).crds(install::crds::all());
         let plane = ControlPlane::start(options).await.unwrap();
         let client = plane.client("admin").await.unwrap();
         deploy::give_rights(&client).await;

@@ -48,7 +48,7 @@ async fn the_operator_waits_for_a_missing_crd_and_installs_them_when_asked() {
     for plural in ["mpijobs", "paddlejobs"] {
         missed(&waiting, plural).await;
     }
-    let of_mpi = troupe::install::crds::all().into_iter().find(|crd| crd.name_any() == "mpijobs.kubeflow.org").unwrap();
+    let of_mpi = install::crds::all().into_iter().find(|crd| crd.name_any() == "mpijobs.kubeflow.org").unwrap();
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     api.create(&PostParams::default(), &of_mpi).await.unwrap();
     established(&client, "mpijobs.kubeflow.org").await;
@@ -62,7 +62,7 @@ async fn the_operator_waits_for_a_missing_crd_and_installs_them_when_asked() {
 
     // Over the one that is there, and beside it.
     let installing = Operator::start(&plane, &["--install-crds"]).await;
-    for crd in troupe::install::crds::all() {
+    for crd in install::crds::all() {
         let name = crd.name_any();
         let stored = established(&client, &name).await;
         let bytes = serde_json::to_vec(&stored.spec).unwrap().len();

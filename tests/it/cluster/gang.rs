@@ -90,7 +90,7 @@ const KUBERNETES: Scheduler = Scheduler {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn kubernetes_own_scheduler_starts_all_pods_of_a_job_or_none() {
-    let options = Options::default().fake_nodes(2).gangs().crds(troupe::install::crds::all());
+    let options = Options::default().fake_nodes(2).gangs().crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "own").await;
     let operator = KUBERNETES.host(&plane, &namespace).await;

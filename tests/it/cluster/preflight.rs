@@ -21,7 +21,7 @@ const MULTI_KUEUE: &str = "kueue.x-k8s.io/multikueue";
 
 /// The definition of PaddleJobs without what the original's lacks, and no other.
 fn old_definitions() -> Vec<CustomResourceDefinition> {
-    let ours = troupe::install::crds::all().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(DEFINITION));
+    let ours = install::crds::all().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(DEFINITION));
     let mut definition = serde_json::to_value(ours.unwrap()).unwrap();
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let status = definition.pointer_mut(status).unwrap().as_object_mut().unwrap();
@@ -148,7 +148,7 @@ async fn preflight_reports_what_is_in_the_way_until_it_is_done() {
     system.patch(&DEPLOYMENTS, "training", &json!({ "spec": { "replicas": 0 } })).await;
     system.is(&DEPLOYMENTS, "training", "gone", |it| at(it, "/status/replicas").is_null()).await;
     system.patch(&LEASES, "b2a304f2.paddlepaddle.org", &json!({ "spec": { "holderIdentity": "" } })).await;
-    troupe::install::crds::install(&client).await.unwrap();
+    install::crds::install(&client).await.unwrap();
     until(SOON, "MPIJobs to be served", || async { Ok(jobs.list(&MPI_JOBS).await.ok()) }).await.unwrap();
     deploy::give_rights(&client).await;
     for (name, field, value) in [("paused", "suspend", json!(true)), ("elsewhere", "managedBy", json!(MULTI_KUEUE))] {

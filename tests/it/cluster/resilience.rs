@@ -212,7 +212,7 @@ async fn ended(namespace: &Namespace) -> Result<(usize, Vec<String>)> {
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(lacks_resilience, ignore = "TROUPE_REQUIRE does not name resilience")]
 async fn five_minutes_of_trouble_lose_no_job_and_run_nothing_twice() {
-    let options = Options::default().fake_nodes(20).crds(troupe::install::crds::all()).audits_answers();
+    let options = Options::default().fake_nodes(20).crds(install::crds::all()).audits_answers();
     let mut plane = ControlPlane::start(options).await.unwrap();
     let namespace = Arc::new(Namespace::create_in(plane.client("user").await.unwrap(), NAMESPACE).await);
     let overload = Overload::start(&plane.kubeconfig("troupe").unwrap(), REFUSED_PERCENT, SEED).await.unwrap();

@@ -332,7 +332,7 @@ async fn the_fence_lets_through(host: &Client, admin: &Client, job: &Value) {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_no_more() {
-    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(troupe::install::crds::all());
+    let options = Options::default().fake_nodes(2).actor(HOST).limited(HOST).crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::give_rights(&admin).await;
@@ -381,7 +381,7 @@ async fn the_host_serves_jobs_with_its_least_rights_behind_its_fence_and_can_do_
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
-    let options = Options::default().actor("intern").limited("intern").crds(troupe::install::crds::all());
+    let options = Options::default().actor("intern").limited("intern").crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::apply(&admin, "authors.yaml").await;
@@ -431,7 +431,7 @@ async fn who_may_not_create_pods_in_a_namespace_may_not_make_jobs_there() {
 #[tokio::test]
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn nobody_but_the_host_writes_what_it_remembers_of_a_job() {
-    let options = Options::default().actor(HOST).limited(HOST).crds(troupe::install::crds::all());
+    let options = Options::default().actor(HOST).limited(HOST).crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let admin = plane.client("admin").await.unwrap();
     deploy::give_rights(&admin).await;

@@ -193,7 +193,7 @@ async fn the_real_controller_does_what_each_sequence_says() {
 #[cfg_attr(lacks_cluster, ignore = "needs Go and openssl")]
 async fn an_indexed_job_does_what_a_job_does() {
     let files = files().unwrap();
-    let plane = ControlPlane::start(Options::default().crds(troupe::install::crds::all())).await.unwrap();
+    let plane = ControlPlane::start(Options::default().crds(install::crds::all())).await.unwrap();
     let operator = Operator::start(&plane, &["--namespace", "sequences"]).await;
     let results = play(&plane, &OURS, &files, false).await;
     assert_same(&files, &OURS, &results);

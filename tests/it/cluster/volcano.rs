@@ -21,7 +21,7 @@ const VOLCANO: Scheduler = Scheduler {
 #[tokio::test]
 #[cfg_attr(any(lacks_cluster, lacks_ecosystem), ignore = "needs TROUPE_REQUIRE=ecosystem")]
 async fn volcano_starts_all_pods_of_a_job_or_none() {
-    let options = Options::default().fake_nodes(2).crds(troupe::install::crds::all());
+    let options = Options::default().fake_nodes(2).crds(install::crds::all());
     let plane = ControlPlane::start(options).await.unwrap();
     let volcano = Volcano::start(&plane).await.unwrap();
     let namespace = Namespace::create_in(plane.client("user").await.unwrap(), "gangs").await;

@@ -45,7 +45,7 @@ impl World {
             match running.upgrade() {
                 Some(plane) => plane,
                 None => {
-                    let options = Options::default().fake_nodes(FAKE_NODES).crds(troupe::install::crds::all());
+                    let options = Options::default().fake_nodes(FAKE_NODES).crds(install::crds::all());
                     let plane = Arc::new(ControlPlane::start(options).await.unwrap());
                     *running = Arc::downgrade(&plane);
                     plane

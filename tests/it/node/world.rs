@@ -33,8 +33,7 @@ pub(super) struct World {
 impl World {
     /// Everything, with these images on the node, and the settings of a plugin if there are any.
     pub(super) async fn start(images: Vec<Image>, settings: Option<(&str, Value)>) -> Self {
-        let plane =
-            ControlPlane::start(Options::default().scheduler().crds(troupe::install::crds::all())).await.unwrap();
+        let plane = ControlPlane::start(Options::default().scheduler().crds(install::crds::all())).await.unwrap();
         let node = Node::start(&plane).await.unwrap();
         for image in images {
             node.import_image(image.archive()).unwrap();

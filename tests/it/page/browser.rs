@@ -2,15 +2,13 @@
 //! and complains of nothing. Pictures of it are left in `target/page`.
 
 use super::{World, reviewer};
+use admin::Access;
 use harness::Chromium;
 use serde_json::json;
 use sim::{Life, Sim};
 use std::{net::Ipv4Addr, path::Path, sync::Arc};
 use tokio::net::TcpListener;
-use troupe::{
-    admin::{self, Access},
-    measure::requests::Requests,
-};
+use troupe::measure::requests::Requests;
 
 /// What a user may write where he likes; nothing of it may become a part of the page.
 const MARKUP: &str = "<img src=x onerror=document.title='broken'><b>0/4 nodes are available</b>";

@@ -12,10 +12,11 @@ use crate::{
 };
 use anyhow::ensure;
 use harness::{ControlPlane, Options, until};
+use install::crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
-use troupe::{clock::Clock, install::crds};
+use troupe::clock::Clock;
 
 const QUOTAS: Kind = Kind::new("api/v1", "resourcequotas");
 const NODES: Kind = Kind::new("api/v1", "nodes");

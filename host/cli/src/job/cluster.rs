@@ -3,6 +3,7 @@
 use crate::args::job::JobName;
 use anyhow::{Context, bail};
 use futures::future::{join_all, try_join_all};
+use install::crds;
 use k8s_openapi::{
     api::{
         batch::v1::Job as BatchJob,
@@ -21,7 +22,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
-use troupe::install::crds;
 
 /// A cluster, by a user's kubeconfig or a service account.
 pub(super) struct Cluster {

@@ -2,10 +2,11 @@
 
 use anyhow::{Context, ensure};
 use decide::plan::{Descriptor, JobKind};
+use install::preflight::schema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
-use troupe::{install::preflight::schema, out};
+use troupe::out;
 
 /// Checks the CRDs in a file, and prints what they define.
 ///

@@ -18,10 +18,10 @@ use tokio::time::Instant;
 const LATENCY: Duration = Duration::from_millis(20);
 
 /// Jobs of the quiet namespace, one after another.
-const QUIET: usize = 300;
+const QUIET: usize = 100;
 
-/// Between two of them.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Between two of them: a namespace that submits so many jobs a second is no crowd itself.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Nobody waits longer for a pod.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -12,6 +12,7 @@ use crate::{
     ways::Views,
 };
 use harness::until;
+use install::crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionNames,
 };
@@ -20,7 +21,6 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
-use troupe::install::crds;
 
 const POODLES: &str = "poodlejobs";
 

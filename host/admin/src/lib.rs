@@ -1,0 +1,243 @@
+//! The admin port: health, metrics, the page, the snapshot and decision of each job, and the latest passes for replay.
+//!
+//! `/healthz` and `/readyz` are open, as probes need them, and so is `/`, the page without its data. On a loopback address everything is open. On any other
+//! address the other paths require TLS, a bearer token that the API server accepts, and the right to read (see
+//! `access`).
+
+mod access;
+mod connections;
+pub mod metrics;
+mod page;
+mod redact;
+pub mod telemetry;
+mod tls;
+
+pub use access::{Access, Reviewer};
+pub use tls::{Tls, TlsError};
+
+use access::{Denied, Right};
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Path, Query, Request, State},
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use decide::plan::JobKind;
+use futures::{
+    future::{BoxFuture, join_all},
+    stream,
+};
+use redact::Environment;
+use serde::Deserialize;
+use serde_json::json;
+use std::{collections::BTreeSet, io, sync::Arc};
+use tokio::net::TcpListener;
+use troupe::{
+    control::reconcile::Context,
+    job_key::{GroupKind, JobKey},
+    measure::requests::Requests,
+    observe::layout::Layout,
+    record::passes::Pass,
+};
+
+/// The maximum size of a recording in bytes; it is cut at the end of a line.
+const MOST_BYTES: usize = 64 << 20;
+
+#[derive(Clone)]
+struct Admin {
+    context: Arc<Context>,
+    requests: Requests,
+    access: Arc<Access>,
+    page: Arc<page::Page>,
+}
+
+/// Serves the admin port for as long as the future is polled.
+pub fn serve(
+    listener: TcpListener,
+    context: Arc<Context>,
+    requests: Requests,
+    access: Access,
+) -> BoxFuture<'static, ()> {
+    let access = Arc::new(access);
+    let routes = routes(context, requests, Arc::clone(&access));
+    Box::pin(async move { connections::serve(listener, &access, &routes).await })
+}
+
+/// Returns what the admin port answers, without connections.
+pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) -> Router {
+    let admin = Admin { context, requests, access, page: Arc::default() };
+    let of_jobs = Router::new()
+        .route("/jobs", get(jobs))
+        .route("/jobs/{resource}/{namespace}/{name}", get(job))
+        .route("/recording", get(recording))
+        .merge(page::routes())
+        .layer(middleware::from_fn_with_state(admin.clone(), own_name));
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics_text))
+        .merge(of_jobs)
+        .with_state(admin)
+}
+
+/// Refuses a request that another page of the browser may have made.
+async fn own_name(State(admin): State<Admin>, request: Request, next: Next) -> Response {
+    match page::begin(&admin, request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+async fn readyz(State(admin): State<Admin>) -> Response {
+    if admin.context.is_ready() {
+        return "ok".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, "not every watch has listed yet").into_response()
+}
+
+async fn metrics_text(State(admin): State<Admin>, headers: HeaderMap) -> Result<Response, Denied> {
+    admin.access.check(&headers, &Right::Path("/metrics")).await?;
+    Ok(match metrics::text(&admin.context, &admin.requests) {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    })
+}
+
+/// The query of `/jobs`.
+#[derive(Debug, Deserialize)]
+struct Jobs {
+    /// Select only jobs in this namespace.
+    namespace: Option<String>,
+}
+
+/// Returns the paths of all jobs whose kinds the reader may list.
+async fn jobs(State(admin): State<Admin>, headers: HeaderMap, Query(of): Query<Jobs>) -> Result<Response, Denied> {
+    let layout = admin.context.stores().layout();
+    let listed = may_list(&admin, &headers, of.namespace.as_deref()).await?;
+    let wanted =
+        |key: &&JobKey| listed.contains(&key.kind) && of.namespace.as_ref().is_none_or(|only| *only == key.namespace);
+    let keys = admin.context.stores().jobs();
+    let paths: Vec<_> = keys.iter().filter(wanted).filter_map(|key| path(&layout, &keys, key)).collect();
+    Ok(Json(json!({ "jobs": paths })).into_response())
+}
+
+/// Returns the kinds of which the reader may list the jobs in this namespace, or in all.
+///
+/// # Errors
+/// The reason why he may list none; that the API server does not answer, since jobs of a kind must not seem to be gone.
+async fn may_list(admin: &Admin, headers: &HeaderMap, namespace: Option<&str>) -> Result<BTreeSet<GroupKind>, Denied> {
+    let layout = admin.context.stores().layout();
+    let mut checks = layout.kinds().iter().map(|(kind, served)| async move {
+        let right = Right::jobs("list", &served.kind, namespace, None);
+        admin.access.check(headers, &right).await.map(|()| kind.clone())
+    });
+    let (mut kinds, mut denied) = (BTreeSet::new(), None);
+    // With the first, it is known whose token this is.
+    let mut checked: Vec<_> = match checks.next() {
+        Some(first) => vec![first.await],
+        None => vec![],
+    };
+    checked.extend(join_all(checks).await);
+    for checked in checked {
+        match checked {
+            Ok(kind) => drop(kinds.insert(kind)),
+            Err(error @ Denied::Forbidden { .. }) => denied = denied.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    denied.filter(|_| kinds.is_empty()).map_or(Ok(kinds), Err)
+}
+
+/// Returns the pass over a job as it would run now, if the reader may get the job. The resource is a plural, or a plural
+/// with its group (`tales.example.com`).
+async fn job(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    Path((resource, namespace, name)): Path<(String, String, String)>,
+    Query(environment): Query<Environment>,
+) -> Result<Response, Denied> {
+    let layout = admin.context.stores().layout();
+    // Two groups may have a kind of the same plural.
+    let is_meant = |kind: &JobKind| kind.plural == resource || kind.crd() == resource;
+    let found: Vec<_> = layout.kinds().iter().filter(|(_, served)| is_meant(&served.kind)).collect();
+    if found.is_empty() {
+        // Do not show an unauthenticated reader which kinds are served.
+        admin.access.check(&headers, &Right::Path("/jobs")).await?;
+        return Ok((StatusCode::NOT_FOUND, "no such kind of job is served").into_response());
+    }
+    let (mut denied, mut may_read) = (None, false);
+    for (kind, served) in found {
+        let right = Right::jobs("get", &served.kind, Some(&namespace), Some(&name));
+        if let Err(error) = admin.access.check(&headers, &right).await {
+            denied = Some(error);
+            continue;
+        }
+        may_read = true;
+        let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
+        match pass.map(|pass| line(&environment.apply(pass)?)) {
+            Some(Ok(pass)) => return Ok(([(CONTENT_TYPE, "application/json")], pass).into_response()),
+            Some(Err(error)) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()),
+            None => {}
+        }
+    }
+    match denied {
+        Some(denied) if !may_read => Err(denied),
+        _ => Ok((StatusCode::NOT_FOUND, "no such job is seen, or not yet as it is").into_response()),
+    }
+}
+
+/// The query of `/recording`.
+#[derive(Debug, Deserialize)]
+struct Which {
+    /// Select only passes of the plugin with this name.
+    plugin: Option<String>,
+}
+
+/// Streams the latest passes, one JSON line each, and encodes them while it sends.
+async fn recording(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    Query(which): Query<Which>,
+    Query(environment): Query<Environment>,
+) -> Result<Response, Denied> {
+    admin.access.check(&headers, &Right::Path("/recording")).await?;
+    let passes = admin.context.passes().latest(which.plugin.as_deref());
+    let lines = passes.map(move |pass| line(&environment.apply(pass.decided())?)).scan(0, |sent, line| {
+        *sent += line.as_ref().map_or(0, Vec::len);
+        (*sent <= MOST_BYTES).then_some(line)
+    });
+    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(stream::iter(lines))).into_response())
+}
+
+fn line(pass: &Pass) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(pass)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Returns the path of one of these jobs, which are sorted. It names the group where a job of another group has the same
+/// plural, namespace and name.
+fn path(layout: &Layout, keys: &[JobKey], key: &JobKey) -> Option<String> {
+    let kind = &layout.kinds().get(&key.kind)?.kind;
+    let of_plural = layout.kinds().iter().filter(|(_, served)| served.kind.plural == kind.plural);
+    let alike = of_plural.map(|(kind, _)| JobKey::new(kind, &key.namespace, &key.name));
+    let is_unique = alike.filter(|key| keys.binary_search(key).is_ok()).count() == 1;
+    let resource = if is_unique { kind.plural.clone() } else { kind.crd() };
+    Some(format!("/jobs/{resource}/{}/{}", key.namespace, key.name))
+}
+
+impl Right {
+    /// Returns the right to use a verb on jobs of a kind: on all, on those in a namespace, or on one.
+    fn jobs(verb: &'static str, kind: &JobKind, namespace: Option<&str>, name: Option<&str>) -> Self {
+        Self::Jobs {
+            verb,
+            group: kind.group.clone(),
+            plural: kind.plural.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+        }
+    }
+}
