@@ -21,8 +21,9 @@ const LONGEST_PACE: Duration = Duration::from_secs(1);
 /// Passes at once. Most of them wait for their writes, which have a limit of their own.
 pub const PASSES: usize = 80;
 
-/// Passes at once over jobs of one namespace: slow passes leave room for other namespaces.
-const PASSES_OF_ONE: usize = 64;
+/// Passes at once over jobs of one namespace: slow passes leave room for other namespaces, and so do those of several
+/// namespaces with many jobs.
+const PASSES_OF_ONE: Share = Share { alone: 64, beside: 16 };
 
 /// The work queue of job keys.
 #[derive(Debug, Default)]
@@ -216,7 +217,7 @@ impl Default for Inner {
     fn default() -> Self {
         Self {
             ready: Lanes::default(),
-            shares: Shares::of(Share::fixed(PASSES_OF_ONE)),
+            shares: Shares::of(PASSES_OF_ONE),
             queued: BTreeMap::new(),
             running: BTreeMap::new(),
             later: BTreeSet::new(),
@@ -343,10 +344,13 @@ mod tests {
         while let Some(job) = queue.next().now_or_never() {
             under_way.push(job);
         }
-        assert_eq!(under_way.len(), PASSES_OF_ONE);
+        assert_eq!(under_way.len(), PASSES_OF_ONE.alone);
         queue.add(key("b", "1"));
         assert_eq!(queue.next().await.namespace, "b");
-        queue.done(&under_way[0], Duration::ZERO);
+        let (last, ended) = under_way[PASSES_OF_ONE.beside - 1..].split_first().unwrap();
+        ended.iter().for_each(|job| queue.done(job, Duration::ZERO));
+        assert!(queue.next().now_or_never().is_none(), "beside another namespace it has enough under way");
+        queue.done(last, Duration::ZERO);
         assert_eq!(queue.next().await.namespace, "a");
     }
 
