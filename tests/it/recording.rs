@@ -4,6 +4,8 @@ pub(crate) mod commands;
 pub(crate) mod documented;
 
 use admin::Access;
+use decide::plan::Answer;
+use futures::FutureExt;
 use lab::campaign::{self, HOST};
 use sandbox::{Executor, Plugins};
 use serde_json::{Value, json};
@@ -28,19 +30,20 @@ use troupe::{
 
 /// A host that has served a job of two pods from submit to its end, with these settings of its plugin.
 pub(crate) fn served(settings: &Value) -> Arc<Context> {
+    last_of(1, settings, "700ms")
+}
+
+/// The last of so many hosts, one after another, of a job whose two pods run for so long.
+fn last_of(hosts: usize, settings: &Value, run_for: &str) -> Arc<Context> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let plugins = Plugins::builtin(Executor::Inline).unwrap();
         plugins.configure("paddle", settings).unwrap();
         let plugins = Arc::new(plugins);
         let kinds = campaign::kinds(&plugins);
-        let life = Life::default().rule("*", "run-for", "700ms");
+        let life = Life::default().rule("*", "run-for", run_for);
         let sim = Sim::new(sim::Options { seed: 1, kinds, life, ..sim::Options::default() });
         let _running = sim.start();
-        let mut operator =
-            Operator::new(sim.client(HOST), plugins, Options::alone(Clock::starting_at(sim.now()), [1; 32]));
-        let host = operator.context();
-        let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
         let containers = json!([{ "name": "main", "image": "x" }]);
         let role = json!({ "replicas": 1, "template": { "spec": { "containers": containers } } });
         sim.create(json!({
@@ -48,9 +51,16 @@ pub(crate) fn served(settings: &Value) -> Arc<Context> {
             "metadata": { "name": "wide", "namespace": "default" },
             "spec": { "cleanPodPolicy": "Never", "ps": role, "worker": role },
         }));
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        task.abort();
-        host
+        let mut last = None;
+        for _ in 0..hosts {
+            let options = Options::alone(Clock::starting_at(sim.now()), [1; 32]);
+            let mut operator = Operator::new(sim.client(HOST), Arc::clone(&plugins), options);
+            last = Some(operator.context());
+            let task = tokio::spawn(async move { operator.run(std::future::pending()).await });
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            task.abort();
+        }
+        last.unwrap()
     })
 }
 
@@ -107,25 +117,44 @@ fn admin_port(host: Arc<Context>) -> (Runtime, SocketAddr) {
     (runtime, address)
 }
 
+/// What the admin port answers.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // A client that does not know chunks gets none.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{head}");
+    body.to_owned()
+}
+
 #[test]
 fn the_admin_port_gives_the_latest_passes_a_line_each_of_one_plugin_if_asked() {
     let host = served(&json!({}));
     let expected = host.passes().latest(None).count();
     let (_runtime, address) = admin_port(host);
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        // A client that does not know chunks gets none.
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(" 200 "), "{head}");
-        body.to_owned()
-    };
+    let get = |path| get(address, path);
     let all = get("/recording");
     assert_eq!(all.lines().count(), expected);
     let passes = replay::read(&all).unwrap();
     assert!(passes.iter().all(|pass| pass.plugin == "paddle" && pass.snapshot.digest.is_some()));
     assert_eq!(get("/recording?plugin=paddle"), all);
+    assert_eq!(get("/recording?plugin=another"), "");
+}
+
+// A host that has just started has looked at every job, and nothing came of it.
+#[test]
+fn a_job_of_which_nothing_was_to_write_is_in_the_recording_as_its_pass_would_run_now() {
+    let host = last_of(2, &json!({}), "1h");
+    assert_eq!((host.stores().jobs().len(), host.passes().latest(None).count()), (1, 0));
+    let expected = host.rehearse(&host.stores().jobs()[0]).now_or_never().flatten().unwrap();
+    let (_runtime, address) = admin_port(host);
+    let get = |path| get(address, path);
+    let passes = replay::read(&get("/recording?env=true")).unwrap();
+    let [pass] = &passes[..] else { panic!("{} passes", passes.len()) };
+    assert!(matches!(pass.answer, Answer::Judged { .. }) && pass.decision.actions.is_empty(), "{pass:?}");
+    assert_eq!((&pass.answer, &pass.decision), (&expected.answer, &expected.decision));
+    assert_eq!(get("/recording?env=true&plugin=paddle").lines().count(), 1);
     assert_eq!(get("/recording?plugin=another"), "");
 }

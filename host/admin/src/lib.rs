@@ -8,6 +8,7 @@ mod access;
 mod connections;
 pub mod metrics;
 mod page;
+mod recording;
 mod redact;
 pub mod telemetry;
 mod tls;
@@ -27,8 +28,8 @@ use axum::{
 };
 use decide::plan::JobKind;
 use futures::{
-    future::{BoxFuture, join_all},
-    stream,
+    StreamExt,
+    future::{BoxFuture, join_all, ready},
 };
 use redact::Environment;
 use serde::Deserialize;
@@ -196,7 +197,7 @@ struct Which {
     plugin: Option<String>,
 }
 
-/// Streams the latest passes, one JSON line each, and encodes them while it sends.
+/// Streams passes, one JSON line each, and makes them while it sends.
 async fn recording(
     State(admin): State<Admin>,
     headers: HeaderMap,
@@ -204,12 +205,12 @@ async fn recording(
     Query(environment): Query<Environment>,
 ) -> Result<Response, Denied> {
     admin.access.check(&headers, &Right::Path("/recording")).await?;
-    let passes = admin.context.passes().latest(which.plugin.as_deref());
-    let lines = passes.map(move |pass| line(&environment.apply(pass.decided())?)).scan(0, |sent, line| {
+    let passes = recording::passes(Arc::clone(&admin.context), which.plugin);
+    let lines = passes.map(move |pass| line(&environment.apply(pass)?)).scan(0, |sent, line| {
         *sent += line.as_ref().map_or(0, Vec::len);
-        (*sent <= MOST_BYTES).then_some(line)
+        ready((*sent <= MOST_BYTES).then_some(line))
     });
-    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(stream::iter(lines))).into_response())
+    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::from_stream(lines)).into_response())
 }
 
 fn line(pass: &Pass) -> io::Result<Vec<u8>> {

@@ -76,6 +76,11 @@ fn is_for_good(failure: &Waiting) -> bool {
     matches!(failure, Waiting::NamespaceTerminating { .. })
 }
 
+/// Returns whether a pass had nothing to write. It is not recorded: the same pass can be made again when somebody asks.
+fn is_quiet(decision: &Decision, status: Option<&Result<StatusState, WriteError>>) -> bool {
+    decision.actions.is_empty() && matches!(status, Some(Ok(StatusState { is_complete: true, .. })))
+}
+
 /// The state that all passes share.
 pub struct Context {
     pub(crate) clock: Clock,
@@ -217,6 +222,9 @@ impl Context {
         if let (Some(pass), Some(Ok(_))) = (&pass, &status) {
             self.delivery.try_candidate(pass, &decision);
         }
+        if let Some(pass) = pass.filter(|_| !is_quiet(&decision, status.as_ref())) {
+            self.passes.record(pass);
+        }
         let (status, next) = match (status.transpose(), failed) {
             (Err(error), _) => (None, Err(ReconcileError::Status(error))),
             (Ok(status), Some(failed)) => (status, Err(failed)),
@@ -321,9 +329,7 @@ impl Context {
         }
         let uid = snapshot.job.uid.clone();
         let (pass, decision) = self.answered(snapshot, held, |count| self.ports.allocate(key, &uid, count)).await;
-        let pass = Arc::new(pass);
-        self.passes.record(Arc::clone(&pass));
-        (pass, decision)
+        (Arc::new(pass), decision)
     }
 
     /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked, and

@@ -1,5 +1,5 @@
-//! Recent passes, for people and for replay: the latest passes uncompressed, older passes compressed. They contain no
-//! Secret data, since the host watches no Secrets.
+//! Recent passes that wrote something, for people and for replay: the latest passes uncompressed, older passes compressed.
+//! They contain no Secret data, since the host watches no Secrets.
 
 use decide::{Decision, Outlook, Snapshot, decide, plan::Answer, weight};
 use parking_lot::Mutex;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::api::resource::Resource;
 use crate::job_key::GroupKind;
+use decide::snapshot::PodPhase;
 
 fn spec(kind: &str, purpose: Purpose) -> WatchSpec {
     let resource = Resource::new("v1", kind, &format!("{}s", kind.to_lowercase()));

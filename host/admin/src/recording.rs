@@ -1,0 +1,32 @@
+//! The recording: the latest passes that wrote something, and of every other open job the pass as it would run now.
+
+use futures::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
+use std::{collections::BTreeSet, sync::Arc};
+use troupe::{control::reconcile::Context, record::passes::Pass};
+
+/// Returns passes over all jobs or over those of one plugin: first those that were recorded, the oldest first.
+pub(super) fn passes(context: Arc<Context>, plugin: Option<String>) -> impl Stream<Item = Pass> {
+    let recorded = context.passes().latest(plugin.as_deref());
+    // The uids of the jobs of recorded passes.
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let note = Arc::clone(&seen);
+    let recorded = stream::iter(recorded).map(move |pass| {
+        note.lock().insert(pass.snapshot.job.uid.clone());
+        pass.decided()
+    });
+    // Polled when the recorded passes have been sent.
+    let others = stream::once(async move {
+        let mut jobs = context.stores().open_jobs();
+        jobs.retain(|(_, uid)| !seen.lock().contains(uid));
+        stream::iter(jobs).filter_map(move |(key, _)| {
+            let context = Arc::clone(&context);
+            async move { context.rehearse(&key).await }
+        })
+    });
+    let others = others.flatten().filter(move |pass| {
+        let is_meant = plugin.as_ref().is_none_or(|name| pass.plugin == *name);
+        std::future::ready(is_meant)
+    });
+    recorded.chain(others)
+}
