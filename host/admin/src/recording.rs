@@ -17,11 +17,13 @@ pub(super) fn passes(context: Arc<Context>, plugin: Option<String>) -> impl Stre
     });
     // Polled when the recorded passes have been sent.
     let others = stream::once(async move {
-        let mut jobs = context.stores().open_jobs();
-        jobs.retain(|(_, uid)| !seen.lock().contains(uid));
-        stream::iter(jobs).filter_map(move |(key, _)| {
-            let context = Arc::clone(&context);
-            async move { context.rehearse(&key).await }
+        stream::iter(context.stores().jobs()).filter_map(move |key| {
+            let (context, seen) = (Arc::clone(&context), Arc::clone(&seen));
+            async move {
+                let sight = context.stores().sight(&key)?;
+                let is_missing = sight.ledger.finished.is_none() && !seen.lock().contains(&sight.job.uid);
+                if is_missing { context.rehearse(&key).await } else { None }
+            }
         })
     });
     let others = others.flatten().filter(move |pass| {

@@ -146,17 +146,6 @@ impl Stores {
         unwatched
     }
 
-    /// Returns the keys and uids of the jobs that have not ended, as far as the watches have shown.
-    #[must_use]
-    pub fn open_jobs(&self) -> Vec<(JobKey, String)> {
-        let inner = self.inner.lock();
-        let open = inner.cache.open_jobs().filter_map(|(key, ..)| {
-            let uid = inner.cache.job(&key)?.uid.clone();
-            Some((key, uid))
-        });
-        open.collect()
-    }
-
     /// Waits until watches were added or have ended.
     pub(crate) async fn watches_changed(&self) {
         self.changed.notified().await;
