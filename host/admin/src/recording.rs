@@ -18,17 +18,22 @@ pub(super) fn passes(context: Arc<Context>, plugin: Option<String>) -> impl Stre
     // Polled when the recorded passes have been sent.
     let others = stream::once(async move {
         stream::iter(context.stores().jobs()).filter_map(move |key| {
-            let (context, seen) = (Arc::clone(&context), Arc::clone(&seen));
+            let (context, seen, plugin) = (Arc::clone(&context), Arc::clone(&seen), plugin.clone());
             async move {
                 let sight = context.stores().sight(&key)?;
-                let is_missing = sight.ledger.finished.is_none() && !seen.lock().contains(&sight.job.uid);
-                if is_missing { context.rehearse(&key).await } else { None }
+                if sight.ledger.finished.is_some() || seen.lock().contains(&sight.job.uid) {
+                    return None;
+                }
+                let is_meant = |name: &str| plugin.as_ref().is_none_or(|only| only == name);
+                let layout = context.stores().layout();
+                let framework = layout.framework(&key.kind, sight.ledger.digest.digest())?;
+                // No other plugin is asked. The pass of a held job names none.
+                if !is_meant(&framework.name) {
+                    return None;
+                }
+                context.rehearse(&key).await.filter(|pass| is_meant(&pass.plugin))
             }
         })
     });
-    let others = others.flatten().filter(move |pass| {
-        let is_meant = plugin.as_ref().is_none_or(|name| pass.plugin == *name);
-        std::future::ready(is_meant)
-    });
-    recorded.chain(others)
+    recorded.chain(others.flatten())
 }
