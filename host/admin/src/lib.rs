@@ -1,8 +1,8 @@
-//! The admin port: health, metrics, the page, the snapshot and decision of each job, and the latest passes for replay.
+//! The admin port: health, metrics, the page, the snapshot and decision of each job, and passes for replay.
 //!
-//! `/healthz` and `/readyz` are open, as probes need them, and so is `/`, the page without its data. On a loopback address everything is open. On any other
-//! address the other paths require TLS, a bearer token that the API server accepts, and the right to read (see
-//! `access`).
+//! `/healthz` and `/readyz` are open, as probes need them, and so is `/`, the page without its data. On a loopback
+//! address everything is open. On any other address the other paths require TLS, a bearer token that the API server
+//! accepts, and the right to read (see `access`).
 
 mod access;
 mod connections;

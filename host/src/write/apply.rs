@@ -35,8 +35,7 @@ use tracing::{Instrument, debug, warn};
 const IN_FLIGHT: usize = 80;
 
 /// Requests at once for jobs of one namespace: slow requests leave room for other namespaces, and many do not make
-/// those of others slow (`bench crowd`: with 64 beside others the first pod of another namespace's job takes 8 times as
-/// long as alone, with 16 it takes 1.8 times, with 8 it takes 1.2).
+/// those of others slow (`bench crowd`).
 const IN_FLIGHT_OF_ONE: Share = Share { alone: 32, beside: 8 };
 
 /// Memory of the bodies of all requests at once, in bytes.

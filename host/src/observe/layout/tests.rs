@@ -1,6 +1,7 @@
 //! Tests of which digest plans a job, and of which watches there are.
 
 use super::*;
+use crate::plugin_resource::Canary;
 use decide::{
     ledger::Finished,
     plan::{Clean, Outcome, OwnedBy, Queueing},
