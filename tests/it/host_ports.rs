@@ -205,6 +205,31 @@ fn pods_that_run_on_ports_keep_them_for_their_job_over_a_restart_whatever_older_
 }
 
 #[test]
+fn a_pod_on_one_port_proves_no_claim_on_the_ports_of_another_jobs_pods() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=35_059);
+        world.starts();
+        world.job("greedy", "liar", 1);
+        a_while().await;
+        world.job("modest", "one", 1);
+        a_while().await;
+        assert_eq!((world.port("greedy", "liar"), world.port("modest", "one")), (Some(35_000), Some(35_020)));
+        world.crashes();
+        // Of a job that is refused the host keeps what it has.
+        world.claims(PADDLE, "greedy", "liar", 35_000, 60);
+        let refused = json!({ "spec": { "worker": { "replicas": -1 } } });
+        world.sim.patch(PADDLE.0, PADDLE.1, "greedy", "liar", refused).unwrap();
+        world.starts();
+        a_while().await;
+        world.sim.delete("v1", "Pod", "modest", "one-worker-0").unwrap();
+        world.job("modest", "two", 1);
+        a_while().await;
+        assert_eq!(world.port("modest", "one"), Some(35_020), "it is made again where it was");
+        assert!(world.port("modest", "two").is_some(), "{}", world.waits_for("modest", "two"));
+    });
+}
+
+#[test]
 fn a_namespace_that_has_its_quota_waits_and_others_do_not() {
     in_virtual_time(async {
         let mut world = World::new(35_000..=38_999);

@@ -102,10 +102,14 @@ impl World {
     }
 
     fn host_in(&self, namespace: &str) -> Host {
+        self.host_of(namespace, Arc::new(builtins().fork()))
+    }
+
+    fn host_of(&self, namespace: &str, plugins: Arc<Plugins>) -> Host {
         let delivery = delivery::Options { namespace: Some(namespace.to_owned()), ..delivery::Options::default() };
         let options =
             Options { delivery: Some(delivery), ..Options::alone(Clock::starting_at(self.sim.now()), [1; 32]) };
-        let mut operator = Operator::new(self.sim.client(HOST), Arc::new(builtins().fork()), options);
+        let mut operator = Operator::new(self.sim.client(HOST), plugins, options);
         Host(tokio::spawn(async move { operator.run(std::future::pending()).await }))
     }
 
@@ -332,6 +336,29 @@ fn a_digest_that_does_not_serve_the_kind_or_is_none_is_ignored() {
         let _host = world.host();
         world.planned_by("by-mpi", &built_in("paddle")).await;
         world.planned_by("by-nonsense", &built_in("paddle")).await;
+    });
+}
+
+#[test]
+fn an_end_in_the_ledger_has_no_plugin_of_another_kind_asked() {
+    in_virtual_time(async {
+        let world = World::new();
+        let template = json!({ "spec": { "containers": [{ "name": "main", "image": "x" }] } });
+        let job = world.sim.create(json!({ "apiVersion": MPI.0, "kind": MPI.1,
+            "metadata": { "name": "sly", "namespace": TENANT },
+            "spec": { "mpiReplicaSpecs": { "Launcher": { "replicas": 1, "template": template } } } }));
+        // The plugin is asked about a job that has ended while its pods are counted.
+        let end = json!({ "at": "2026-01-01T00:00:00Z", "outcome": "failed", "clean": "keep", "counting": true });
+        let ledger = json!({ "uid": job["metadata"]["uid"], "digest": built_in("kubeflow"), "headline": "Failed",
+            "finished": end });
+        world.sim.patch_status(MPI.0, MPI.1, TENANT, "sly", json!({ "status": { "troupe": ledger } })).unwrap();
+        let plugins = Arc::new(builtins().fork());
+        let _host = world.host_of(OWN, Arc::clone(&plugins));
+        world.submit("honest");
+        world.planned_by("honest", &built_in("paddle")).await;
+        let calls = plugins.calls();
+        let plans = |of: &str| calls.iter().any(|(plugin, function, _)| plugin == of && function == "plan");
+        assert!(plans("paddle") && !plans("kubeflow"), "{calls:?}");
     });
 }
 

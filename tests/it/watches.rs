@@ -357,6 +357,29 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
     });
 }
 
+// The pass that is asked to wait writes no event, and the next one finds the pods.
+#[test]
+fn the_event_of_a_job_names_the_pods_that_were_made_before_the_host_was_asked_to_wait() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(2)).await;
+        world.sim.refuse_times(Matching::verb("create", "services"), too_many(3), 2);
+        world.sim.create(world.paddle("held"));
+        let service =
+            |it: &World, index: usize| it.sim.get("v1", "Service", "default", &format!("held-worker-{index}"));
+        world.until("both Services", 60, |it| (0..2).all(|index| service(it, index).is_some())).await;
+        after(Duration::from_secs(60)).await;
+        let asked = ["pods", "services"].map(|resource| world.times("create", resource).len());
+        assert_eq!(asked, [2, 4], "the pods were made at once, the Services at the second attempt");
+        let events = world.sim.list("v1", "Event", "default");
+        let told = events.iter().filter(|event| event["reason"] == "Created");
+        let told: Vec<_> = told.map(|event| event["message"].as_str().unwrap()).collect();
+        let made = ["pod/held-worker-0", "pod/held-worker-1", "service/held-worker-0", "service/held-worker-1"];
+        assert_eq!(told, [format!("created {}", made.join(", "))]);
+    });
+}
+
 #[test]
 fn a_host_whose_token_has_expired_asks_with_back_off_and_goes_on_once_it_has_another() {
     let plugins = campaign::plugins().unwrap();

@@ -53,7 +53,7 @@ pub enum Command {
         command: PluginCommand,
     },
     #[cfg(feature = "lab")]
-    /// Run jobs under seeded faults and check the invariants.
+    /// Run jobs under seeded faults and check the invariants, one seed on each core at a time.
     Sim(SimArgs),
     /// Replay a pass from the admin port (`/jobs/...`) offline and print the decision and its reasons.
     Explain(ExplainArgs),

@@ -40,7 +40,7 @@ pub fn body(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<Value> {
 pub fn bytes(snapshot: &Snapshot, answer: &Answer, part: Part) -> Option<usize> {
     let Answer::Judged { plan, bindings, .. } = answer else { return None };
     match part {
-        Part::Pod { role, .. } | Part::Job { role } => Some(weight::json(&plan.roles.get(role)?.template)),
+        Part::Pod { role, .. } | Part::Job { role } => Some(weight::pod_of(plan.roles.get(role)?)),
         Part::Object { object, .. } => {
             let object = plan.objects.get(object)?;
             match &object.body {

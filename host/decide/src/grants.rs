@@ -67,6 +67,32 @@ impl Grants {
         self
     }
 
+    /// Returns what both grant, with the narrower of their limits.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        fn narrower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        let namespaces = match (&self.namespaces, &other.namespaces) {
+            (Some(one), Some(other)) => Some(one & other),
+            (one, other) => one.as_ref().or(other.as_ref()).cloned(),
+        };
+        let limits = Self {
+            namespaces,
+            max_replicas: narrower(self.max_replicas, other.max_replicas),
+            max_objects: narrower(self.max_objects, other.max_objects),
+            ..Self::default()
+        };
+        // Either may have the pattern that covers a word of the other.
+        let both = [(self, other), (other, self)]
+            .into_iter()
+            .flat_map(|(one, other)| one.all().into_iter().filter(|(need, word)| other.allows(*need, word)));
+        both.fold(limits, |mut grants, (need, word)| {
+            grants.grant(need, &word);
+            grants
+        })
+    }
+
     /// Returns whether this is granted.
     #[must_use]
     pub fn allows(&self, need: Need, word: &str) -> bool {
@@ -162,6 +188,17 @@ mod tests {
         let missing = missing(&asked, &granted);
         assert_eq!(missing.to_string(), "capabilities: [\"SYS_PTRACE\"]\nhostNetwork: true\nkinds: [\"Job.batch\"]");
         assert_eq!(super::missing(&asked, &granted.clone().with(&missing)), Grants::default());
+    }
+
+    #[test]
+    fn what_both_grant_is_within_each_and_has_the_narrower_limits() {
+        let one = grants(&json!({ "kinds": ["Pod", "Job.batch"], "hostNetwork": true, "hostPaths": ["/data"],
+            "images": ["*"], "namespaces": ["a", "b"], "maxReplicas": 10 }));
+        let other = grants(&json!({ "kinds": ["Pod"], "hostPaths": ["/data/sets", "/etc"], "images": ["busybox"],
+            "namespaces": ["b", "c"], "maxObjects": 7 }));
+        let both = grants(&json!({ "kinds": ["Pod"], "hostPaths": ["/data/sets"], "images": ["busybox"],
+            "namespaces": ["b"], "maxReplicas": 10, "maxObjects": 7 }));
+        assert_eq!((one.within(&other), other.within(&one)), (both.clone(), both));
     }
 
     #[test]

@@ -41,18 +41,22 @@ fn criteria(all: &Vec<Criterion>) -> usize {
     size_of_val(all) + all.iter().map(|one| size_of_val(one) + one.role.len() + ranges(one)).sum::<usize>()
 }
 
+/// Estimates the size of a pod of a role: its template with what is filled in.
+pub fn pod_of(role: &Role) -> usize {
+    let env = role
+        .env
+        .iter()
+        .map(|entry| size_of::<EnvEntry>() + entry.container.len() + entry.name.len() + text(&entry.value));
+    json(&role.template) + env.sum::<usize>() + filled(&role.fill)
+}
+
 fn role(role: &Role) -> usize {
     let backing = match &role.backing {
         Backing::Pods => 0,
         Backing::Job(body) => json(body),
     };
-    let env = role
-        .env
-        .iter()
-        .map(|entry| size_of::<EnvEntry>() + entry.container.len() + entry.name.len() + text(&entry.value));
     let names = role.hostname.iter().chain(&role.subdomain).chain([&role.pod_name]).map(text).sum::<usize>();
-    let (labels, fill) = (filled(&role.labels), filled(&role.fill));
-    size_of::<Role>() + backing + json(&role.template) + env.sum::<usize>() + names + labels + fill + gates(&role.after)
+    size_of::<Role>() + backing + pod_of(role) + names + filled(&role.labels) + gates(&role.after)
 }
 
 fn object(object: &Object) -> usize {

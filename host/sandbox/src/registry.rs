@@ -170,11 +170,12 @@ impl Plugins {
         Ok(descriptor)
     }
 
-    /// Gives the plugin with this digest the grants and limits of these settings. Its config stays.
+    /// Gives the plugin with this digest the limits of these settings, and takes the grants from it that they lack. Its
+    /// config stays.
     pub fn restrict(&self, digest: &Digest, settings: &Settings) {
         let Some(plugin) = self.by_digest(digest) else { return };
         let limits = self.limits_of(settings);
-        let grants = settings.grants.clone().unwrap_or_else(|| plugin.grants.clone());
+        let grants = settings.grants.as_ref().map_or_else(|| plugin.grants.clone(), |now| plugin.grants.within(now));
         let share = self.runner.share(&plugin.descriptor.name, limits.concurrency);
         self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
     }

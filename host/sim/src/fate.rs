@@ -232,6 +232,9 @@ impl World {
     }
 }
 
+/// From here on an event is as late as behind another API server whose watch cache lags.
+const SECONDS_LATE: Duration = Duration::from_secs(2);
+
 /// The faults of one watch event.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct EventFate {
@@ -248,6 +251,7 @@ impl EventFate {
             Self { gone: true, .. } => Some("watch ended with 410"),
             Self { drop: true, .. } => Some("watch broken"),
             Self { twice: true, .. } => Some("event twice"),
+            Self { delay, .. } if *delay >= SECONDS_LATE => Some("event late by seconds"),
             Self { delay, .. } if !delay.is_zero() => Some("event late"),
             Self { .. } => None,
         }

@@ -67,6 +67,11 @@ impl Sim {
         self.world().faults.lift(refusal.0);
     }
 
+    /// Notes trouble that the test itself has made, or seen, among the faults.
+    pub fn note_trouble(&self, what: &str) {
+        self.world().trouble(what);
+    }
+
     /// Returns the times of each kind of fault that has happened so far.
     pub fn troubles(&self) -> BTreeMap<String, Vec<Timestamp>> {
         self.world().troubles.clone()

@@ -128,7 +128,7 @@ impl Operator {
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             contents: contents.clone(),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
-            ports: PortAllocator::new(stores.clone(), options.host_ports),
+            ports: PortAllocator::new(stores.clone(), options.host_ports, delivery.is_starting.clone()),
             clock: options.clock,
             stores,
             plugins,
@@ -257,9 +257,10 @@ impl Operator {
         let mut lost = std::pin::pin!(lost);
         let delivery = async {
             let options = self.delivery.clone()?;
+            self.context.delivery.is_starting.store(true, Ordering::Relaxed);
             Some(Delivery::start(with_deadline(&self.client), self.context.delivery.clone(), options).await)
         };
-        // Plan no job before it is known which plugins serve.
+        // Plan no job before it is known which digests serve. Those that take long to load are loaded beside the passes.
         let delivery = tokio::select! {
             biased;
             () = &mut *shutdown => return Ended::AsAsked,
@@ -334,10 +335,12 @@ impl Context {
         }
     }
 
-    /// Returns whether every watch has listed or waits for its kind to be served, or this host waits for the lease.
+    /// Returns whether it was tried to load what served before, and every watch has listed or waits for its kind to be
+    /// served, or this host waits for the lease.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.stands_by.load(Ordering::Relaxed) || self.stores.have_listed()
+        let is_starting = self.delivery.is_starting.load(Ordering::Relaxed);
+        self.stands_by.load(Ordering::Relaxed) || (!is_starting && self.stores.have_listed())
     }
 
     /// Returns how many passes ended in a panic of the host.

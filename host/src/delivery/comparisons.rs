@@ -1,7 +1,7 @@
 //! Passes that candidates are shown: after their writes, by a task of its own, so that a slow candidate delays nobody.
 //! What there is no time for is dropped and counted.
 
-use super::Handles;
+use super::{Handles, trials::Trials};
 use crate::record::passes::RecordedPass;
 use decide::{Decision, Digest, Report, Snapshot, difference::differences, plan::Answer};
 use parking_lot::Mutex;
@@ -19,15 +19,15 @@ pub(crate) struct Comparisons {
 }
 
 impl Comparisons {
-    /// The pass waits for the candidate of its plugin. False: too many do.
-    fn add(&self, pass: &Arc<RecordedPass>) -> bool {
+    /// The pass waits for the candidate of its plugin. If too many do, it is dropped, and the trial counts it.
+    fn add(&self, pass: &Arc<RecordedPass>, trials: &Trials) {
         let mut waiting = self.waiting.lock();
         if waiting.iter().filter(|other| other.plugin == pass.plugin).count() >= WAITING {
-            return false;
+            trials.record_dropped(&pass.plugin);
+            return;
         }
         waiting.push_back(Arc::clone(pass));
         self.changed.notify_one();
-        true
     }
 
     async fn next(&self) -> Arc<RecordedPass> {
@@ -62,8 +62,7 @@ impl Handles {
                 trials.record_fault(&plugin, &job(pass), fault);
             }
             _ if pass.snapshot.digest.as_ref() == Some(&candidate) => {}
-            _ if self.comparisons.add(pass) => {}
-            _ => trials.record_dropped(&plugin),
+            _ => self.comparisons.add(pass, trials),
         }
     }
 
@@ -95,5 +94,36 @@ impl Handles {
                 self.trials.record_compared(&pass.plugin, &job(&pass), &different, &other);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin_resource::CandidateState;
+    use decide::{plan::Rejection, testkit};
+
+    fn pass_of(plugin: &str) -> Arc<RecordedPass> {
+        let snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        Arc::new(RecordedPass { plugin: plugin.into(), config: "{}".into(), snapshot, outlook: None, answer })
+    }
+
+    #[test]
+    fn a_candidate_that_is_behind_has_its_passes_dropped_and_counted_and_no_other_has() {
+        let (comparisons, trials) = (Comparisons::default(), Trials::default());
+        for plugin in ["behind", "other"] {
+            trials.begin(plugin, &testkit::digest("candidate"), CandidateState::Shadow);
+        }
+        let waiting = |plugin: &str| comparisons.waiting.lock().iter().filter(|pass| pass.plugin == plugin).count();
+        let dropped = |plugin: &str| trials.read(plugin).unwrap().dropped;
+        for _ in 0..WAITING {
+            comparisons.add(&pass_of("behind"), &trials);
+        }
+        assert_eq!((waiting("behind"), dropped("behind")), (WAITING, 0));
+        comparisons.add(&pass_of("behind"), &trials);
+        assert_eq!((waiting("behind"), dropped("behind")), (WAITING, 1));
+        comparisons.add(&pass_of("other"), &trials);
+        assert_eq!((waiting("other"), dropped("other")), (1, 0));
     }
 }

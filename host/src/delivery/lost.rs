@@ -3,11 +3,12 @@
 //! Only those that the host has accepted are sought, and only in its own namespace: what a job says loads nothing.
 
 use super::{
-    Delivery, Handles,
+    Delivery, Ending, Handles,
     archive::{Archive, ArchiveError},
     census,
     mark::Mark,
     settings,
+    shared::Shared,
     statuses::{active, named},
 };
 use crate::{error::chain, observe::layout::Route, plugin_resource::PluginStatus};
@@ -27,6 +28,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// nobody else waiting for long.
 const REST: u32 = 10;
 
+/// The number of digests that are loaded at once. The bytes of each are in memory meanwhile.
+pub(super) const AT_ONCE: usize = 8;
+
 /// When something that failed is tried again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Again {
@@ -36,6 +40,11 @@ pub(super) struct Again {
 }
 
 impl Again {
+    /// Now, for the first time.
+    pub(super) fn now() -> Self {
+        Self { attempts: 0, at: Instant::now() }
+    }
+
     /// After one more attempt that began then.
     pub(super) fn after(before: Option<Self>, began: Instant) -> Self {
         let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
@@ -70,15 +79,16 @@ impl Delivery {
             self.sought.remove(&digest);
             let is_lost = self.shared.handles.stores.layout().is_lost(&digest);
             if is_lost || is_active(&self.shared.statuses(), &digest) {
-                self.seek(&digest).await;
+                self.seek(&digest);
             } else {
                 self.wake_pinned(&digest);
             }
         }
+        self.end_attempts().await;
     }
 
-    /// Loads a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost say so.
-    pub(super) async fn seek(&mut self, digest: &Digest) {
+    /// Begins to load a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost say so.
+    pub(super) fn seek(&mut self, digest: &Digest) {
         let layout = self.shared.handles.stores.layout();
         if layout.plans(digest) {
             // It was loaded by its Plugin's task after a pass had found that it was not, or its bytes are not archived
@@ -93,8 +103,17 @@ impl Delivery {
             self.sought.remove(digest);
             return;
         }
-        let began = Instant::now();
-        let loaded = self.load_archived(digest).await;
+        let (shared, places, digest) = (self.shared.clone(), self.places.clone(), digest.clone());
+        self.attempts.spawn(async move {
+            let _place = places.acquire().await;
+            let began = Instant::now();
+            let loaded = shared.load_archived(&digest).await;
+            Box::new(move |delivery: &mut Self| delivery.is_sought(&digest, loaded, began)) as Ending
+        });
+    }
+
+    /// An attempt to load a digest, which began then, has ended.
+    fn is_sought(&mut self, digest: &Digest, loaded: Result<Prepared, Absent>, began: Instant) {
         match loaded.and_then(|prepared| Ok(self.add_back(digest, &prepared)?)) {
             Ok(()) => {
                 self.sought.remove(digest);
@@ -104,29 +123,18 @@ impl Delivery {
         }
     }
 
-    /// Digests are sought again whose time has come.
-    pub(super) async fn seek_again(&mut self) {
+    /// Begins to load the sought digests whose time has come.
+    pub(super) fn seek_again(&mut self) {
         let now = Instant::now();
         let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
         for digest in due {
             let is_active = is_active(&self.shared.statuses(), &digest);
             if is_active || !census::keys_pinned_to(&self.shared.handles.stores, &digest).is_empty() {
-                self.seek(&digest).await;
+                self.seek(&digest);
             } else {
                 self.sought.remove(&digest);
             }
         }
-    }
-
-    async fn load_archived(&self, digest: &Digest) -> Result<Prepared, Absent> {
-        let wasm = self.shared.archived_bytes(digest).await?;
-        // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
-        if let Some(archive) = &self.shared.archive
-            && let Some(mark) = archive.read_mark(digest).await?
-        {
-            self.shared.marks().insert(digest.clone(), mark);
-        }
-        Ok(self.shared.handles.plugins.prepare_foreign(digest.short(), &wasm).await?)
     }
 
     /// Jobs that are pinned to it are planned again; so are new ones, where the status of a Plugin says so.
@@ -189,6 +197,19 @@ impl Delivery {
         let Handles { stores, queue, wanted, .. } = &*self.shared.handles;
         let waiting = wanted.settle(digest).into_iter().chain(census::keys_pinned_to(stores, digest));
         waiting.for_each(|key| queue.add(key));
+    }
+}
+
+impl Shared {
+    async fn load_archived(&self, digest: &Digest) -> Result<Prepared, Absent> {
+        let wasm = self.archived_bytes(digest).await?;
+        // Before the watch of what is kept has listed, nobody else knows with which settings it was accepted.
+        if let Some(archive) = &self.archive
+            && let Some(mark) = archive.read_mark(digest).await?
+        {
+            self.marks().insert(digest.clone(), mark);
+        }
+        Ok(self.handles.plugins.prepare_foreign(digest.short(), &wasm).await?)
     }
 }
 

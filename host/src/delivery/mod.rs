@@ -53,11 +53,16 @@ use shared::Shared;
 use startup::NotArchived;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
+    task::{JoinError, JoinSet},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use tracing::{debug, info};
@@ -100,6 +105,9 @@ pub(crate) struct Handles {
     comparisons: Comparisons,
     /// What serves where no Plugin says otherwise: what is loaded when the host starts.
     bundled: Bundled,
+    /// The host starts: until the first attempt to load each digest that served before has ended, not every kind that it
+    /// will serve need be watched.
+    pub(crate) is_starting: Arc<AtomicBool>,
 }
 
 impl Handles {
@@ -125,6 +133,7 @@ impl Handles {
             trials: Trials::default(),
             comparisons: Comparisons::default(),
             bundled,
+            is_starting: Arc::default(),
         }
     }
 }
@@ -136,6 +145,9 @@ struct Supervised {
     /// None until the host knows what served before.
     task: Option<AbortOnDrop>,
 }
+
+/// What follows from the answer to an attempt.
+type Ending = Box<dyn FnOnce(&mut Delivery) + Send>;
 
 /// The task that knows which Plugins there are, and owns what is not of one of them: the watches, the archive, and the
 /// digests that jobs wait for.
@@ -150,6 +162,10 @@ pub(crate) struct Delivery {
     /// Digests that jobs need, that were accepted and cannot be loaded so far.
     sought: BTreeMap<Digest, Again>,
     not_archived: NotArchived,
+    /// Attempts under way: requests to the API server and to registries.
+    attempts: JoinSet<Ending>,
+    /// For the digests that are loaded at once.
+    places: Arc<Semaphore>,
 }
 
 impl Delivery {
@@ -159,14 +175,16 @@ impl Delivery {
         let handles = self.shared.handles.clone();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The task of a Plugin compares what it finds with what serves, and marks what is kept after the host has done so.
+        self.end_attempts().await;
+        handles.is_starting.store(false, Ordering::Relaxed);
         self.start_tasks();
         loop {
             tokio::select! {
                 biased;
                 digests = handles.wanted.take() => {
-                    for digest in digests {
-                        self.seek(&digest).await;
-                    }
+                    digests.iter().for_each(|digest| self.seek(digest));
+                    self.end_attempts().await;
                 }
                 () = sleep_until(self.next_attempt()) => self.try_again().await,
                 Some(event) = happened.next() => self.on_event(event).await,
@@ -175,17 +193,31 @@ impl Delivery {
         }
     }
 
-    /// When something is tried again that has failed.
+    /// When something is tried that is due, or again since it has failed.
     fn next_attempt(&self) -> Instant {
         let all = self.sought.values().chain(&self.not_archived.again).map(|again| again.at);
         all.min().unwrap_or_else(|| Instant::now() + SWEEP)
     }
 
+    /// Tries all at once that is due.
     async fn try_again(&mut self) {
         if self.not_archived.again.is_some_and(|again| again.at <= Instant::now()) {
-            self.keep_built_ins().await;
+            self.keep_built_ins();
         }
-        self.seek_again().await;
+        self.seek_again();
+        self.end_attempts().await;
+    }
+
+    /// Waits until no attempt is under way; each counts as soon as it has ended. Where this is dropped, they go on.
+    async fn end_attempts(&mut self) {
+        while let Some(ended) = self.attempts.join_next().await {
+            match ended.map_err(JoinError::try_into_panic) {
+                Ok(ending) => ending(self),
+                Err(Ok(panic)) => resume_unwind(panic),
+                // The runtime shuts down.
+                Err(Err(_cancelled)) => {}
+            }
+        }
     }
 
     /// Takes note of what a Plugin asks for. One of the same name that was deleted before is forgotten: where a list took

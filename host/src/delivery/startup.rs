@@ -1,9 +1,11 @@
 //! What a host does about plugins before it plans the first job: learns which Plugins there are and what served before.
-//! What fails then is tried again until it is known; only jobs that need it wait.
+//! What fails then is tried again until it is known; only jobs that need it wait. So it is with what takes long.
 
 use super::{
-    Delivery, Handles, Options, census,
-    lost::{Again, QUIET},
+    Delivery, Ending, Handles, Options,
+    archive::ArchiveError,
+    census,
+    lost::{AT_ONCE, Again, QUIET},
     mark::Mark,
     seen::{self, Seen},
     shared::Shared,
@@ -18,11 +20,20 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 use tracing::{info, warn};
 
 /// Between two attempts to learn which Plugins there are.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// All jobs wait for no longer than this until what served before is loaded and what comes with the host is kept. Where
+/// everything answers in this time, the jobs of all kinds are listed before a new one is given host ports, which some of
+/// them hold. Afterwards only jobs that need it wait: a registry that does not answer takes 60 s.
+const ORDINARY: Duration = Duration::from_secs(3);
 
 /// Built-in plugins whose bytes are not kept yet.
 pub(super) struct NotArchived {
@@ -31,7 +42,8 @@ pub(super) struct NotArchived {
 }
 
 impl Delivery {
-    /// Whatever served before serves again once this returns, or is sought.
+    /// Once this returns, no new job is planned by what a Plugin has replaced. Whatever served before serves again, or is
+    /// sought.
     pub(crate) async fn start(client: Client, handles: Arc<Handles>, options: Options) -> Self {
         let built_in = Plugins::built_in_digests().filter(|digest| handles.plugins.has(digest)).collect();
         let mut delivery = Self {
@@ -42,13 +54,23 @@ impl Delivery {
             swept: Instant::now(),
             sought: BTreeMap::new(),
             not_archived: NotArchived { digests: built_in, again: None },
+            attempts: JoinSet::new(),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
         };
         delivery.withhold_built_ins();
-        delivery.keep_built_ins().await;
+        let mut served = Vec::new();
         for plugin in delivery.list().await {
-            delivery.restore(plugin).await;
+            served.extend(delivery.restore(plugin).await);
+        }
+        // Before any pass, since one with other settings could change pods. This is one request to the API server for each.
+        delivery.end_attempts().await;
+        for (name, digest) in served {
+            delivery.shared.handles.route(&name, &Route::to(&digest));
+            delivery.sought.insert(digest, Again::now());
         }
         delivery.give_back_what_nobody_names();
+        // `run` waits for what is under way then.
+        let _in_time = timeout(ORDINARY, delivery.try_again()).await;
         delivery
     }
 
@@ -64,8 +86,8 @@ impl Delivery {
         }
     }
 
-    /// No job gets a digest before that is kept.
-    fn withhold_built_ins(&self) {
+    /// No job gets a digest before that is kept; that is due now.
+    fn withhold_built_ins(&mut self) {
         if self.shared.archive.is_none() {
             info!(
                 "without --plugin-namespace no bytes of plugins are kept: after an upgrade of the host, running jobs are \
@@ -77,29 +99,41 @@ impl Delivery {
             layout.keep_bytes();
             self.not_archived.digests.iter().for_each(|digest| layout.hold_new_jobs(digest, None));
         });
+        self.not_archived.again = Some(Again::now());
     }
 
-    /// Keeps the bytes of what comes with this host, since the next host may come with others. What fails is tried again.
-    pub(super) async fn keep_built_ins(&mut self) {
-        let began = Instant::now();
+    /// Begins to keep the bytes of what comes with this host, since the next host may come with others. What fails is tried
+    /// again.
+    pub(super) fn keep_built_ins(&mut self) {
         let Some(archive) = self.shared.archive.clone() else { return };
-        let again = Again::after(self.not_archived.again, began);
+        let (began, before) = (Instant::now(), self.not_archived.again.take());
         for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let Err(error) = archive.keep(&digest, wasm, None, Some(&mark)).await else {
-                self.not_archived.digests.remove(&digest);
-                self.shared.handles.stores.change(|layout| layout.admit_new_jobs(&digest));
-                self.wake_new(&name, &digest);
-                continue;
-            };
-            let why = chain(&error);
-            warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
-            if again.attempts >= QUIET {
-                self.shared.handles.stores.change(|layout| layout.hold_new_jobs(&digest, Some(&why)));
-                self.wake_new(&name, &digest);
-            }
+            let archive = archive.clone();
+            self.attempts.spawn(async move {
+                let kept = archive.keep(&digest, wasm, None, Some(&mark)).await;
+                Box::new(move |delivery: &mut Self| match kept {
+                    Ok(()) => delivery.is_kept(&name, &digest),
+                    Err(error) => delivery.is_not_kept(&name, &digest, &error, Again::after(before, began)),
+                }) as Ending
+            });
         }
-        self.not_archived.again = (!self.not_archived.digests.is_empty()).then_some(again);
+    }
+
+    fn is_kept(&mut self, name: &str, digest: &Digest) {
+        self.not_archived.digests.remove(digest);
+        self.shared.handles.stores.change(|layout| layout.admit_new_jobs(digest));
+        self.wake_new(name, digest);
+    }
+
+    fn is_not_kept(&mut self, name: &str, digest: &Digest, error: &ArchiveError, again: Again) {
+        self.not_archived.again = Some(again);
+        let why = chain(error);
+        warn!(plugin = name, why, "the bytes of a plugin cannot be kept; it plans no new job until they are");
+        if again.attempts >= QUIET {
+            self.shared.handles.stores.change(|layout| layout.hold_new_jobs(digest, Some(&why)));
+            self.wake_new(name, digest);
+        }
     }
 
     /// The name, the bytes and the mark of a plugin that comes with this host.
@@ -141,9 +175,9 @@ impl Delivery {
         }
     }
 
-    /// The digest that served last serves again, whatever has become of its source. New jobs wait for it, since what a
-    /// Plugin has replaced must not plan them.
-    async fn restore(&mut self, plugin: Seen) {
+    /// Takes note of a Plugin. Returns its name and the digest that served last, which serves again, whatever has become of
+    /// its source. New jobs wait for it, since what a Plugin has replaced must not plan them.
+    async fn restore(&mut self, plugin: Seen) -> Option<(String, Digest)> {
         let name = plugin.name.clone();
         let (named, active) = (named(&plugin.status), active(&plugin.status));
         self.learn(plugin).await;
@@ -151,27 +185,33 @@ impl Delivery {
             let Some(accepted) = layout.accepted() else { return };
             named.iter().for_each(|digest| accepted.name(digest));
         });
-        let Some(active) = active else { return };
+        let active = active?;
         let is_loaded = self.shared.handles.plugins.has(&active);
         if self.shared.archive.is_none() && !is_loaded {
             warn!(plugin = name, digest = active.short(), "the digest that served is lost; new jobs wait for another");
-            return self.shared.handles.route(&name, &Route::default());
+            self.shared.handles.route(&name, &Route::default());
+            return None;
         }
-        self.settle_as_accepted(&name, &active).await;
-        self.shared.handles.route(&name, &Route::to(&active));
-        self.seek(&active).await;
+        self.settle_as_accepted(&name, &active);
+        Some((name, active))
     }
 
-    /// What comes with the host has the settings again with which its Plugin had it serve, before any pass.
-    async fn settle_as_accepted(&self, name: &str, digest: &Digest) {
+    /// Begins to give what comes with the host the settings again with which its Plugin had it serve.
+    fn settle_as_accepted(&mut self, name: &str, digest: &Digest) {
         let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
         let Some(prepared) = handles.plugins.prepared(digest) else { return };
-        match archive.read_mark(digest).await {
-            Ok(Some(mark)) if mark.is_of(name) => handles.settle(name, &prepared, &mark.settings()),
-            Ok(_) => {}
-            Err(error) => {
-                warn!(plugin = name, error = chain(&error), "its settings come with the first look at its Plugin");
-            }
-        }
+        let (name, archive) = (name.to_owned(), archive.clone());
+        self.attempts.spawn(async move {
+            let mark = archive.read_mark(&prepared.digest).await;
+            Box::new(move |delivery: &mut Self| match mark {
+                Ok(Some(mark)) if mark.is_of(&name) => {
+                    delivery.shared.handles.settle(&name, &prepared, &mark.settings());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    warn!(plugin = name, error = chain(&error), "its settings come with the first look at its Plugin");
+                }
+            }) as Ending
+        });
     }
 }

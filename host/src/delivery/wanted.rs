@@ -42,13 +42,33 @@ impl Wanted {
         }
     }
 
-    /// The jobs that wait for this one, which wait no longer.
+    /// The jobs that wait for this one, which wait no longer. Nobody has asked for it until one of them does so again.
     pub(super) fn settle(&self, digest: &Digest) -> BTreeSet<JobKey> {
-        self.waiting.lock().jobs.remove(digest).unwrap_or_default()
+        let mut waiting = self.waiting.lock();
+        waiting.new.remove(digest);
+        waiting.jobs.remove(digest).unwrap_or_default()
     }
 
     /// All jobs that wait, which wait no longer.
     pub(super) fn settle_all(&self) -> BTreeSet<JobKey> {
         std::mem::take(&mut *self.waiting.lock()).jobs.into_values().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_key::GroupKind;
+    use decide::testkit::digest;
+    use futures::FutureExt;
+
+    #[test]
+    fn a_digest_that_no_job_waits_for_any_more_is_not_taken() {
+        let (wanted, job) = (Wanted::default(), JobKey::new(&GroupKind::new("example.com", "Tale"), "a", "hamlet"));
+        wanted.add(digest("one"), &job);
+        assert_eq!(wanted.settle(&digest("one")), BTreeSet::from([job.clone()]));
+        assert_eq!(wanted.take().now_or_never(), None);
+        wanted.add(digest("one"), &job);
+        assert_eq!(wanted.take().now_or_never(), Some(BTreeSet::from([digest("one")])));
     }
 }

@@ -322,6 +322,20 @@ impl Cache {
         taken
     }
 
+    /// Returns the host ports that live pods on nodes declare, each with the uids of the controllers of these pods.
+    pub(crate) fn ports_in_use(&self) -> BTreeMap<u32, BTreeSet<&str>> {
+        let mut in_use: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+        for object in self.tables.values().flat_map(|table| table.objects.values()) {
+            let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
+            if let Some(owner) = object.owner.as_ref().filter(|_| is_there) {
+                for port in &object.host_ports {
+                    in_use.entry(*port).or_default().insert(&owner.uid);
+                }
+            }
+        }
+        in_use
+    }
+
     /// Returns whether a pod of the job with this uid has not ended.
     pub(crate) fn runs_pods_of(&self, uid: &str) -> bool {
         self.owned_by(uid).any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))

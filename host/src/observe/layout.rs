@@ -47,7 +47,7 @@ pub enum Planner {
     Loading(Digest),
     /// None, for this reason, although the job belongs to this digest, if to any.
     Held(Option<Digest>, Fault),
-    /// None: the job has ended, and its ledger names no valid digest.
+    /// None: the job has ended, and its ledger names no digest that may plan its kind.
     Nobody,
     /// None: the Plugin that would serve its kind was refused, and another controller writes the job's status.
     Another,
@@ -307,7 +307,8 @@ impl Layout {
     }
 
     /// Returns the digest that plans the job: the one in the ledger; if the status was never written, the one that its
-    /// children name; else the one for new jobs. For a job that has ended, the digest in the ledger need not be loaded.
+    /// children name; else the one for new jobs. For a job that has ended, the digest in the ledger need not be loaded; if
+    /// it is, and may not plan the kind, nobody plans the job.
     ///
     /// Everybody who may write a job's status may write any digest there. Therefore only a digest that the host has
     /// accepted for the kind plans the job. A digest that was never accepted holds the job, since its pods may be
@@ -328,7 +329,9 @@ impl Layout {
         };
         let Some(digest) = named else { return self.planner_of_new(kind, job) };
         if ledger.finished.is_some() {
-            return Planner::Digest(digest);
+            // A plugin is asked about a job that has ended, too, while its pods are counted or once it was edited.
+            let may_plan = !self.revisions.contains_key(&digest) || self.may_have_planned(kind, &digest);
+            return if may_plan { Planner::Digest(digest) } else { Planner::Nobody };
         }
         match self.state_of(kind, &digest) {
             DigestState::Plans => Planner::Digest(digest),

@@ -24,6 +24,7 @@ use kube::{
     Client,
     api::{Patch, PatchParams, PostParams},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
@@ -53,12 +54,14 @@ pub struct Publisher {
     clock: Clock,
     published: Arc<PublishedStatuses>,
     events: Events,
+    /// What was created for a job and no event has named yet, with the job's uid.
+    unreported: Mutex<BTreeMap<JobKey, (String, Vec<String>)>>,
 }
 
 impl Publisher {
     /// Returns a publisher that remembers there what it has written.
     pub(crate) fn new(client: Client, stores: Arc<Stores>, clock: Clock, published: Arc<PublishedStatuses>) -> Self {
-        Self { client, stores, clock, published, events: Events::default() }
+        Self { client, stores, clock, published, events: Events::default(), unreported: Mutex::default() }
     }
 
     /// Returns the latest events that were emitted.
@@ -71,12 +74,37 @@ impl Publisher {
         self.published.is_pruned(key, uid)
     }
 
-    /// Forgets what was last written to the job's status: the job is gone.
+    /// Forgets what was last written to the job's status, and what no event has named yet: the job is gone.
     pub(crate) fn forget(&self, key: &JobKey) {
         self.published.forget(key);
+        self.unreported.lock().remove(key);
     }
 
-    /// Writes the status if it has changed, a change of counts alone no sooner than `fold` after the last write, then emits its events and the event of the created objects.
+    /// Keeps the names of what a pass over the job with this uid has created for the event of the next pass that is
+    /// published. No later pass names them by itself: it finds them there.
+    pub(crate) fn hold(&self, key: &JobKey, uid: &str, created: &[String]) {
+        if created.is_empty() {
+            return;
+        }
+        let mut unreported = self.unreported.lock();
+        let (of, names) = unreported.entry(key.clone()).or_default();
+        if *of != uid {
+            (*of, *names) = (uid.to_owned(), vec![]);
+        }
+        names.extend_from_slice(created);
+    }
+
+    /// Returns the names that [`Publisher::hold`] has kept for the job with this uid, then those of this pass; they are
+    /// kept no longer.
+    fn take_created(&self, key: &JobKey, uid: &str, applied: &Applied) -> Vec<String> {
+        let held = self.unreported.lock().remove(key).filter(|(of, _)| of == uid);
+        let mut names = held.map(|(_, names)| names).unwrap_or_default();
+        names.extend_from_slice(&applied.created);
+        names
+    }
+
+    /// Writes the status if it has changed, a change of counts alone no sooner than `fold` after the last write, then
+    /// emits its events and the event of the created objects, with those that [`Publisher::hold`] has kept.
     pub(crate) async fn publish(
         &self,
         key: &JobKey,
@@ -97,7 +125,9 @@ impl Publisher {
                 self.write_and_emit(key, snapshot, &patch, (wanted, overwritten), &events).await
             }
         };
-        self.emit_all(snapshot, creation(applied, reasons).as_slice()).await;
+        let created = self.take_created(key, &snapshot.job.uid, applied);
+        let created = creation(&Applied { created, ..Applied::default() }, reasons);
+        self.emit_all(snapshot, created.as_slice()).await;
         status
     }
 

@@ -36,6 +36,7 @@
 //!   `JobCreated` are not used: what the API server refuses is reported by the host.
 //! - `active` has the newest ten runs. With more, the API server refuses the original's status.
 //! - Runs carry the label `batch.tutorial.kubebuilder.io/cronjob` with the CronJob's name.
+//! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
 //! - A run is reported by the event `SuccessfulCreate`, and problems by `JobsFailed` and `MissedSchedule`. The original emits
 //!   no events.
 //! - The defaults are those of the CRD, and the plugin checks what the webhooks check.

@@ -11,6 +11,9 @@ use troupe_plugin::{Indexes, MAX_REPLICAS};
 /// The most rules of a policy, and the most conditions of a rule.
 const MOST_RULES: usize = 20;
 
+/// The most ranges of indexes in the criteria of a plan (V46 of the rules of plans).
+const MOST_RANGES: usize = 10_000;
+
 /// The most exit codes of a rule.
 const MOST_CODES: usize = 255;
 
@@ -267,7 +270,7 @@ fn success_policy(errors: &mut Errors, spec: &JobSpec, mode: Mode) {
     if policy.rules.is_empty() || policy.rules.len() > MOST_RULES {
         errors.add(format!("{AT}.rules"), format!("must have 1 to {MOST_RULES} rules"));
     }
-    let mut known = BTreeSet::new();
+    let (mut known, mut ranges) = (BTreeSet::new(), 0);
     for (index, rule) in policy.rules.iter().enumerate().take(MOST_RULES) {
         let at = format!("{AT}.rules[{index}]");
         let mut most = completions;
@@ -278,6 +281,7 @@ fn success_policy(errors: &mut Errors, spec: &JobSpec, mode: Mode) {
                     let message = format!("index {last} is not below spec.completions, {completions}");
                     errors.add(format!("{at}.succeededIndexes"), message);
                 }
+                ranges += indexes.into_ranges().len();
             }
             Some(Err(why)) => errors.add(format!("{at}.succeededIndexes"), why.to_string()),
             None if rule.succeeded_count.is_none() => {
@@ -293,6 +297,10 @@ fn success_policy(errors: &mut Errors, spec: &JobSpec, mode: Mode) {
         if !known.insert((&rule.succeeded_indexes, rule.succeeded_count)) {
             errors.add(at, "must not be there twice");
         }
+    }
+    if ranges > MOST_RANGES {
+        let message = format!("must have at most {MOST_RANGES} ranges of indexes in all, not {ranges}");
+        errors.add(format!("{AT}.rules"), message);
     }
 }
 
@@ -402,5 +410,15 @@ mod tests {
                 "spec.successPolicy.rules[5]: must not be there twice",
             ]
         );
+    }
+
+    #[test]
+    fn rules_have_no_more_ranges_than_a_plan_may_have() {
+        let even = (0..5_000).map(|n| (2 * n).to_string()).collect::<Vec<_>>().join(",");
+        let rules = [1, 2, 3].map(|count| json!({ "succeededIndexes": even, "succeededCount": count }));
+        let spec = |rules: &[Value]| indexed(10_000, &json!({ "successPolicy": { "rules": rules } }));
+        assert!(validate(&job(&spec(&rules[..2]))).is_ok());
+        let message = "spec.successPolicy.rules: must have at most 10000 ranges of indexes in all, not 15000";
+        assert_eq!(told(&spec(&rules)), [message]);
     }
 }

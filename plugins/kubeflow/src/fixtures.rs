@@ -3,8 +3,9 @@
 use crate::TrainingJob;
 use crate::family::Family;
 use crate::kind::Kind;
+use crate::plan::plan;
 use crate::rules;
-use crate::valid::{Valid, validate};
+use crate::valid::validate;
 use serde_json::{Value, json};
 use troupe_plugin::testkit::{self, PodFixture};
 use troupe_plugin::types::{Piece, PodRow, Refusal};
@@ -60,10 +61,9 @@ fn filled(pieces: &[Piece], index: u32) -> String {
 
 /// Returns what is wrong with a job: fields and messages.
 pub(crate) fn errors(job: &TrainingJob) -> Vec<(String, String)> {
-    let family = Family::of(job).unwrap();
-    match validate(&family, rules::errors(&family)) {
+    match plan(job) {
         Err(Refusal::Invalid(errors)) => errors.into_iter().map(|error| (error.path, error.message)).collect(),
-        Ok(Valid { .. }) => vec![],
+        Ok(_) => vec![],
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -39,6 +39,9 @@ pub(crate) fn judge(job: &TrainingJob, seen: &Observation, outlook: &Outlook) ->
     Ok(status.verdict(&counts))
 }
 
+/// The host emits no more events of a pass; each more would only make the answer longer.
+const MOST_EVENTS: usize = 64;
+
 /// The status while it is computed, with the events of its changes.
 struct Status<'a> {
     family: &'a Family<'a>,
@@ -131,7 +134,7 @@ impl<'a> Status<'a> {
         for tally in tallies.iter().filter(|_| !self.conditions.finished()) {
             let event =
                 Event { warning: true, reason: self.reason("Restarting"), message: self.restarting(tally.of.name) };
-            self.events.extend(std::iter::repeat_n(event, tally.restarts));
+            self.events.extend(std::iter::repeat_n(event, tally.restarts.min(MOST_EVENTS)));
         }
     }
 

@@ -43,11 +43,14 @@
 //! - The counts of a suspended job remain until its pods are gone, so that Kueue does not release their quota too
 //!   early.
 //! - A job of 0 workers has not succeeded.
-//! - The selector of `scale` is always in the status, and the column State is the last condition that is True.
+//! - The selector of `scale` is always in the status, and the column State is the last condition that is True. State is
+//!   blank for a job that ended under the original and of which nothing is left to do, since Troupe does not write such a
+//!   job's status.
 //! - The HorizontalPodAutoscaler is deleted when the job is finished.
 //! - With the clean-pod policy Running all Services are deleted, also those of pods that have ended.
 //! - A type that is removed from the spec loses its pods and Services.
 //! - `standalone: false` does not set `PET_STANDALONE`, which means yes whatever its value.
+//! - Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
 //!
 //! Gangs:
 //!
@@ -59,6 +62,8 @@
 //! - What CEL can say is refused by the CRD; the condition `Rejected` lists all else that the webhooks of the original
 //!   refuse. Immutability holds for every kind.
 //! - Names longer than 63 characters, two ports of one name, and unknown restart and clean-pod policies are refused.
+//! - More than 10,000 replicas of all types together are refused, and a `TF_CONFIG` or `WORKER_ADDRS` of more than 128 KiB,
+//!   with which Linux starts no program.
 //! - A name that another object has is reported by the condition `Waiting`; the other objects are created.
 //! - Events are emitted once per step, not once per pass.
 //!
@@ -122,6 +127,7 @@ mod pods;
 mod pytorch;
 mod rules;
 mod service;
+mod sizes;
 mod spec;
 mod tally;
 mod tf;

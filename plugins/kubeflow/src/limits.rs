@@ -4,6 +4,10 @@ use crate::family::{Family, Replicas};
 use crate::fate::RestartPolicy;
 use troupe_plugin::types::{Observation, PodPhase, PodRow};
 
+/// The first time that is too late for a verdict, in Unix milliseconds: 9999-01-01T00:00:00Z. The host refuses times
+/// after that year, and blames the plugin.
+const TOO_LATE: u64 = 253_370_764_800_000;
+
 /// Returns why the job has reached a limit, as its message has it.
 pub(crate) fn reached(family: &Family<'_>, seen: &Observation, started: u64) -> Option<&'static str> {
     if deadline(family, started).is_some_and(|end| seen.now >= end) {
@@ -13,10 +17,11 @@ pub(crate) fn reached(family: &Family<'_>, seen: &Observation, started: u64) -> 
 }
 
 /// Returns when the job has been active for too long, in Unix milliseconds. The time before it was resumed does not count:
-/// its start is that of the resumption.
+/// its start is that of the resumption. A deadline from [`TOO_LATE`] on is none.
 pub(crate) fn deadline(family: &Family<'_>, started: u64) -> Option<u64> {
     let seconds = family.job.spec.run_policy.as_ref()?.active_deadline_seconds?;
-    Some(started.saturating_add(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000)))
+    let end = started.saturating_add(u64::try_from(seconds).unwrap_or(0).saturating_mul(1000));
+    (end < TOO_LATE).then_some(end)
 }
 
 /// Returns whether the job was restarted as often as it may be. Better than the original: pods that were replaced count,
@@ -38,4 +43,26 @@ fn counts(family: &Family<'_>, pod: &PodRow) -> bool {
 
 fn restarts(pod: &PodRow) -> u64 {
     pod.containers.iter().map(|container| u64::from(container.restarts)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{job, spec};
+    use serde_json::json;
+
+    // AC-14: the CRD accepts any number of seconds.
+    #[test]
+    fn a_deadline_that_never_comes_is_none() {
+        let ends = |seconds: i64, started: u64| {
+            let policy = json!({ "runPolicy": { "activeDeadlineSeconds": seconds } });
+            let job = job("JAXJob", &spec("JAXJob", &[("Worker", 1)], &policy));
+            deadline(&Family::of(&job).unwrap(), started)
+        };
+        assert_eq!(ends(60, 1_000), Some(61_000));
+        assert_eq!(ends(i64::MAX, 1_000), None);
+        assert_eq!(ends(300_000_000_000, 1_000), None);
+        // The start in the status is no time.
+        assert_eq!(ends(60, u64::MAX), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::family::{Family, Group};
 use crate::valid::{Valid, validate};
-use crate::{TrainingJob, env, fate, gang, hpa, left_out, outcome, pods, rules, service};
+use crate::{TrainingJob, env, fate, gang, hpa, left_out, outcome, pods, rules, service, sizes};
 use troupe_plugin::types::{Clean, Event, JobPlan, Piece, Policy, Refusal, Role, Success, Template, Ttl};
 use troupe_plugin::{job_name, text};
 
@@ -11,10 +11,11 @@ pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
     let family = Family::of(job)?;
     let valid = validate(&family, rules::errors(&family))?;
     let groups = family.groups();
+    let variables = sizes::variables(&valid, &groups)?;
     let mut objects: Vec<_> = groups.iter().map(|group| service::of(&valid, group)).collect();
     objects.extend(hpa::of(&family));
     Ok(JobPlan {
-        roles: groups.iter().map(|group| role(&valid, group)).collect::<Result<_, _>>()?,
+        roles: groups.iter().zip(variables).map(|(group, its)| role(&valid, group, its)).collect::<Result<_, _>>()?,
         objects,
         secrets: vec![],
         series: vec![],
@@ -26,10 +27,10 @@ pub(crate) fn plan(job: &TrainingJob) -> Result<JobPlan, Refusal> {
     })
 }
 
-/// Returns the role of a group. A type that the job does not have now has 0 replicas, so that its pods go.
-fn role(valid: &Valid<'_>, group: &Group<'_>) -> Result<Role, Refusal> {
+/// Returns the role of a group with these variables. A type that the job does not have now has 0 replicas, so that its
+/// pods go.
+fn role(valid: &Valid<'_>, group: &Group<'_>, variables: Vec<env::Variable>) -> Result<Role, Refusal> {
     let planned = group.replicas.map(|replicas| {
-        let variables = rules::variables(valid, group);
         let template = pods::template(valid, group, replicas, &variables)?;
         Ok((template, env::per_replica(valid.family.kind, variables)))
     });

@@ -70,6 +70,13 @@ struct Container {
     ports: Option<Vec<Port>>,
 }
 
+impl Pods {
+    /// Returns how many containers the template has, without the init containers.
+    pub(crate) fn containers(&self) -> usize {
+        self.template.containers.as_ref().map_or(0, Vec::len)
+    }
+}
+
 impl Valid<'_> {
     /// Returns what is read of the template of this type.
     pub(crate) fn pods(&self, of: &ReplicaType) -> Option<&Pods> {
@@ -90,6 +97,7 @@ pub(crate) fn validate<'a>(family: &'a Family<'a>, own: Vec<(String, String)>) -
     errors.restart_scope(family);
     errors.left_out(family);
     errors.types(family);
+    errors.total(family);
     let pods: Vec<_> = family.replicas.iter().filter_map(|replicas| errors.replicas(family, replicas)).collect();
     let clean_pods = errors.run_policy(family);
     for (path, message) in own {
@@ -142,6 +150,15 @@ impl Errors {
                 let message = format!("is not supported; supported types: {}", names.join(", "));
                 self.add(format!("spec.{field}[{key}]"), message);
             }
+        }
+    }
+
+    /// Checks the number of all replicas. Where a type alone has too many, its own error says so.
+    fn total(&mut self, family: &Family<'_>) {
+        let total = family.total();
+        if total > MAX_REPLICAS && family.replicas.iter().all(|replicas| replicas.count <= MAX_REPLICAS) {
+            let message = format!("must have at most {MAX_REPLICAS} replicas in all, not {total}");
+            self.add(format!("spec.{}", family.kind.field), message);
         }
     }
 
@@ -290,6 +307,24 @@ mod tests {
             assert_eq!(errors.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), [path], "{pointer}");
         }
         assert!(errors(&jax_with("/runPolicy/cleanPodPolicy", json!(""))).is_empty());
+    }
+
+    // Each type may have as many as a job: all together may not have more either.
+    #[test]
+    fn all_replicas_together_are_no_more_than_one_job_may_have() {
+        let told = |kind: &str, types: &[(&str, u32)]| errors(&job(kind, &spec(kind, types, &json!({}))));
+        for (kind, types, field, total) in [
+            ("TFJob", [("PS", 10_000), ("Worker", 10_000)], "tfReplicaSpecs", 20_000),
+            ("XGBoostJob", [("Master", 1), ("Worker", 10_000)], "xgbReplicaSpecs", 10_001),
+            ("PaddleJob", [("Master", 5_000), ("Worker", 5_001)], "paddleReplicaSpecs", 10_001),
+        ] {
+            let message = format!("must have at most 10000 replicas in all, not {total}");
+            assert_eq!(told(kind, &types), [(format!("spec.{field}"), message)]);
+        }
+        assert!(told("PaddleJob", &[("Master", 5_000), ("Worker", 5_000)]).is_empty());
+        let one = told("PaddleJob", &[("Master", 1), ("Worker", 10_001)]);
+        assert_eq!(one.len(), 1);
+        assert_eq!(one[0].0, "spec.paddleReplicaSpecs[Worker].replicas");
     }
 
     // AC-19, Better: the longest name counts.

@@ -65,7 +65,8 @@
 //!   created wait for it, and the condition `Waiting` says so.
 //!
 //! Each created object has the annotation `troupe.dev/plugin-digest`: the digest of the component that planned it.
-//! `kubectl get mpijobs` has a column State: the last condition that is True.
+//! `kubectl get mpijobs` has a column State: the last condition that is True. It is blank for a job that ended under
+//! the original and of which nothing is left to do, since Troupe does not write such a job's status.
 //!
 //! # Settings
 //!

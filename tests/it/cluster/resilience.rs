@@ -25,6 +25,10 @@ const TROUBLE: Duration = Duration::from_secs(300);
 /// How long all jobs may take to end after the trouble.
 const CALM: Duration = Duration::from_secs(600);
 const REFUSED_PERCENT: u64 = 30;
+/// The share of refused requests may differ by this much, in percent of all.
+const TOLERATED_PERCENT: u64 = 10;
+/// A host lives for less than 12 s; in 300 s there is time for more, also on a busy machine.
+const LEAST_KILLED: u32 = 20;
 const SEED: u64 = 7;
 const NAMESPACE: &str = "resilience";
 
@@ -241,13 +245,16 @@ async fn five_minutes_of_trouble_lose_no_job_and_run_nothing_twice() {
     until(CALM, format!("{JOBS} jobs to succeed"), all).await.unwrap();
     hand.abort();
     let (passed, refused) = overload.counts();
+    let killed = killed.load(Ordering::Relaxed);
     println!(
-        "{JOBS} jobs, {in_trouble} of them in the time of trouble and the last {:.0} s after it; {} hosts killed; of {} \
-         requests {refused} refused",
+        "{JOBS} jobs, {in_trouble} of them in the time of trouble and the last {:.0} s after it; {killed} hosts killed; \
+         of {} requests {refused} refused",
         calm.elapsed().as_secs_f64(),
-        killed.load(Ordering::Relaxed),
         passed + refused,
     );
+    assert!(killed >= LEAST_KILLED, "{killed} hosts killed");
+    let share = refused * 100 / (passed + refused);
+    assert!(share.abs_diff(REFUSED_PERCENT) <= TOLERATED_PERCENT, "{share} % of the requests refused");
 
     let records = plane.audit().unwrap();
     let mut lives = Lives::default();

@@ -4,7 +4,7 @@
 use super::{calls_of, hostile_alone, job_of, judge, plan, plugins, unsampled};
 use decide::{
     Snapshot,
-    plan::{Answer, Fault, Rejection, Scope},
+    plan::{Answer, Fault, Piece, Rejection, Scope},
     snapshot::Job,
 };
 use sandbox::PluginLimits;
@@ -13,15 +13,21 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn role(replicas: u32) -> Value {
-    let container = json!({ "name": "main", "image": "i", "env": [{ "name": "A", "value": "1" }], "args": ["x"] });
+    role_in("main", replicas)
+}
+
+/// Replicas whose container has this name.
+fn role_in(container: &str, replicas: u32) -> Value {
+    let container = json!({ "name": container, "image": "i", "env": [{ "name": "A", "value": "1" }], "args": ["x"] });
     let metadata = json!({ "labels": { "team": "x" }, "annotations": { "note": "y" } });
     let spec = json!({ "restartPolicy": "Never", "containers": [container], "volumes": [{ "name": "v", "emptyDir": {} }],
         "dnsConfig": { "searches": ["x"] } });
     json!({ "replicas": replicas, "template": { "metadata": metadata, "spec": spec } })
 }
 
-/// A job of each framework that comes with the host, with most of what its users may say.
-fn samples() -> [(&'static str, Value); 3] {
+/// A job of each framework that comes with the host, of two kinds where it has several, with most of what its users may
+/// say.
+fn samples() -> [(&'static str, &'static str, Value); 7] {
     let paddle = json!({ "cleanPodPolicy": "Never", "intranet": "Service", "withGloo": 1, "ps": role(2),
         "worker": role(2), "schedulingPolicy": { "minAvailable": 1, "queue": "q" } });
     let mpi = json!({ "slotsPerWorker": 1, "mpiImplementation": "OpenMPI", "sshAuthMountPath": "/root/.ssh",
@@ -30,7 +36,71 @@ fn samples() -> [(&'static str, Value); 3] {
         "mpiReplicaSpecs": { "Launcher": role(1), "Worker": role(2) } });
     let rhino = json!({ "image": "i", "appExec": "./f", "appArgs": ["a"], "parallelism": 2, "ttl": 60, "dataServer": "s",
         "dataPath": "/d", "memoryAllocationMode": "FixedTotalMemory", "memoryAllocationSize": 1 });
-    [("paddle", paddle), ("mpi", mpi), ("rhino", rhino)]
+    let tensorflow = json!({ "successPolicy": "AllWorkers", "enableDynamicWorker": false,
+        "runPolicy": { "cleanPodPolicy": "Running", "backoffLimit": 1, "activeDeadlineSeconds": 60,
+            "ttlSecondsAfterFinished": 60, "suspend": false, "schedulingPolicy": { "minAvailable": 1, "queue": "q" } },
+        "tfReplicaSpecs": { "Chief": role_in("tensorflow", 1), "PS": role_in("tensorflow", 2),
+            "Worker": role_in("tensorflow", 2), "Evaluator": role_in("tensorflow", 1) } });
+    let xgboost = json!({ "runPolicy": { "cleanPodPolicy": "All", "backoffLimit": 1 },
+        "xgbReplicaSpecs": { "Master": role_in("xgboost", 1), "Worker": role_in("xgboost", 2) } });
+    let disruption = json!({ "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget" }] });
+    let codes = json!({ "action": "FailIndex",
+        "onExitCodes": { "containerName": "main", "operator": "In", "values": [42] } });
+    let indexed = json!({ "parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimit": 1,
+        "backoffLimitPerIndex": 1, "maxFailedIndexes": 1, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 60,
+        "suspend": false, "podFailurePolicy": { "rules": [disruption, codes] },
+        "successPolicy": { "rules": [{ "succeededIndexes": "0", "succeededCount": 1 }] },
+        "template": role(1)["template"] });
+    let cron = json!({ "schedule": "@hourly", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 600,
+        "concurrencyPolicy": "Replace", "suspend": false, "successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1,
+        "jobTemplate": { "metadata": { "labels": { "team": "x" }, "annotations": { "note": "y" } },
+            "spec": { "template": role(1)["template"] } } });
+    [
+        ("paddle", "PaddleJob", paddle),
+        ("mpi", "MPIJob", mpi),
+        ("rhino", "RhinoJob", rhino),
+        ("kubeflow", "TFJob", tensorflow),
+        ("kubeflow", "XGBoostJob", xgboost),
+        ("job", "IndexedJob", indexed),
+        ("cron", "CronJob", cron),
+    ]
+}
+
+/// The sample of this kind.
+fn sample(kind: &str) -> (&'static str, &'static str, Value) {
+    samples().into_iter().find(|(_, of, _)| *of == kind).unwrap()
+}
+
+/// Where the samples say how many replicas there are, but for types that must have one. A CronJob has none.
+const REPLICAS: [&str; 8] = [
+    "/ps/replicas",
+    "/worker/replicas",
+    "/mpiReplicaSpecs/Worker/replicas",
+    "/parallelism",
+    "/completions",
+    "/tfReplicaSpecs/PS/replicas",
+    "/tfReplicaSpecs/Worker/replicas",
+    "/xgbReplicaSpecs/Worker/replicas",
+];
+
+/// The spec with so many replicas in each place of [`REPLICAS`] that it has.
+fn with_replicas(spec: &Value, many: u32) -> Value {
+    let mut spec = spec.clone();
+    for place in REPLICAS {
+        if let Some(replicas) = spec.pointer_mut(place) {
+            *replicas = json!(many);
+        }
+    }
+    spec
+}
+
+/// A job of this kind.
+fn job_of_kind(plugins: &Plugins, (framework, kind, spec): (&str, &str, Value)) -> Snapshot {
+    let mut snapshot = job_of(plugins, framework, spec);
+    let frameworks = plugins.frameworks();
+    let mut kinds = frameworks.iter().filter(|(it, _)| it.name == framework).flat_map(|(it, _)| &it.kinds);
+    snapshot.kind = Arc::new(kinds.find(|it| it.kind == kind).unwrap().clone());
+    snapshot
 }
 
 /// The same job in another namespace, under another uid.
@@ -66,30 +136,105 @@ fn serves(plugins: &Plugins, snapshot: &Snapshot) {
 #[test]
 fn six_jobs_with_too_many_replicas_are_rejected_with_the_limit_and_stop_nobody() {
     let plugins = plugins();
-    for (framework, spec) in samples() {
-        let good = within(&job_of(&plugins, framework, spec.clone()), "quiet", "good");
-        let places = ["/worker/replicas", "/mpiReplicaSpecs/Worker/replicas", "/parallelism"];
+    for (framework, kind, spec) in samples() {
+        let large = with_replicas(&spec, 10_001);
+        if large == spec {
+            continue;
+        }
+        let good = within(&job_of_kind(&plugins, (framework, kind, spec)), "quiet", "good");
         for number in 0..6 {
             let mut bad = within(&good, "noisy", &format!("bad-{number}"));
-            for place in places {
-                if let Some(replicas) = Arc::make_mut(&mut bad.job).spec.pointer_mut(place) {
-                    *replicas = json!(10_001);
-                }
-            }
+            Arc::make_mut(&mut bad.job).spec = large.clone();
             for _ in 0..6 {
                 let told = rejected(ask(&plugins, &bad)).to_string();
-                assert!(told.contains("10001") && told.contains("10000"), "{framework}: {told}");
+                // An IndexedJob is told the range alone, as a Job is.
+                let names_both = told.contains("10000") && (kind == "IndexedJob" || told.contains("10001"));
+                assert!(names_both, "{kind}: {told}");
             }
         }
         serves(&plugins, &good);
     }
 }
 
+// What is as large as its numbers and names may be is too large for some answers: a list of all replicas in each role.
+#[test]
+fn jobs_of_the_most_replicas_and_the_longest_names_are_rejected_or_served_and_stop_nobody() {
+    // The longest names: a type of 10,000 replicas, a CronJob, an IndexedJob of 10,000 indexes, a label.
+    let names = [1, 20, 51, 52, 58, 63].map(|length| "a".repeat(length));
+    let plugins = plugins();
+    for (framework, kind, spec) in samples() {
+        let good = within(&job_of_kind(&plugins, (framework, kind, spec.clone())), "quiet", "good");
+        let (mut served, mut refused) = (0, 0);
+        for many in [10_000, 9_999, 5_000, 1_000] {
+            for name in &names {
+                let uid = format!("uid-{framework}-{many}-{}", name.len());
+                let mut extreme = within(&good, "noisy", &uid);
+                let job = Arc::make_mut(&mut extreme.job);
+                (job.name, job.spec) = (name.clone(), with_replicas(&spec, many));
+                match ask(&plugins, &extreme) {
+                    Answer::Judged { .. } => served += 1,
+                    Answer::Rejected(_) => refused += 1,
+                    answer => panic!("{kind}, {many} replicas, a name of {}: {answer:?}", name.len()),
+                }
+            }
+        }
+        assert!(served > 0 && refused > 0, "{kind}: {served} served, {refused} refused");
+        serves(&plugins, &good);
+    }
+}
+
+// Each of five roles has a list of nearly as many bytes as a variable may have.
+#[test]
+fn the_largest_list_of_replicas_in_the_most_roles_is_served() {
+    let plugins = plugins();
+    let (framework, kind, mut spec) = sample("TFJob");
+    spec["tfReplicaSpecs"]["Worker"]["replicas"] = json!(4_200);
+    let mut large = within(&job_of_kind(&plugins, (framework, kind, spec)), "noisy", "large");
+    Arc::make_mut(&mut large.job).name = "a".into();
+    let whole = plan(&plugins, &large).unwrap();
+    let env = whole.roles.iter().flat_map(|role| &role.env).flat_map(|entry| &entry.value.0);
+    let bytes = env.map(|piece| if let Piece::Fixed(text) = piece { text.len() } else { 0 }).sum::<usize>();
+    assert!(bytes > 5 * 125_000, "{bytes}");
+    serves(&plugins, &large);
+}
+
+#[test]
+fn many_containers_that_all_get_a_list_of_replicas_are_the_users_error() {
+    let plugins = plugins();
+    let (framework, kind, mut spec) = sample("XGBoostJob");
+    let good = within(&job_of_kind(&plugins, (framework, kind, spec.clone())), "quiet", "good");
+    let worker = &mut spec["xgbReplicaSpecs"]["Worker"];
+    worker["replicas"] = json!(20);
+    let containers = worker["template"]["spec"]["containers"].as_array_mut().unwrap();
+    containers.extend(vec![json!({ "name": "a", "image": "i" }); 2_400]);
+    // A heavier job could only blame itself.
+    assert!(spec.to_string().len() < 64_000);
+    for number in 0..6 {
+        let mut bad = within(&good, "noisy", &format!("bad-{number}"));
+        Arc::make_mut(&mut bad.job).spec = spec.clone();
+        let told = rejected(ask(&plugins, &bad)).to_string();
+        assert!(told.starts_with("spec.xgbReplicaSpecs: must have fewer containers"), "{told}");
+    }
+    serves(&plugins, &good);
+}
+
+// The CRD has no maximum, and no calendar has the end.
+#[test]
+fn a_deadline_that_never_comes_is_served() {
+    let plugins = plugins();
+    for seconds in [300_000_000_000, i64::MAX] {
+        let (framework, kind, mut spec) = sample("TFJob");
+        spec["runPolicy"]["activeDeadlineSeconds"] = json!(seconds);
+        let patient = job_of_kind(&plugins, (framework, kind, spec));
+        serves(&plugins, &within(&patient, "quiet", &format!("patient-{seconds}")));
+    }
+}
+
 #[test]
 fn six_jobs_outside_the_granted_namespaces_are_rejected_and_stop_nobody() {
     let plugins = plugins();
-    for (framework, spec) in samples() {
-        let good = within(&job_of(&plugins, framework, spec), "quiet", "good");
+    for (framework, kind, spec) in samples() {
+        let good = within(&job_of_kind(&plugins, (framework, kind, spec)), "quiet", "good");
         let [digest] = &plugins.digests_of(framework)[..] else { panic!("one digest") };
         let mut grants = plugins.prepared(digest).unwrap().descriptor.asks.clone();
         grants.namespaces = Some(["quiet".to_owned()].into());
@@ -280,8 +425,9 @@ fn whatever_stands_in_a_job_is_never_the_plugins_fault() {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let (mut judged, mut refused) = (0, 0);
     for number in 0..4000 {
-        let (framework, spec) = dice.pick(&samples());
-        let mut snapshot = within(&job_of(&plugins, framework, spec), "noisy", &format!("uid-{number}"));
+        let (framework, kind, spec) = dice.pick(&samples());
+        let of_kind = job_of_kind(&plugins, (framework, kind, spec));
+        let mut snapshot = within(&of_kind, "noisy", &format!("uid-{number}"));
         for _ in 0..=dice.draw(3) {
             spoil(&mut dice, Arc::make_mut(&mut snapshot.job));
         }
@@ -294,7 +440,7 @@ fn whatever_stands_in_a_job_is_never_the_plugins_fault() {
             }
             Answer::Faulted(fault) => {
                 let spec: String = job.spec.to_string().chars().take(3000).collect();
-                panic!("{number}: {framework} {}: {fault}\n{spec}\n{}", job.name, job.status);
+                panic!("{number}: {framework} {kind} {}: {fault}\n{spec}\n{}", job.name, job.status);
             }
         }
     }

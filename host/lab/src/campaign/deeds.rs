@@ -15,6 +15,8 @@ use std::time::Duration;
 pub(super) enum Deed {
     /// Creates an object; while the name is taken, again and again.
     Submit(Value),
+    /// Creates an object that is odd in this way.
+    SubmitOdd(&'static str, Value),
     /// Deletes an object, if it is there, with `Background`, `Foreground` or `Orphan`.
     Delete(Value, &'static str),
     /// Merges a patch into an object, if it is there.
@@ -48,6 +50,7 @@ impl Deed {
     fn what(&self) -> String {
         match self {
             Self::Submit(object) => format!("user creates {}", text(object, "kind")),
+            Self::SubmitOdd(what, _) => format!("user creates a job: {what}"),
             Self::Delete(object, how) => format!("user deletes {} ({how})", text(object, "kind")),
             Self::Patch(change, ..) => format!("user edits: {change:?}"),
             Self::DeleteChild(_, (_, kind)) => format!("user deletes child {kind}"),
@@ -57,7 +60,7 @@ impl Deed {
 
     async fn was_done(self, sim: &Sim) -> bool {
         match self {
-            Self::Submit(object) => {
+            Self::Submit(object) | Self::SubmitOdd(_, object) => {
                 while sim.try_create(object.clone()).is_err() {
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }

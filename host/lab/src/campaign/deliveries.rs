@@ -83,6 +83,8 @@ enum Step {
 #[derive(Debug, Clone, Copy)]
 enum Trial {
     None,
+    /// None: it has served before.
+    RolledBack,
     Shadow,
     Canary,
 }
@@ -131,7 +133,7 @@ impl Deliveries {
             2 => Step::Delete,
             3 => Step::Offer(mark, Trial::Shadow),
             4 => Step::Offer(mark, Trial::Canary),
-            5 => Step::Offer(MARKS[0], Trial::None),
+            5 => Step::Offer(MARKS[0], Trial::RolledBack),
             _ => Step::Offer(mark, Trial::None),
         }
     }
@@ -150,30 +152,44 @@ impl Deliveries {
     /// Does all of it, each at its time.
     pub(super) async fn play(mut self, sim: Sim, plugins: &Plugins, tally: Tally) {
         self.spec["grants"] = json!(grants(plugins, self.framework, &self.spec["config"]));
+        let refused = tally.clone();
+        sim.on_write(move |write, _| refused_stages(write).iter().for_each(|what| refused.count(what)));
         let start = Instant::now();
         for (at, step) in std::mem::take(&mut self.steps) {
             sleep_until(start + at).await;
-            tally.count(&step.what());
-            self.done(&sim, &step);
+            if self.done(&sim, &step) {
+                tally.count(&step.what());
+            }
         }
     }
 
-    fn done(&self, sim: &Sim, step: &Step) {
+    /// Which step each crash of a host followed.
+    pub(super) fn crashes(&self, sim: &Sim) -> Vec<String> {
+        let start = sim.now() - sim.elapsed();
+        let troubles = sim.troubles();
+        let crashes = troubles.iter().filter(|(what, _)| what.starts_with("crash")).flat_map(|(_, when)| when);
+        let followed = crashes.filter_map(|when| self.steps.iter().rev().find(|(at, _)| start + *at <= *when));
+        followed.map(|(_, step)| format!("crash after {}", step.what())).collect()
+    }
+
+    /// Takes the step; returns whether there was something to do.
+    fn done(&self, sim: &Sim, step: &Step) -> bool {
         let upgrade = |upgrade: Value| json!({ "spec": { "upgrade": upgrade } });
         match step {
             Step::Offer(mark, trial) => {
                 let trial = match trial {
-                    Trial::None => json!({}),
+                    Trial::None | Trial::RolledBack => json!({}),
                     Trial::Shadow => json!({ "shadow": true }),
                     Trial::Canary => json!({ "canary": { "percent": 50 } }),
                 };
                 self.has_plugin(sim);
                 let _ = sim.patch(API, "Plugin", "", self.framework, upgrade(trial));
                 self.put(sim, &another(self.framework, mark));
+                true
             }
             Step::Settle => {
-                let _ =
-                    sim.patch(API, "Plugin", "", self.framework, upgrade(json!({ "shadow": null, "canary": null })));
+                let nothing_is_tried = upgrade(json!({ "shadow": null, "canary": null }));
+                sim.patch(API, "Plugin", "", self.framework, nothing_is_tried).is_ok()
             }
             Step::OfferBad(bad) => {
                 self.has_plugin(sim);
@@ -182,8 +198,9 @@ impl Deliveries {
                     Bad::Garbage => self.put(sim, b"no component"),
                     Bad::AnotherPlugin => self.put(sim, &another(other, "elsewhere")),
                 }
+                true
             }
-            Step::Delete => drop(sim.delete(API, "Plugin", "", self.framework)),
+            Step::Delete => sim.delete(API, "Plugin", "", self.framework).is_ok(),
         }
     }
 
@@ -236,10 +253,26 @@ impl Step {
         match self {
             Self::Offer(_, trial) => format!("delivery: a digest is offered ({trial:?})"),
             Self::Settle => "delivery: what is tried serves".into(),
-            Self::OfferBad(bad) => format!("delivery: refused ({bad:?})"),
+            Self::OfferBad(bad) => format!("delivery: bytes are offered that no host accepts ({bad:?})"),
             Self::Delete => "delivery: the Plugin is deleted".into(),
         }
     }
+}
+
+/// The conditions by which a host refuses, with this write, what a Plugin offers.
+fn refused_stages(write: &Write) -> Vec<String> {
+    let Some(after) = write.after.as_ref().filter(|_| write.kind == "Plugin" && is_host(&write.actor)) else {
+        return vec![];
+    };
+    let refused = |plugin: &Value| -> BTreeSet<String> {
+        let conditions = plugin["status"]["conditions"].as_array().into_iter().flatten();
+        let stages =
+            conditions.filter(|of| ["Fetched", "Compiled", "Accepted"].iter().any(|stage| of["type"] == *stage));
+        let words = |of: &Value| format!("delivery: a host refuses ({})", of["reason"].as_str().unwrap_or_default());
+        stages.filter(|of| of["status"] == "False").map(words).collect()
+    };
+    let before = write.before.as_deref().map(refused).unwrap_or_default();
+    refused(after).difference(&before).cloned().collect()
 }
 
 fn grants(plugins: &Plugins, framework: &str, config: &Value) -> Grants {

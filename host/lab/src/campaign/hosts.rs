@@ -26,6 +26,9 @@ use troupe::{
 /// A host that crashed comes back after this.
 const COMES_BACK: Duration = Duration::from_millis(500);
 
+/// What is noted when a host has lost its lease, and starts again.
+pub(super) const LEASE_LOST: &str = "lease lost";
+
 /// Who writes as a host.
 pub(super) const ACTORS: [&str; 2] = [super::HOST, "troupe-2"];
 
@@ -101,7 +104,9 @@ impl Hosts {
         let (over, running) = std::mem::take(&mut self.running).into_iter().partition(|host| host.task.is_finished());
         self.running = running;
         let lost = Vec::len(&over);
-        self.program.tally.add("lease lost", lost as u64);
+        if self.program.two && lost > 0 {
+            self.program.sim.note_trouble(LEASE_LOST);
+        }
         self.note(over);
         let count = if self.program.two { 2 } else { 1 };
         for actor in ACTORS.iter().take(count) {
@@ -119,7 +124,8 @@ impl Hosts {
 
     /// Sets their clocks forward, or back. The clock of one that starts later is right.
     pub(super) fn set_clocks_by(&self, step: SignedDuration) {
-        self.program.tally.add("clock set", self.running.len() as u64);
+        let what = if step.is_negative() { "clock set back" } else { "clock set forward" };
+        self.program.tally.add(what, self.running.len() as u64);
         self.running.iter().for_each(|host| host.context.clock().set_by(step));
     }
 

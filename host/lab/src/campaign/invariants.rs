@@ -4,8 +4,9 @@ use super::{
     deliveries::{self, Deliveries, planner_is_sound, plugin_serves},
     guests::Guest,
     history::controller,
-    hosts::is_host,
-    restarts,
+    hosts::{LEASE_LOST, is_host},
+    outages::LONGEST_FREEZE_MS,
+    restarts, times_to_live,
 };
 use decide::{ledger::Ledger, status::step};
 use jiff::{SignedDuration, Timestamp};
@@ -64,7 +65,13 @@ const ENOUGH: usize = 20;
 
 impl Invariants {
     /// `life` counts the lives of the host.
-    pub(super) fn watching(sim: &Sim, life: Arc<AtomicU32>, deliveries: Option<&Deliveries>, guests: &[Guest]) -> Self {
+    pub(super) fn watching(
+        sim: &Sim,
+        life: Arc<AtomicU32>,
+        deliveries: Option<&Deliveries>,
+        guests: &[Guest],
+        clocks_are_right: bool,
+    ) -> Self {
         let guests: BTreeSet<String> = guests.iter().map(|guest| guest.kind().to_owned()).collect();
         let found = Arc::new(Mutex::new(Vec::new()));
         let keep = found.clone();
@@ -97,6 +104,7 @@ impl Invariants {
                 no_foreign_write(write),
                 no_unfounded_deletion(write, view),
                 restarts::attempts_do_not_overlap(write, view),
+                times_to_live::has_passed(write).filter(|_| clocks_are_right),
                 again,
                 digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
@@ -291,15 +299,22 @@ fn no_foreign_write(write: &Write) -> Option<String> {
 }
 
 impl LostSuccess {
-    /// A host was shown that the launcher had succeeded, or could have been, and none crashed or was frozen before the
-    /// job's end was written.
+    /// A host was shown that the launcher had succeeded, or could have been, and none crashed, lost its lease or was frozen
+    /// before the job's end was written.
     fn was_seen(&self, troubles: &BTreeMap<String, Vec<Timestamp>>) -> bool {
-        if troubles.contains_key("host frozen") {
+        let frozen_since = self.complete - SignedDuration::from_millis(LONGEST_FREEZE_MS.into());
+        if happened(troubles, (frozen_since, self.ended), |what| what == "host frozen") {
             return false;
         }
         match self.shown {
-            Some(shown) => !happened(troubles, (shown, self.ended), |what| what.starts_with("crash")),
-            None => !is_blind(troubles, self.complete - SILENCE, self.ended),
+            Some(shown) => {
+                !happened(troubles, (shown, self.ended), |what| what.starts_with("crash") || what == LEASE_LOST)
+            }
+            None => {
+                let since = self.complete - SILENCE;
+                !is_blind(troubles, since, self.ended)
+                    && !happened(troubles, (since, self.ended), |what| what == LEASE_LOST)
+            }
         }
     }
 }

@@ -67,6 +67,11 @@ impl Config {
         Self { lean: draw.one_in(3), without_servers: draw.one_in(4), ttl_deletes: draw.one_in(4) }
     }
 
+    /// Returns whether the job itself is removed when its time to live has passed, and not only its launcher.
+    pub(super) fn removes(&self, job: &Job) -> bool {
+        self.ttl_deletes || job.kind() != "MPIJob"
+    }
+
     /// Each plugin's settings, by its name.
     pub(super) fn of_plugins(&self) -> [(&'static str, Value); 2] {
         [

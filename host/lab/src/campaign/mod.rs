@@ -15,6 +15,7 @@ mod neighbours;
 mod outages;
 mod restarts;
 mod tally;
+mod times_to_live;
 mod trace;
 mod workload;
 
@@ -180,7 +181,7 @@ struct Course {
     lost_nodes: bool,
     /// A plugin is delivered while jobs run.
     deliveries: Option<Deliveries>,
-    /// What the clocks of the hosts are set back by, and when.
+    /// When the clocks of the hosts are set, and by what.
     clock: Option<(Duration, SignedDuration)>,
     is_traced: bool,
 }
@@ -209,7 +210,7 @@ impl Course {
         if faults == Faults::none() {
             return calm;
         }
-        let outages = Outage::drawn(&mut Draw::new(seed, "outages"), FAULTY);
+        let outages = Outage::drawn(&mut Draw::new(seed, "outages"));
         let two = Draw::new(seed, "hosts").one_in(6);
         let lost_nodes = Draw::new(seed, "nodes").one_in(6);
         let workload = Workload::drawn(seed, false, guests);
@@ -217,8 +218,12 @@ impl Course {
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
-            let step = draw.ms(1000, 3_600_000);
-            (draw.ms(1000, 30_000), -SignedDuration::try_from(step).unwrap_or_default())
+            let back = draw.ms(1000, 3_600_000);
+            let at = draw.ms(1000, 30_000);
+            // What is written down by a clock that is ahead lasts longer by that for a host whose clock is right.
+            let forward = draw.one_in(3).then(|| draw.ms(1000, 60_000));
+            let signed = |step| SignedDuration::try_from(step).unwrap_or_default();
+            (at, forward.map_or_else(|| -signed(back), signed))
         });
         Self { workload, faults, outages, two, lost_nodes, deliveries, clock, ..calm }
     }
@@ -238,7 +243,7 @@ impl Course {
         let history = History::of(&sim, &workload.jobs);
         restarts::counted(&sim, tally.clone());
         let trace = is_traced.then(|| Trace::of(&sim));
-        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref(), &guests);
+        let invariants = Invariants::watching(&sim, life.clone(), deliveries.as_ref(), &guests, !clock_is_set);
         let config = workload.config.clone();
         let program = Program {
             sim: sim.clone(),
@@ -305,7 +310,13 @@ impl Course {
         seen.extend(invariants.lost_successes(&sim));
         seen.extend(invariants.made_again(&sim));
         seen.extend(invariants.at_the_end(&sim));
-        seen.extend(deliveries.and_then(|deliveries| deliveries.unserved(&sim)));
+        if !clock_is_set {
+            seen.extend(times_to_live::overdue(&sim, &workload.jobs, &workload.config));
+        }
+        if let Some(deliveries) = deliveries {
+            seen.extend(deliveries.unserved(&sim));
+            deliveries.crashes(&sim).iter().for_each(|what| tally.count(what));
+        }
         if faulty.is_zero() {
             seen.extend(workload.over_budget(&sim));
         }

@@ -6,23 +6,53 @@ use serde_json::{Value, json};
 /// Where they are.
 pub(super) const ODD: &str = "odd";
 
-/// What such a neighbour submits.
-pub(super) fn drawn(draw: &mut Draw) -> Vec<Value> {
+/// Levels of nesting that serde_json refuses to read: its limit is 128.
+const DEEP: usize = 140;
+
+/// More bytes than a spec may have.
+const HUGE: usize = 300_000;
+
+/// What such a neighbour submits, each with a word for what is odd about it.
+pub(super) fn drawn(draw: &mut Draw) -> Vec<(&'static str, Value)> {
     (0..2 + draw.below(4)).map(|number| odd(draw, number)).collect()
 }
 
-fn odd(draw: &mut Draw, number: u32) -> Value {
+fn odd(draw: &mut Draw, number: u32) -> (&'static str, Value) {
     let mut job = jobs::bare(draw, ODD, number);
-    match draw.below(6) {
-        0 => job["spec"] = json!(7),
-        1 => job["spec"] = json!({ "worker": "three", "parallelism": {}, "mpiReplicaSpecs": [1] }),
-        2 => job["status"] = json!({ "conditions": "none", "troupe": [1], "phase": {} }),
-        3 => job["status"] = json!({ "troupe": { "finished": { "outcome": "perhaps" }, "hostPorts": -1 } }),
+    let what = match draw.below(8) {
+        0 => {
+            job["spec"] = json!(7);
+            "a number for a spec"
+        }
+        1 => {
+            job["spec"] = json!({ "worker": "three", "parallelism": {}, "mpiReplicaSpecs": [1] });
+            "wrong types in the spec"
+        }
+        2 => {
+            job["status"] = json!({ "conditions": "none", "troupe": [1], "phase": {} });
+            "wrong types in the status"
+        }
+        3 => {
+            job["status"] = json!({ "troupe": { "finished": { "outcome": "perhaps" }, "hostPorts": -1 } });
+            "an end that there is not"
+        }
         4 => {
             job["metadata"]["annotations"] =
                 json!({ "troupe.dev/plugin-digest": "../../etc", "big": "x".repeat(100_000) });
+            "a large annotation"
         }
-        _ => job["metadata"]["finalizers"] = json!(["example.com/never"]),
-    }
-    job
+        5 => {
+            job["spec"]["deep"] = (0..DEEP).fold(json!(1), |within, _| json!({ "deeper": within }));
+            "a deep spec"
+        }
+        6 => {
+            job["spec"]["huge"] = json!("x".repeat(HUGE));
+            "a huge spec"
+        }
+        _ => {
+            job["metadata"]["finalizers"] = json!(["example.com/never"]);
+            "a finalizer of nobody"
+        }
+    };
+    (what, job)
 }

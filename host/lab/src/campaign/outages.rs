@@ -4,6 +4,9 @@ use super::{deeds::rescue, draw::Draw, hosts::ACTORS, tally::Tally, workload::BU
 use sim::{ApiError, Matching, Sim};
 use std::time::Duration;
 
+/// A quota or a webhook refuses for at most three minutes: longer than any back-off of the host.
+const LONGEST_REFUSAL_MS: u32 = 180_000;
+
 /// Something is refused for a while.
 #[derive(Debug, Clone)]
 pub(super) struct Outage {
@@ -14,10 +17,9 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// The outages of a seed, which are over after this long.
-    pub(super) fn drawn(draw: &mut Draw, longest: Duration) -> Vec<Self> {
+    /// The outages of a seed.
+    pub(super) fn drawn(draw: &mut Draw) -> Vec<Self> {
         let mut outages = Vec::new();
-        let longest = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
         if draw.one_in(4) {
             let error = ApiError::new(*draw.of(&[500, 503]), "", "the API server is starting");
             let matching = Matching::default().called("outage: API server down at the start");
@@ -28,7 +30,12 @@ impl Outage {
             let matching = Matching::create(resource).within(BUSY);
             let called = if error.code == 403 { "outage: quota" } else { "outage: webhook" };
             let from = draw.ms(0, 8000);
-            outages.push(Self { from, to: from + draw.ms(10_000, longest), matching: matching.called(called), error });
+            outages.push(Self {
+                from,
+                to: from + draw.ms(10_000, LONGEST_REFUSAL_MS),
+                matching: matching.called(called),
+                error,
+            });
         }
         outages
     }
@@ -52,13 +59,16 @@ impl Outage {
     }
 }
 
+/// At most this long a host is held.
+pub(super) const LONGEST_FREEZE_MS: u32 = 40_000;
+
 /// One of two hosts is held for longer than its lease lasts, and goes on.
 pub(super) async fn freeze(sim: Sim, seed: u64) {
     let mut draw = Draw::new(seed, "freeze");
     let actor = *draw.of(&ACTORS);
     tokio::time::sleep(draw.ms(2000, 20_000)).await;
     sim.freeze(actor);
-    tokio::time::sleep(draw.ms(5000, 40_000)).await;
+    tokio::time::sleep(draw.ms(5000, LONGEST_FREEZE_MS)).await;
     sim.thaw(actor);
 }
 

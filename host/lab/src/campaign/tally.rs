@@ -13,8 +13,11 @@ impl Tally {
         self.add(what, 1);
     }
 
-    /// It happened so often more.
+    /// It happened so often more. What did not happen has no count.
     pub(super) fn add(&self, what: &str, times: u64) {
+        if times == 0 {
+            return;
+        }
         *self.0.lock().entry(what.to_owned()).or_default() += times;
     }
 

@@ -62,7 +62,8 @@ impl Workload {
             self.deeds.push((draw.ms(3000, 10_000), Deed::Delete(namespace, "Background")));
         }
         if draw.one_in(4) {
-            let odd = neighbours::drawn(draw).into_iter().map(|job| (draw.ms(0, 10_000), Deed::Submit(job)));
+            let odd =
+                neighbours::drawn(draw).into_iter().map(|(what, job)| (draw.ms(0, 10_000), Deed::SubmitOdd(what, job)));
             self.deeds.extend(odd.collect::<Vec<_>>());
         }
     }

@@ -8,6 +8,7 @@ mod kinds;
 mod made_again;
 mod pinned;
 mod refused;
+mod startup;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use decide::grants::Grants;

@@ -55,11 +55,16 @@ fn json_object(what: &str, text: &str, most: usize) -> Checked<Value> {
     if value.is_object() { Ok(value) } else { Err(format!("{what}: it is not a JSON object").into()) }
 }
 
+/// Checks the syntax of RFC 6901, section 3. With invalid escapes two texts could lead to one field, and pointers that
+/// are disjoint for `decide::vet` could overlap.
 fn pointer(what: &str, text: String) -> Checked<String> {
-    match text.starts_with('/') {
-        true => Ok(text),
-        false => Err(format!("{what}: {text:?} is no JSON pointer to a field").into()),
+    if !text.starts_with('/') {
+        return Err(format!("{what}: {text:?} is no JSON pointer to a field").into());
     }
+    if text.split('~').skip(1).any(|rest| !rest.starts_with(['0', '1'])) {
+        return Err(format!("{what}: {text:?} is no JSON pointer: 0 or 1 must follow each ~").into());
+    }
+    Ok(text)
 }
 
 fn pointers(what: &str, texts: Vec<String>) -> Checked<Vec<String>> {
@@ -427,6 +432,19 @@ pub(super) fn verdict(raw: wit::Verdict, limits: &Limits) -> Checked<plan::Verdi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pointer_with_an_invalid_escape_is_refused() {
+        let checked = |text: &str| pointer("upkeep of object map", text.to_owned());
+        for valid in ["/", "/data", "/x/~02/y", "/a~1b/~0~1"] {
+            assert_eq!(checked(valid).unwrap(), valid);
+        }
+        for invalid in ["/x/~2", "/~", "/a~/b", "/~~0"] {
+            let Err(Stop::Unacceptable(refused)) = checked(invalid) else { panic!("{invalid}") };
+            let expected = format!("upkeep of object map: {invalid:?} is no JSON pointer: 0 or 1 must follow each ~");
+            assert_eq!(refused, expected);
+        }
+    }
 
     #[test]
     fn a_plugin_that_watches_secrets_is_refused() {

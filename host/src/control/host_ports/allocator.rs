@@ -1,6 +1,6 @@
 //! Gives blocks to jobs and takes them back, by what the watches have shown.
 
-use super::{Blocks, Claim, Limits};
+use super::{Blocks, Claim, Evidence, Limits};
 use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
@@ -15,13 +15,21 @@ use decide::{
     ports::NoPorts,
 };
 use parking_lot::Mutex;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// The one place of a host that gives host ports to jobs.
 #[derive(Debug)]
 pub(crate) struct PortAllocator {
     stores: Arc<Stores>,
     known: Mutex<Known>,
+    /// While it is true, not every kind whose jobs may hold ports need be watched.
+    is_starting: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -32,8 +40,9 @@ struct Known {
 }
 
 impl PortAllocator {
-    pub(crate) fn new(stores: Arc<Stores>, limits: Limits) -> Self {
-        Self { stores, known: Mutex::new(Known { blocks: Blocks::new(limits), claimed: BTreeSet::new() }) }
+    pub(crate) fn new(stores: Arc<Stores>, limits: Limits, is_starting: Arc<AtomicBool>) -> Self {
+        let known = Known { blocks: Blocks::new(limits), claimed: BTreeSet::new() };
+        Self { stores, known: Mutex::new(known), is_starting }
     }
 
     /// Removes from the snapshot's ledger a block that the job does not hold. Releases the ports of earlier jobs of
@@ -61,7 +70,7 @@ impl PortAllocator {
     pub(crate) fn allocate(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let mut known = self.known.lock();
         self.stores.read(|cache| {
-            if cache.awaits_jobs_or_pods() {
+            if self.awaits_holders(cache) {
                 return Err(NoPorts::NoneFree);
             }
             cache.layout().kinds().keys().for_each(|kind| known.accept_claims(cache, kind));
@@ -74,10 +83,14 @@ impl PortAllocator {
     /// # Errors
     /// As for [`PortAllocator::allocate`].
     pub(crate) fn preview(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
-        if self.stores.read(Cache::awaits_jobs_or_pods) {
+        if self.stores.read(|cache| self.awaits_holders(cache)) {
             return Err(NoPorts::NoneFree);
         }
         self.known.lock().blocks.preview(key, uid, count)
+    }
+
+    fn awaits_holders(&self, cache: &Cache) -> bool {
+        self.is_starting.load(Ordering::Relaxed) || cache.awaits_jobs_or_pods()
     }
 
     /// Releases the ports of the job.
@@ -105,22 +118,27 @@ impl Known {
 
 fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
     let tables = cache.tables_of_jobs().filter(|(of, _)| *of == kind);
+    let ports_in_use = cache.ports_in_use();
     let claim = |object: &Object| {
         let Held::Job(packed) = &object.held else { return None };
         let (job, status) = (packed.job(), packed.status());
         let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
         let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || cache.runs_pods_of(&job.uid))?;
         let key = JobKey::new(kind, &job.namespace, &job.name);
-        let evident = runs_on(cache, &job.uid, ports);
-        Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
+        let evidence = evidence(&ports_in_use, &job.uid, ports);
+        Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evidence })
     };
     tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
 }
 
-/// Returns whether a live pod of the job with this uid is on a node and declares one of these ports.
-fn runs_on(cache: &Cache, uid: &str, ports: HostPorts) -> bool {
-    cache.owned_by(uid).any(|object| {
-        let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
-        is_there && object.host_ports.iter().any(|port| ports.contains(*port))
-    })
+/// Returns what the pods of the job with this uid, and those of others, say about its claim.
+fn evidence(in_use: &BTreeMap<u32, BTreeSet<&str>>, uid: &str, ports: HostPorts) -> Evidence {
+    let users = || in_use.range(ports.first..ports.first.saturating_add(ports.count)).flat_map(|(_, users)| users);
+    if !users().any(|user| *user == uid) {
+        Evidence::None
+    } else if users().all(|user| *user == uid) {
+        Evidence::Exclusive
+    } else {
+        Evidence::Shared
+    }
 }

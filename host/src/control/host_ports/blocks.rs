@@ -5,7 +5,7 @@ use super::{Limits, free::Free};
 use crate::job_key::JobKey;
 use decide::{ledger::HostPorts, ports::NoPorts};
 use jiff::Timestamp;
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 /// The blocks of host ports that jobs hold, and the ports that are free.
 #[derive(Debug)]
@@ -22,8 +22,20 @@ pub(crate) struct Blocks {
 struct Holder {
     uid: String,
     ports: HostPorts,
-    /// Whether pods of the job were seen on these ports when its ledger was read.
-    evident: bool,
+    /// As it was when the job's ledger was read; `None` for a block that this host gave.
+    evidence: Evidence,
+}
+
+/// What pods on nodes say about a claim, from the best on. Whoever may write a job's status may write any block into its
+/// ledger, and may have a pod of his own on one of the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Evidence {
+    /// Live pods of the job declare some of these ports, and no other job's pods declare any.
+    Exclusive,
+    /// Live pods of the job declare some of these ports, and so do another job's.
+    Shared,
+    /// No live pod of the job declares one of these ports.
+    None,
 }
 
 /// The host ports in a job's ledger when its kind was listed for the first time.
@@ -33,8 +45,7 @@ pub(crate) struct Claim {
     pub(crate) uid: String,
     pub(crate) created: Timestamp,
     pub(crate) ports: HostPorts,
-    /// Whether a live pod of the job is on a node and declares one of these ports.
-    pub(crate) evident: bool,
+    pub(crate) evidence: Evidence,
 }
 
 impl Default for Blocks {
@@ -65,7 +76,7 @@ impl Blocks {
         }
         self.release(key, uid);
         let ports = self.lowest(&key.namespace, count)?;
-        self.hold(key, Holder { uid: uid.to_owned(), ports, evident: false });
+        self.hold(key, Holder { uid: uid.to_owned(), ports, evidence: Evidence::None });
         Ok(ports)
     }
 
@@ -89,15 +100,22 @@ impl Blocks {
         Ok(HostPorts { first, count })
     }
 
-    /// Accepts claims of jobs. Claims of jobs whose pods run on the ports come first, and displace holders without such
-    /// pods. The others follow by age, and are accepted if their ports are free and within the quota of the namespace.
+    /// Accepts claims of jobs within the quotas of their namespaces, by evidence and then by age. Those of jobs whose pods
+    /// run on the ports displace holders with less evidence; the others are accepted if their ports are free.
     pub(crate) fn accept(&mut self, mut claims: Vec<Claim>) {
-        claims.sort_by(|a, b| (Reverse(a.evident), a.created, &a.uid).cmp(&(Reverse(b.evident), b.created, &b.uid)));
-        for Claim { key, uid, ports, evident, .. } in claims {
+        claims.sort_by(|a, b| (a.evidence, a.created, &a.uid).cmp(&(b.evidence, b.created, &b.uid)));
+        for Claim { key, uid, ports, evidence, .. } in claims {
             let last = ports.first.saturating_add(ports.count);
             let sound = ports.first > 0 && ports.count > 0 && last <= 1 << 16;
-            if sound && (if evident { self.clear(ports) } else { self.allows(&key.namespace, ports) }) {
-                self.hold(&key, Holder { uid, ports, evident });
+            if !sound || self.used(&key.namespace).saturating_add(ports.count) > self.limits.per_namespace {
+                continue;
+            }
+            let is_accepted = match evidence {
+                Evidence::Exclusive | Evidence::Shared => self.clear(ports, evidence),
+                Evidence::None => self.free.contains(ports),
+            };
+            if is_accepted {
+                self.hold(&key, Holder { uid, ports, evidence });
             }
         }
     }
@@ -129,18 +147,14 @@ impl Blocks {
         self.used.get(namespace).copied().unwrap_or(0)
     }
 
-    fn allows(&self, namespace: &str, ports: HostPorts) -> bool {
-        self.free.contains(ports) && self.used(namespace).saturating_add(ports.count) <= self.limits.per_namespace
-    }
-
-    /// Releases all blocks that overlap these ports, and returns true. If pods of a holder were seen on its ports,
-    /// releases nothing and returns false.
-    fn clear(&mut self, ports: HostPorts) -> bool {
+    /// Releases all blocks that overlap these ports, and returns true. If a holder has as good evidence, releases nothing
+    /// and returns false.
+    fn clear(&mut self, ports: HostPorts, evidence: Evidence) -> bool {
         let overlaps =
             |held: HostPorts| held.first < ports.first + ports.count && ports.first < held.first + held.count;
         let all = self.held.iter().flat_map(|(key, holders)| holders.iter().map(move |holder| (key, holder)));
         let there: Vec<_> = all.filter(|(_, holder)| overlaps(holder.ports)).collect();
-        if there.iter().any(|(_, holder)| holder.evident) {
+        if there.iter().any(|(_, holder)| holder.evidence <= evidence) {
             return false;
         }
         let unfounded: Vec<_> = there.into_iter().map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
@@ -172,7 +186,7 @@ mod tests {
 
     fn claim(namespace: &str, name: &str, ports: HostPorts) -> Claim {
         let (key, uid) = (key(namespace, name), format!("uid-{name}"));
-        Claim { key, uid, created: Timestamp::UNIX_EPOCH, ports, evident: false }
+        Claim { key, uid, created: Timestamp::UNIX_EPOCH, ports, evidence: Evidence::None }
     }
 
     fn held(blocks: &Blocks, claim: &Claim) -> Option<HostPorts> {
@@ -213,7 +227,7 @@ mod tests {
         blocks.accept(vec![young.clone(), old.clone()]);
         assert_eq!((held(&blocks, &young), held(&blocks, &old)), (None, Some(block(110, 20))));
 
-        let young = Claim { evident: true, ..young };
+        let young = Claim { evidence: Evidence::Exclusive, ..young };
         for together in [true, false] {
             let mut blocks = Blocks::new(RANGE);
             if together {
@@ -225,6 +239,34 @@ mod tests {
             assert_eq!((held(&blocks, &young), held(&blocks, &old)), (Some(block(100, 20)), None));
             assert_eq!(blocks.allocate(&key("c", "1"), "u", 20), Ok(block(120, 20)));
         }
+    }
+
+    #[test]
+    fn a_claim_on_ports_of_another_jobs_pods_comes_after_that_jobs_own() {
+        // Its own pod is on 100; it claims the ports of the other job, too.
+        let liar = Claim { evidence: Evidence::Shared, ..claim("b", "liar", block(100, 40)) };
+        let honest = Claim {
+            evidence: Evidence::Exclusive,
+            created: Timestamp::from_second(9).unwrap(),
+            ..claim("a", "honest", block(120, 20))
+        };
+        for batches in [vec![vec![liar.clone(), honest.clone()]], vec![vec![liar.clone()], vec![honest.clone()]]] {
+            let mut blocks = Blocks::new(RANGE);
+            batches.into_iter().for_each(|batch| blocks.accept(batch));
+            assert_eq!((held(&blocks, &liar), held(&blocks, &honest)), (None, Some(block(120, 20))));
+        }
+    }
+
+    #[test]
+    fn a_pod_on_one_port_proves_no_more_ports_than_a_namespace_may_have() {
+        let mut blocks = Blocks::new(RANGE);
+        let greedy = [1, 2, 3].map(|n| Claim {
+            evidence: Evidence::Exclusive,
+            ..claim("a", &format!("{n}"), block(60 + 40 * n, if n == 1 { 61 } else { 30 }))
+        });
+        blocks.accept(greedy.to_vec());
+        assert_eq!(greedy.map(|claim| held(&blocks, &claim).is_some()), [false, true, true]);
+        assert_eq!(blocks.allocate(&key("b", "1"), "u", 20), Ok(block(100, 20)));
     }
 
     #[test]
@@ -245,7 +287,7 @@ mod tests {
     #[test]
     fn pods_that_run_beyond_the_range_keep_their_ports_until_they_are_gone() {
         let mut blocks = Blocks::new(RANGE);
-        let running = Claim { evident: true, ..claim("a", "1", block(90, 20)) };
+        let running = Claim { evidence: Evidence::Exclusive, ..claim("a", "1", block(90, 20)) };
         blocks.accept(vec![running.clone()]);
         assert_eq!(held(&blocks, &running), Some(block(90, 20)));
         assert_eq!(blocks.allocate(&key("b", "1"), "u", 20), Ok(block(110, 20)));

@@ -155,13 +155,18 @@ fn a_digest_that_was_never_accepted_for_the_kind_holds_the_job_that_names_it() {
     assert_eq!(planner(&layout, &pinned(&gone()), None), Planner::Digest(gone()));
 }
 
-#[test]
-fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
-    let mut layout = layout();
+/// Returns a plugin that serves another kind than the layout's.
+fn operas() -> Arc<Descriptor> {
     let mut opera = Descriptor::clone(&descriptor("1.0.0", "/a"));
     opera.name = "operas".into();
     opera.kinds[0].kind = "Opera".into();
-    layout.add(&Arc::new(opera), &gone());
+    Arc::new(opera)
+}
+
+#[test]
+fn a_digest_that_serves_other_kinds_or_is_none_counts_as_nothing() {
+    let mut layout = layout();
+    layout.add(&operas(), &gone());
     let nonsense = Ledger { digest: RecordedDigest::Invalid("nonsense".into()), ..Ledger::default() };
     for ledger in [pinned(&gone()), nonsense] {
         assert_eq!(planner(&layout, &ledger, None), Planner::Digest(one()), "{ledger:?}");
@@ -187,6 +192,15 @@ fn a_job_that_has_ended_stays_with_what_its_ledger_names_whatever_that_is() {
     let nonsense = Ledger { digest: RecordedDigest::Invalid("nonsense".into()), ..Ledger::default() };
     assert_eq!(planner(&layout(), &ended(pinned(&gone())), None), Planner::Digest(gone()));
     assert_eq!(planner(&layout(), &ended(nonsense), None), Planner::Nobody);
+    // A plugin is asked about it once it was edited: not one that serves other kinds, nor a candidate.
+    let mut layout = layout();
+    keep(&mut layout, &one(), "Play.example.com");
+    layout.add(&operas(), &gone());
+    layout.add_candidate(&descriptor("2.0.0", "/a"), &two());
+    for foreign in [gone(), two()] {
+        assert_eq!(planner(&layout, &ended(pinned(&foreign)), None), Planner::Nobody);
+    }
+    assert_eq!(planner(&layout, &ended(pinned(&one())), None), Planner::Digest(one()));
 }
 
 #[test]

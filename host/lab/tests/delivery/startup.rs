@@ -1,0 +1,125 @@
+//! What a host that starts owes to jobs while others have no answer.
+
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Requests that `which` picks have no answer while `is_silent`.
+fn silent(
+    is_silent: Arc<AtomicBool>,
+    which: impl Fn(&Request<Body>) -> bool + Clone + Send + Sync + 'static,
+) -> impl Fn(&Request<Body>) -> Meddling + Clone + Send + Sync + 'static {
+    move |request: &Request<Body>| match is_silent.load(Relaxed) && which(request) {
+        true => std::future::pending().boxed(),
+        false => std::future::ready(()).boxed(),
+    }
+}
+
+/// Where the host has kept a digest: its first ConfigMap.
+fn kept(wasm: &[u8]) -> String {
+    format!("troupe-plugin-{}-0", source::digest(wasm).short())
+}
+
+/// A job of a plugin that comes with the host, and that no test changes.
+fn of_another_plugin(name: &str) -> Value {
+    let template = json!({ "spec": { "containers": [{ "name": "pytorch", "image": "example.com/train:1" }] } });
+    let master = json!({ "replicas": 1, "restartPolicy": "OnFailure", "template": template });
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": { "pytorchReplicaSpecs": { "Master": master } },
+    })
+}
+
+impl Stage {
+    fn pods_of(&self, job: &str) -> usize {
+        let pods = self.sim.list("v1", "Pod", "default");
+        pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["name"] == job).count()
+    }
+
+    /// All that comes with the host is kept.
+    async fn keeps_the_built_ins(&self) {
+        self.until("the built-in plugins to be kept", |stage| {
+            let name = |digest: decide::Digest| format!("troupe-plugin-{}-0", digest.short());
+            let is_kept = |digest| stage.sim.get("v1", "ConfigMap", NAMESPACE, &name(digest)).is_some();
+            Plugins::built_in_digests().all(is_kept).then_some(())
+        })
+        .await;
+    }
+
+    /// A host starts in the silence, in which a job of another plugin has its pods soon, and one of paddle waits for this
+    /// digest.
+    async fn starts_in_silence(&mut self, is_silent: &AtomicBool, digest: &str) {
+        is_silent.store(true, Relaxed);
+        self.restart();
+        let began = Instant::now();
+        self.sim.create(job("hamlet"));
+        self.sim.create(of_another_plugin("ophelia"));
+        self.until("a pod of ophelia", |stage| (stage.pods_of("ophelia") > 0).then_some(())).await;
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(self.pods_of("hamlet"), 0, "its digest is not known yet");
+        is_silent.store(false, Relaxed);
+        assert_eq!(self.planner("hamlet").await, digest);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_component_that_does_not_come_while_a_host_starts_costs_jobs_of_other_plugins_nothing() {
+    let (component, is_silent) = (another("paddle", "one"), Arc::new(AtomicBool::new(false)));
+    let archived = kept(&component);
+    let reads = move |request: &Request<Body>| request.uri().path().ends_with(&archived);
+    let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];
+    let mut stage = Stage::meddled(objects, silent(is_silent.clone(), reads));
+    stage.serves("paddle", &component).await;
+    stage.keeps_the_built_ins().await;
+    stage.starts_in_silence(&is_silent, &digest_of(&component)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_built_in_plugin_that_cannot_be_kept_while_a_host_starts_costs_jobs_of_others_nothing() {
+    let (component, is_silent) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
+    let path = format!("/namespaces/{NAMESPACE}/configmaps");
+    let creates =
+        move |request: &Request<Body>| request.method().as_str() == "POST" && request.uri().path().ends_with(&path);
+    let mut stage = Stage::meddled(vec![], silent(is_silent.clone(), creates));
+    stage.keeps_the_built_ins().await;
+    // As after an upgrade of the host that brings another component.
+    stage.sim.delete("v1", "ConfigMap", NAMESPACE, &kept(component)).unwrap();
+    stage.starts_in_silence(&is_silent, &digest_of(component)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass() {
+    let (component, is_slow) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
+    let (slow, archived) = (is_slow.clone(), kept(component));
+    let mut paddle = plugin("paddle", &grants("paddle"));
+    paddle["spec"]["source"] = json!({ "builtIn": {} });
+    let mut stage = Stage::meddled(vec![paddle], move |request| {
+        let is_late = slow.load(Relaxed) && request.uri().path().ends_with(&archived);
+        async move { sleep(Duration::from_secs(if is_late { 4 } else { 0 })).await }.boxed()
+    });
+    stage.serves("paddle", component).await;
+    // Its pod finds no node.
+    stage.sim.create(job("held-hamlet"));
+    stage
+        .until("held-hamlet to be planned", |stage| {
+            let job = stage.sim.get(JOBS.0, JOBS.1, "default", "held-hamlet")?;
+            (job["status"]["troupe"]["digest"] == digest_of(component).as_str() && stage.pods_of("held-hamlet") == 1)
+                .then_some(())
+        })
+        .await;
+    // By these no job can run.
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "limits": { "fuel": 1 } } })).unwrap();
+    stage
+        .until("the second generation", |stage| {
+            (stage.plugin("paddle")["status"]["observedGeneration"] == 2).then_some(())
+        })
+        .await;
+    let pods = stage.sim.list("v1", "Pod", "default");
+    let pod = pods[0]["metadata"]["name"].as_str().unwrap();
+    stage.sim.delete("v1", "Pod", "default", pod).unwrap();
+    is_slow.store(true, Relaxed);
+    stage.restart();
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(stage.pods_of("held-hamlet"), 0, "made by a pass with other settings");
+}
