@@ -111,6 +111,29 @@ impl Drop for ConnectionPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::{io::AsyncWriteExt, time::Instant};
+
+    /// Serves what a client sends that keeps its connection; returns after how long the connection was closed.
+    async fn closed_after(sent: &[u8]) -> Duration {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        client.write_all(sent).await.unwrap();
+        let began = Instant::now();
+        timeout(LIFE, http(server, Router::new())).await.expect("the connection is closed");
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_closed_whose_head_does_not_come() {
+        assert_eq!(closed_after(b"GET /healthz HTTP/1.1\r\n").await.as_secs(), HEAD.as_secs());
+        // After an answer the next head is waited for.
+        assert_eq!(closed_after(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.as_secs(), HEAD.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_closed_whose_head_is_too_large() {
+        let head = format!("GET /healthz HTTP/1.1\r\nx: {}\r\n", "x".repeat(2 * HEAD_BYTES));
+        assert_eq!(closed_after(head.as_bytes()).await, Duration::ZERO);
+    }
 
     #[test]
     fn one_address_cannot_take_the_places_of_all() {

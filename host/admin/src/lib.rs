@@ -35,7 +35,7 @@ use redact::Environment;
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeSet, io, sync::Arc};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use troupe::{
     control::reconcile::Context,
     job_key::{GroupKind, JobKey},
@@ -47,12 +47,18 @@ use troupe::{
 /// The maximum size of a recording in bytes; it is cut at the end of a line.
 const MOST_BYTES: usize = 64 << 20;
 
+/// The maximum number of passes that are made at once for readers of single jobs: one over a job of ten thousand pods is
+/// seconds of work, and who may read one job can ask for it again and again.
+const MOST_REHEARSALS: usize = 2;
+
 #[derive(Clone)]
 struct Admin {
     context: Arc<Context>,
     requests: Requests,
     access: Arc<Access>,
     page: Arc<page::Page>,
+    /// For passes that are made for readers of single jobs.
+    rehearsals: Arc<Semaphore>,
 }
 
 /// Serves the admin port for as long as the future is polled.
@@ -69,7 +75,8 @@ pub fn serve(
 
 /// Returns what the admin port answers, without connections.
 pub fn routes(context: Arc<Context>, requests: Requests, access: Arc<Access>) -> Router {
-    let admin = Admin { context, requests, access, page: Arc::default() };
+    let rehearsals = Arc::new(Semaphore::new(MOST_REHEARSALS));
+    let admin = Admin { context, requests, access, page: Arc::default(), rehearsals };
     let of_jobs = Router::new()
         .route("/jobs", get(jobs))
         .route("/jobs/{resource}/{namespace}/{name}", get(job))
@@ -177,6 +184,7 @@ async fn job(
             continue;
         }
         may_read = true;
+        let _place = admin.rehearsals.acquire().await;
         let pass = admin.context.rehearse(&JobKey::new(kind, &namespace, &name)).await;
         match pass.map(|pass| line(&environment.apply(pass)?)) {
             Some(Ok(pass)) => return Ok(([(CONTENT_TYPE, "application/json")], pass).into_response()),

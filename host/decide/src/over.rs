@@ -8,9 +8,44 @@ pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
 }
 
 /// Tells the job's queue, and cleans up until the time to live expires, then deletes the job, and with it all its children.
+/// The time to live of a job that was edited is not known before a plugin has planned the edit.
 pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
-    let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
+    let delete_at = finished.delete_at.filter(|_| !was_edited(snapshot, finished));
+    let (expired, wake) = ttl::expire(snapshot, delete_at);
     let left = || cleanup::cleanup(snapshot, finished).into_iter().chain(queue::finish(snapshot, finished)).collect();
     let actions = expired.map_or_else(left, |delete| vec![delete]);
     Decision::without_report(actions, wake)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        plan::{Answer, Clean, Outcome, Rejection},
+        testkit,
+    };
+    use jiff::Timestamp;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_job_that_was_edited_into_an_invalid_one_is_not_deleted_by_its_former_time_to_live() {
+        let mut snapshot = testkit::snapshot(testkit::job("hamlet", "u"));
+        let generation = snapshot.job.generation;
+        let finished = |generation| Finished {
+            at: Timestamp::UNIX_EPOCH,
+            generation: Some(generation),
+            outcome: Outcome::Succeeded,
+            clean: Clean::Keep,
+            clean_is_final: false,
+            counting: false,
+            clean_kinds: BTreeSet::new(),
+            delete_at: Some(Timestamp::UNIX_EPOCH),
+        };
+        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        let mut deletions = |generation| {
+            snapshot.ledger.finished = Some(finished(generation));
+            crate::decide::decide(&snapshot, &answer).actions.len()
+        };
+        assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0));
+    }
 }

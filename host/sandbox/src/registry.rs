@@ -156,11 +156,13 @@ impl Plugins {
     pub fn add(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<Descriptor>, ConfigError> {
         let config = settings.config();
         let descriptor = Arc::new(prepared.configured(settings)?);
+        let grants = settings.grants.clone().unwrap_or_else(|| wanted(&descriptor, &config));
         let limits = self.limits_of(settings);
         self.put(Loaded {
             digest: prepared.digest.clone(),
             described: Arc::clone(&prepared.descriptor),
-            grants: settings.grants.clone().unwrap_or_else(|| wanted(&descriptor, &config)),
+            accepted: grants.clone(),
+            grants,
             descriptor: Arc::clone(&descriptor),
             config: config.to_string(),
             exports: prepared.exports.clone(),
@@ -170,12 +172,13 @@ impl Plugins {
         Ok(descriptor)
     }
 
-    /// Gives the plugin with this digest the limits of these settings, and takes the grants from it that they lack. Its
-    /// config stays.
+    /// Gives the plugin with this digest the limits of these settings, and of the grants with which it came into service those
+    /// that they have. Its config stays.
     pub fn restrict(&self, digest: &Digest, settings: &Settings) {
         let Some(plugin) = self.by_digest(digest) else { return };
         let limits = self.limits_of(settings);
-        let grants = settings.grants.as_ref().map_or_else(|| plugin.grants.clone(), |now| plugin.grants.within(now));
+        let now = settings.grants.as_ref();
+        let grants = now.map_or_else(|| plugin.grants.clone(), |now| plugin.accepted.within(now));
         let share = self.runner.share(&plugin.descriptor.name, limits.concurrency);
         self.put(Loaded { grants, share, limits, ..Loaded::clone(&plugin) });
     }

@@ -12,7 +12,7 @@ mod blocks;
 mod free;
 
 pub(crate) use allocator::PortAllocator;
-use blocks::{Blocks, Claim, Evidence};
+use blocks::{Blocks, Claim};
 use std::ops::RangeInclusive;
 
 /// The default range of host ports.

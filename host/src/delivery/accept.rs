@@ -4,7 +4,7 @@
 use super::{
     census,
     look::Question,
-    names,
+    names::{self, NamesError},
     report::{Stage, StageFailure},
     shared::Shared,
     trial,
@@ -41,13 +41,16 @@ const WRONG_NAME: &str = "WrongName";
 /// The API server calls a kind otherwise than the component does.
 const KIND_MISMATCH: &str = "KindMismatch";
 
+/// The API server did not say what it calls the kinds. It is asked again.
+const KINDS_UNKNOWN: &str = "KindsUnknown";
+
 /// The settings are not what the plugin's schema allows, or name what is not there.
 pub(super) const INVALID_CONFIG: &str = "InvalidConfig";
 
-/// Returns whether a component was refused since it is not this Plugin's, or its kinds are not what it says or another's:
-/// then the Plugin would serve none of them.
+/// Returns whether a component was refused since it is not this Plugin's, or its kinds are another's, or are not what it
+/// says, as far as is known: then the Plugin would serve none of them.
 pub(super) fn is_of_kinds(reason: &str) -> bool {
-    [WRONG_NAME, KIND_MISMATCH, CONFLICT].contains(&reason)
+    [WRONG_NAME, KIND_MISMATCH, KINDS_UNKNOWN, CONFLICT].contains(&reason)
 }
 
 /// A component that may serve.
@@ -86,9 +89,17 @@ impl Shared {
             error => refused("InvalidSchema", error.to_string()),
         })?;
         let names = names::check(&self.sources.client, &new.descriptor).await;
-        names.map_err(|error| refused(KIND_MISMATCH, format!("{error}; the plugin has to be mended")))?;
+        names.map_err(|error| match error {
+            NamesError::Mismatch { .. } => refused(KIND_MISMATCH, format!("{error}; the plugin has to be mended")),
+            NamesError::LookUp { .. } => refused(KINDS_UNKNOWN, error.to_string()),
+        })?;
         let names = names::check(&self.sources.client, &added(&new.descriptor, &descriptor)).await;
-        names.map_err(|error| refused(INVALID_CONFIG, format!("spec.config names a kind otherwise: {error}")))?;
+        names.map_err(|error| match error {
+            NamesError::Mismatch { .. } => {
+                refused(INVALID_CONFIG, format!("spec.config names a kind otherwise: {error}"))
+            }
+            NamesError::LookUp { .. } => refused(KINDS_UNKNOWN, error.to_string()),
+        })?;
         if let Some(old) = active.as_ref().and_then(|active| layout.descriptor(active)) {
             serves_the_same(old, &descriptor).map_err(|error| refused("Incompatible", error.to_string()))?;
         }

@@ -24,10 +24,6 @@ pub(super) const QUIET: u32 = 3;
 /// Between two attempts, at most.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A digest is not sought again for so many times as long as the last attempt took: a registry that does not answer keeps
-/// nobody else waiting for long.
-const REST: u32 = 10;
-
 /// The number of digests that are loaded at once. The bytes of each are in memory meanwhile.
 pub(super) const AT_ONCE: usize = 8;
 
@@ -45,11 +41,11 @@ impl Again {
         Self { attempts: 0, at: Instant::now() }
     }
 
-    /// After one more attempt that began then.
-    pub(super) fn after(before: Option<Self>, began: Instant) -> Self {
+    /// After one more attempt.
+    pub(super) fn after(before: Option<Self>) -> Self {
         let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
         let pause = Duration::from_secs(1 << (attempts - 1).min(6)).min(LONGEST);
-        Self { attempts, at: Instant::now() + pause.max(began.elapsed() * REST) }
+        Self { attempts, at: Instant::now() + pause }
     }
 }
 
@@ -65,7 +61,7 @@ enum Absent {
 
 impl Delivery {
     /// What is kept is another: digests that jobs may need are there, or there again.
-    pub(super) async fn look_at_archive(&mut self) {
+    pub(super) fn look_at_archive(&mut self) {
         let Some(archive_store) = &self.archive_store else { return };
         let marks = Archive::marked(archive_store);
         let kinds: BTreeMap<_, _> = marks.iter().map(|(digest, mark)| (digest.clone(), mark.kinds.clone())).collect();
@@ -84,7 +80,6 @@ impl Delivery {
                 self.wake_pinned(&digest);
             }
         }
-        self.end_attempts().await;
     }
 
     /// Begins to load a digest that jobs are pinned to, unless it is loaded. Jobs of one that is lost say so.
@@ -103,30 +98,30 @@ impl Delivery {
             self.sought.remove(digest);
             return;
         }
-        let (shared, places, digest) = (self.shared.clone(), self.places.clone(), digest.clone());
-        self.attempts.spawn(async move {
+        let (shared, places, sought) = (self.shared.clone(), self.places.clone(), digest.clone());
+        self.attempt(digest, async move {
             let _place = places.acquire().await;
-            let began = Instant::now();
-            let loaded = shared.load_archived(&digest).await;
-            Box::new(move |delivery: &mut Self| delivery.is_sought(&digest, loaded, began)) as Ending
+            let loaded = shared.load_archived(&sought).await;
+            Box::new(move |delivery: &mut Self| delivery.is_sought(&sought, loaded)) as Ending
         });
     }
 
-    /// An attempt to load a digest, which began then, has ended.
-    fn is_sought(&mut self, digest: &Digest, loaded: Result<Prepared, Absent>, began: Instant) {
+    /// An attempt to load a digest has ended.
+    fn is_sought(&mut self, digest: &Digest, loaded: Result<Prepared, Absent>) {
         match loaded.and_then(|prepared| Ok(self.add_back(digest, &prepared)?)) {
             Ok(()) => {
                 self.sought.remove(digest);
                 self.wake_pinned(digest);
             }
-            Err(absent) => self.is_absent(digest, &absent, began),
+            Err(absent) => self.is_absent(digest, &absent),
         }
     }
 
     /// Begins to load the sought digests whose time has come.
     pub(super) fn seek_again(&mut self) {
         let now = Instant::now();
-        let due: Vec<_> = self.sought.iter().filter(|(_, again)| again.at <= now).map(|(it, _)| it.clone()).collect();
+        let is_due = |(digest, again): &(&Digest, &Again)| again.at <= now && !self.under_way.contains(*digest);
+        let due: Vec<_> = self.sought.iter().filter(is_due).map(|(digest, _)| digest.clone()).collect();
         for digest in due {
             let is_active = is_active(&self.shared.statuses(), &digest);
             if is_active || !census::keys_pinned_to(&self.shared.handles.stores, &digest).is_empty() {
@@ -181,8 +176,8 @@ impl Delivery {
         Ok(())
     }
 
-    fn is_absent(&mut self, digest: &Digest, absent: &Absent, began: Instant) {
-        let again = Again::after(self.sought.get(digest).copied(), began);
+    fn is_absent(&mut self, digest: &Digest, absent: &Absent) {
+        let again = Again::after(self.sought.get(digest).copied());
         self.sought.insert(digest.clone(), again);
         let why = chain(absent);
         let is_passing = matches!(absent, Absent::Archive(error) if error.is_passing());

@@ -162,8 +162,9 @@ pub(crate) struct Delivery {
     /// Digests that jobs need, that were accepted and cannot be loaded so far.
     sought: BTreeMap<Digest, Again>,
     not_archived: NotArchived,
-    /// Attempts under way: requests to the API server and to registries.
-    attempts: JoinSet<Ending>,
+    /// Attempts under way, at most one for a digest: requests to the API server and to registries.
+    attempts: JoinSet<(Digest, Ending)>,
+    under_way: BTreeSet<Digest>,
     /// For the digests that are loaded at once.
     places: Arc<Semaphore>,
 }
@@ -175,18 +176,17 @@ impl Delivery {
         let handles = self.shared.handles.clone();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The task of a Plugin compares what it finds with what serves, and marks what is kept after the host has done so.
-        self.end_attempts().await;
-        handles.is_starting.store(false, Ordering::Relaxed);
         self.start_tasks();
         loop {
+            if self.attempts.is_empty() && handles.is_starting.swap(false, Ordering::Relaxed) {
+                self.start_tasks();
+            }
+            let next = self.next_attempt();
             tokio::select! {
                 biased;
-                digests = handles.wanted.take() => {
-                    digests.iter().for_each(|digest| self.seek(digest));
-                    self.end_attempts().await;
-                }
-                () = sleep_until(self.next_attempt()) => self.try_again().await,
+                Some(ended) = self.attempts.join_next() => self.end(ended),
+                digests = handles.wanted.take() => digests.iter().for_each(|digest| self.seek(digest)),
+                () = sleep_until(next) => self.try_again(),
                 Some(event) = happened.next() => self.on_event(event).await,
                 _ = tick.tick() => self.sweep().await,
             }
@@ -195,28 +195,43 @@ impl Delivery {
 
     /// When something is tried that is due, or again since it has failed.
     fn next_attempt(&self) -> Instant {
-        let all = self.sought.values().chain(&self.not_archived.again).map(|again| again.at);
-        all.min().unwrap_or_else(|| Instant::now() + SWEEP)
+        let sought = self.sought.iter().filter(|(digest, _)| !self.under_way.contains(*digest)).map(|(_, again)| again);
+        sought.chain(&self.not_archived.again).map(|again| again.at).min().unwrap_or_else(|| Instant::now() + SWEEP)
     }
 
-    /// Tries all at once that is due.
-    async fn try_again(&mut self) {
+    /// Begins to try all that is due.
+    fn try_again(&mut self) {
         if self.not_archived.again.is_some_and(|again| again.at <= Instant::now()) {
             self.keep_built_ins();
         }
         self.seek_again();
-        self.end_attempts().await;
     }
 
-    /// Waits until no attempt is under way; each counts as soon as it has ended. Where this is dropped, they go on.
-    async fn end_attempts(&mut self) {
-        while let Some(ended) = self.attempts.join_next().await {
-            match ended.map_err(JoinError::try_into_panic) {
-                Ok(ending) => ending(self),
-                Err(Ok(panic)) => resume_unwind(panic),
-                // The runtime shuts down.
-                Err(Err(_cancelled)) => {}
+    /// Begins an attempt for this digest, unless one is under way.
+    fn attempt(&mut self, digest: &Digest, attempt: impl Future<Output = Ending> + Send + 'static) {
+        if self.under_way.insert(digest.clone()) {
+            let digest = digest.clone();
+            self.attempts.spawn(async move { (digest, attempt.await) });
+        }
+    }
+
+    /// Takes note of an attempt that has ended.
+    fn end(&mut self, ended: Result<(Digest, Ending), JoinError>) {
+        match ended.map_err(JoinError::try_into_panic) {
+            Ok((digest, ending)) => {
+                self.under_way.remove(&digest);
+                ending(self);
             }
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The runtime shuts down.
+            Err(Err(_cancelled)) => {}
+        }
+    }
+
+    /// Waits until no attempt is under way. Where this is dropped, they go on.
+    async fn end_all(&mut self) {
+        while let Some(ended) = self.attempts.join_next().await {
+            self.end(ended);
         }
     }
 
@@ -237,8 +252,12 @@ impl Delivery {
         }
     }
 
-    /// Starts the tasks of Plugins that have none.
+    /// Starts the tasks of Plugins that have none. While the host starts there are none: they compare what they find with what
+    /// serves, and mark what is kept after the host has done so.
     fn start_tasks(&mut self) {
+        if self.shared.handles.is_starting.load(Ordering::Relaxed) {
+            return;
+        }
         for Supervised { shown, task } in self.plugins.values_mut() {
             task.get_or_insert_with(|| {
                 let (shared, shown) = (self.shared.clone(), shown.subscribe());

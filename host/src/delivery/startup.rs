@@ -55,6 +55,7 @@ impl Delivery {
             sought: BTreeMap::new(),
             not_archived: NotArchived { digests: built_in, again: None },
             attempts: JoinSet::new(),
+            under_way: BTreeSet::new(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
         };
         delivery.withhold_built_ins();
@@ -63,14 +64,15 @@ impl Delivery {
             served.extend(delivery.restore(plugin).await);
         }
         // Before any pass, since one with other settings could change pods. This is one request to the API server for each.
-        delivery.end_attempts().await;
+        delivery.end_all().await;
         for (name, digest) in served {
             delivery.shared.handles.route(&name, &Route::to(&digest));
             delivery.sought.insert(digest, Again::now());
         }
         delivery.give_back_what_nobody_names();
-        // `run` waits for what is under way then.
-        let _in_time = timeout(ORDINARY, delivery.try_again()).await;
+        delivery.try_again();
+        // What is under way then goes on.
+        let _in_time = timeout(ORDINARY, delivery.end_all()).await;
         delivery
     }
 
@@ -106,15 +108,15 @@ impl Delivery {
     /// again.
     pub(super) fn keep_built_ins(&mut self) {
         let Some(archive) = self.shared.archive.clone() else { return };
-        let (began, before) = (Instant::now(), self.not_archived.again.take());
+        let before = self.not_archived.again.take();
         for digest in self.not_archived.digests.clone() {
             let Some((name, wasm, mark)) = self.built_in(&digest) else { continue };
-            let archive = archive.clone();
-            self.attempts.spawn(async move {
-                let kept = archive.keep(&digest, wasm, None, Some(&mark)).await;
-                Box::new(move |delivery: &mut Self| match kept {
-                    Ok(()) => delivery.is_kept(&name, &digest),
-                    Err(error) => delivery.is_not_kept(&name, &digest, &error, Again::after(before, began)),
+            let (archive, kept) = (archive.clone(), digest.clone());
+            self.attempt(&digest, async move {
+                let answer = archive.keep(&kept, wasm, None, Some(&mark)).await;
+                Box::new(move |delivery: &mut Self| match answer {
+                    Ok(()) => delivery.is_kept(&name, &kept),
+                    Err(error) => delivery.is_not_kept(&name, &kept, &error, Again::after(before)),
                 }) as Ending
             });
         }
@@ -201,7 +203,7 @@ impl Delivery {
         let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
         let Some(prepared) = handles.plugins.prepared(digest) else { return };
         let (name, archive) = (name.to_owned(), archive.clone());
-        self.attempts.spawn(async move {
+        self.attempt(digest, async move {
             let mark = archive.read_mark(&prepared.digest).await;
             Box::new(move |delivery: &mut Self| match mark {
                 Ok(Some(mark)) if mark.is_of(&name) => {

@@ -188,7 +188,7 @@ impl Delivery {
             Happened::ConfigMap(namespace, change) => {
                 self.shared.versions.send_if_modified(|versions| versions.record(&namespace, change));
             }
-            Happened::Archived => self.look_at_archive().await,
+            Happened::Archived => self.look_at_archive(),
         }
     }
 }

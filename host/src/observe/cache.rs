@@ -4,7 +4,7 @@
 use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
-        layout::{Layout, Purpose, Served, WatchId, WatchSpec},
+        layout::{Layout, Purpose, Served, WatchId, WatchSpec, is_same_watch},
         table::{Expected, Listed, Table},
         wire::{Held, Object, Owner},
     },
@@ -34,18 +34,23 @@ impl Cache {
         &self.layout
     }
 
-    /// Changes the layout: a new watch gets a table, the table of a watch that has ended is dropped. Returns whether
-    /// there are other watches than before.
+    /// Changes the layout: a new watch gets a table, the table of a watch that has ended is dropped. A watch that takes the
+    /// place of one of the same objects has its table, until it has listed. Returns whether there are other watches than
+    /// before.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Layout)) -> bool {
+        let before = Arc::clone(&self.layout);
         change(Arc::make_mut(&mut self.layout));
         let watches = self.layout.watches();
-        let before = self.tables.len();
-        self.tables.retain(|id, _| watches.contains_key(id));
-        let mut is_other = self.tables.len() < before;
-        for id in watches.keys() {
+        let ended = before.watches().iter().filter(|(id, _)| !watches.contains_key(id));
+        let mut ended: Vec<_> = ended.filter_map(|(id, spec)| Some((spec, self.tables.remove(id)?))).collect();
+        let mut is_other = !ended.is_empty();
+        for (id, spec) in watches {
             self.tables.entry(*id).or_insert_with(|| {
                 is_other = true;
-                Table::default()
+                let same = ended.iter().position(|(other, _)| is_same_watch(other, spec));
+                let mut table = same.map(|place| ended.swap_remove(place).1).unwrap_or_default();
+                table.listed = Listed::NotYet;
+                table
             });
         }
         is_other
@@ -320,20 +325,6 @@ impl Cache {
             }
         }
         taken
-    }
-
-    /// Returns the host ports that live pods on nodes declare, each with the uids of the controllers of these pods.
-    pub(crate) fn ports_in_use(&self) -> BTreeMap<u32, BTreeSet<&str>> {
-        let mut in_use: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-        for object in self.tables.values().flat_map(|table| table.objects.values()) {
-            let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
-            if let Some(owner) = object.owner.as_ref().filter(|_| is_there) {
-                for port in &object.host_ports {
-                    in_use.entry(*port).or_default().insert(&owner.uid);
-                }
-            }
-        }
-        in_use
     }
 
     /// Returns whether a pod of the job with this uid has not ended.

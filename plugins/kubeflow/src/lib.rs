@@ -62,8 +62,9 @@
 //! - What CEL can say is refused by the CRD; the condition `Rejected` lists all else that the webhooks of the original
 //!   refuse. Immutability holds for every kind.
 //! - Names longer than 63 characters, two ports of one name, and unknown restart and clean-pod policies are refused.
-//! - More than 10,000 replicas of all types together are refused, and a `TF_CONFIG` or `WORKER_ADDRS` of more than 128 KiB,
-//!   with which Linux starts no program.
+//! - More than 10,000 replicas of all types together are refused, and a variable of more than 128 KiB (`TF_CONFIG`,
+//!   `WORKER_ADDRS`), with which Linux starts no program where its pages have 4 KiB; so are variables of more than 768 KiB in
+//!   all containers of the types together, which are more than a plugin may answer.
 //! - A name that another object has is reported by the condition `Waiting`; the other objects are created.
 //! - Events are emitted once per step, not once per pass.
 //!

@@ -104,7 +104,7 @@ impl Invariants {
                 no_foreign_write(write),
                 no_unfounded_deletion(write, view),
                 restarts::attempts_do_not_overlap(write, view),
-                times_to_live::has_passed(write).filter(|_| clocks_are_right),
+                times_to_live::has_passed(write).filter(|_| clocks_are_right && is_ours),
                 again,
                 digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),

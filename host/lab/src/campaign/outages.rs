@@ -4,7 +4,7 @@ use super::{deeds::rescue, draw::Draw, hosts::ACTORS, tally::Tally, workload::BU
 use sim::{ApiError, Matching, Sim};
 use std::time::Duration;
 
-/// A quota or a webhook refuses for at most three minutes: longer than any back-off of the host.
+/// A quota or a webhook refuses for at most three minutes: longer than any back-off of a write.
 const LONGEST_REFUSAL_MS: u32 = 180_000;
 
 /// Something is refused for a while.

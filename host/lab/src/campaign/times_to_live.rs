@@ -26,13 +26,13 @@ pub(super) fn has_passed(write: &Write) -> Option<String> {
 }
 
 /// L3: what is due is removed.
-pub(super) fn overdue(sim: &Sim, jobs: &[Job], config: &Config) -> Vec<String> {
+pub(super) fn overdue<'a>(sim: &Sim, jobs: impl Iterator<Item = &'a Job>, config: &Config) -> Vec<String> {
     let due_at = |job: &Job| {
         let object = sim.get(job.manifest["apiVersion"].as_str()?, job.kind(), job.namespace(), job.name())?;
         due(&object, ended(&object)?)
     };
     let is_due = |job: &&Job| due_at(job).is_some_and(|due| due + PROMPT < sim.now());
-    let removed = jobs.iter().filter(|job| config.removes(job));
+    let removed = jobs.filter(|job| config.removes(job));
     removed.filter(is_due).map(|job| format!("L3: {} has outlived its time to live", job.name())).collect()
 }
 

@@ -5,7 +5,7 @@ use super::*;
 pub(super) const POODLE: &str = "PoodleJob";
 
 /// A component that calls itself so, in as many letters as `paddle` has, and serves a kind that nothing else serves.
-fn of_poodles(name: &str) -> Vec<u8> {
+pub(super) fn of_poodles(name: &str) -> Vec<u8> {
     let named = replaced(&another("paddle", name), b"paddle0.1.0", format!("{name}0.1.0").as_bytes());
     replaced(&named, b"PaddleJobpaddlejobs", b"PoodleJobpoodlejobs")
 }
@@ -18,7 +18,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 impl Stage {
-    async fn submit_poodle(&self, name: &str) {
+    pub(super) async fn submit_poodle(&self, name: &str) {
         let mut poodle = job(name);
         poodle["kind"] = json!(POODLE);
         self.sim.create(poodle);
@@ -35,8 +35,13 @@ impl Stage {
         .await
     }
 
+    pub(super) fn phase_of_poodle(&self, name: &str) -> String {
+        let job = self.sim.get(JOBS.0, POODLE, "default", name).unwrap();
+        job["status"]["phase"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// The digest that plans the job.
-    async fn planner_of_poodle(&self, name: &str) -> String {
+    pub(super) async fn planner_of_poodle(&self, name: &str) -> String {
         self.until(&format!("{name} to be planned"), |stage| {
             let job = stage.sim.get(JOBS.0, POODLE, "default", name)?;
             Some(job["status"]["troupe"]["digest"].as_str()?.to_owned())

@@ -1,6 +1,7 @@
 //! What is refused changes nothing, and is not looked at for ever.
 
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A Plugin with a component of its own that is refused for what its spec says.
 fn refused(spec: &Value) -> Vec<Value> {
@@ -26,6 +27,36 @@ async fn a_refused_plugin_takes_neither_grants_nor_limits_nor_settings_from_the_
     leaves_the_built_in(&json!({ "grants": {} }), "GrantMissing").await;
     let spoilt = json!({ "config": { "no-such-setting": 1 }, "limits": { "fuel": 1 } });
     leaves_the_built_in(&spoilt, "InvalidConfig").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_component_that_names_a_kind_otherwise_than_the_api_server_is_refused_for_it() {
+    let (group, version) = JOBS.0.split_once('/').unwrap();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("poodles.{group}") },
+        "spec": { "group": group, "scope": "Namespaced", "names": { "kind": JOBS.1, "plural": "poodles" },
+            "versions": [{ "name": version, "served": true, "storage": true }] },
+    });
+    let stage = Stage::with(std::iter::once(definition).chain(refused(&json!({}))).collect());
+    let message = stage.is("paddle", "Accepted", "KindMismatch").await;
+    assert!(message.to_string().contains("the API server calls PaddleJob poodles"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_the_api_server_does_not_name_are_no_fault_of_the_component() {
+    let is_silent = Arc::new(AtomicBool::new(true));
+    let silence = is_silent.clone();
+    let lists_kinds = format!("/apis/{}", JOBS.0);
+    let stage = Stage::meddled(refused(&json!({})), move |request: &Request<Body>| {
+        match silence.load(Ordering::Relaxed) && request.uri().path() == lists_kinds {
+            true => std::future::pending().boxed(),
+            false => std::future::ready(()).boxed(),
+        }
+    });
+    stage.is("paddle", "Accepted", "KindsUnknown").await;
+    is_silent.store(false, Ordering::Relaxed);
+    stage.serves("paddle", &another("paddle", "one")).await;
 }
 
 /// The Plugin serves with this in its spec, by which no job in the namespace `default` can run, and goes.

@@ -123,3 +123,29 @@ async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass
     sleep(Duration::from_secs(20)).await;
     assert_eq!(stage.pods_of("held-hamlet"), 0, "made by a pass with other settings");
 }
+
+// The pods of a kind that nothing else serves are listed together with those of other kinds, before it is known.
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_kind_that_is_loaded_late_are_seen() {
+    let (component, is_silent) = (kinds::of_poodles("poodla"), Arc::new(AtomicBool::new(false)));
+    let archived = kept(&component);
+    let reads = move |request: &Request<Body>| request.uri().path().ends_with(&archived);
+    let objects = vec![map("poodla", &component), plugin("poodla", &grants("paddle"))];
+    let mut stage = Stage::meddled(objects, silent(is_silent.clone(), reads));
+    stage.serves("poodla", &component).await;
+    stage.keeps_the_built_ins().await;
+    stage.submit_poodle("hamlet").await;
+    stage.until("hamlet to run", |stage| (stage.phase_of_poodle("hamlet") == "Running").then_some(())).await;
+    is_silent.store(true, Relaxed);
+    stage.restart();
+    sleep(Duration::from_secs(20)).await;
+    is_silent.store(false, Relaxed);
+    let digest = digest_of(&component);
+    // The first request is given up after 10 s, and the next is made after 1 s.
+    sleep(Duration::from_secs(20)).await;
+    stage.sim.set_succeeded("default", "hamlet-worker-0");
+    stage.until("hamlet to complete", |stage| (stage.phase_of_poodle("hamlet") == "Completed").then_some(())).await;
+    assert_eq!(stage.planner_of_poodle("hamlet").await, digest);
+    let created = |it: &&sim::RequestRecord| it.verb == "create" && it.resource == "pods";
+    assert_eq!(stage.sim.requests_of("troupe").iter().filter(created).count(), 1, "no pod is created again");
+}

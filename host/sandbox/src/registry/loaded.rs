@@ -27,6 +27,8 @@ pub(super) struct Loaded {
     pub(super) config: String,
     /// What the plugin's plans may contain beyond what a job's user asks for.
     pub(super) grants: Grants,
+    /// The grants with which it came into service: whatever its Plugin says later, it has no more.
+    pub(super) accepted: Grants,
     pub(super) exports: Exports,
     pub(super) limits: Limits,
     pub(super) share: Share,

@@ -1,6 +1,6 @@
 //! Gives blocks to jobs and takes them back, by what the watches have shown.
 
-use super::{Blocks, Claim, Evidence, Limits};
+use super::{Blocks, Claim, Limits};
 use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
@@ -16,7 +16,7 @@ use decide::{
 };
 use parking_lot::Mutex;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -118,27 +118,22 @@ impl Known {
 
 fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
     let tables = cache.tables_of_jobs().filter(|(of, _)| *of == kind);
-    let ports_in_use = cache.ports_in_use();
     let claim = |object: &Object| {
         let Held::Job(packed) = &object.held else { return None };
         let (job, status) = (packed.job(), packed.status());
         let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
         let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || cache.runs_pods_of(&job.uid))?;
         let key = JobKey::new(kind, &job.namespace, &job.name);
-        let evidence = evidence(&ports_in_use, &job.uid, ports);
-        Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evidence })
+        let evident = runs_on(cache, &job.uid, ports);
+        Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
     };
     tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
 }
 
-/// Returns what the pods of the job with this uid, and those of others, say about its claim.
-fn evidence(in_use: &BTreeMap<u32, BTreeSet<&str>>, uid: &str, ports: HostPorts) -> Evidence {
-    let users = || in_use.range(ports.first..ports.first.saturating_add(ports.count)).flat_map(|(_, users)| users);
-    if !users().any(|user| *user == uid) {
-        Evidence::None
-    } else if users().all(|user| *user == uid) {
-        Evidence::Exclusive
-    } else {
-        Evidence::Shared
-    }
+/// Returns whether a live pod of the job with this uid is on a node and declares one of these ports.
+fn runs_on(cache: &Cache, uid: &str, ports: HostPorts) -> bool {
+    cache.owned_by(uid).any(|object| {
+        let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
+        is_there && object.host_ports.iter().any(|port| ports.contains(*port))
+    })
 }

@@ -5,7 +5,7 @@ use super::{Limits, free::Free};
 use crate::job_key::JobKey;
 use decide::{ledger::HostPorts, ports::NoPorts};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// The blocks of host ports that jobs hold, and the ports that are free.
 #[derive(Debug)]
@@ -22,20 +22,8 @@ pub(crate) struct Blocks {
 struct Holder {
     uid: String,
     ports: HostPorts,
-    /// As it was when the job's ledger was read; `None` for a block that this host gave.
-    evidence: Evidence,
-}
-
-/// What pods on nodes say about a claim, from the best on. Whoever may write a job's status may write any block into its
-/// ledger, and may have a pod of his own on one of the ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Evidence {
-    /// Live pods of the job declare some of these ports, and no other job's pods declare any.
-    Exclusive,
-    /// Live pods of the job declare some of these ports, and so do another job's.
-    Shared,
-    /// No live pod of the job declares one of these ports.
-    None,
+    /// Whether pods of the job were seen on these ports when its ledger was read.
+    evident: bool,
 }
 
 /// The host ports in a job's ledger when its kind was listed for the first time.
@@ -45,7 +33,8 @@ pub(crate) struct Claim {
     pub(crate) uid: String,
     pub(crate) created: Timestamp,
     pub(crate) ports: HostPorts,
-    pub(crate) evidence: Evidence,
+    /// Whether a live pod of the job is on a node and declares one of these ports.
+    pub(crate) evident: bool,
 }
 
 impl Default for Blocks {
@@ -76,7 +65,7 @@ impl Blocks {
         }
         self.release(key, uid);
         let ports = self.lowest(&key.namespace, count)?;
-        self.hold(key, Holder { uid: uid.to_owned(), ports, evidence: Evidence::None });
+        self.hold(key, Holder { uid: uid.to_owned(), ports, evident: false });
         Ok(ports)
     }
 
@@ -100,23 +89,26 @@ impl Blocks {
         Ok(HostPorts { first, count })
     }
 
-    /// Accepts claims of jobs within the quotas of their namespaces, by evidence and then by age. Those of jobs whose pods
-    /// run on the ports displace holders with less evidence; the others are accepted if their ports are free.
+    /// Accepts claims of jobs within the quotas of their namespaces. Claims of jobs whose pods run on the ports come first,
+    /// and displace holders without such pods. The others follow by age, and are accepted if their ports are free.
+    ///
+    /// Of two overlapping claims of jobs whose pods run there, both are accepted: whoever may write a job's status may
+    /// write any block into its ledger, and may have a pod of his own on one of the ports, so that nothing tells which is
+    /// true. A block that was given stays with its job, and nobody else is given a port of either.
     pub(crate) fn accept(&mut self, mut claims: Vec<Claim>) {
-        claims.sort_by(|a, b| (a.evidence, a.created, &a.uid).cmp(&(b.evidence, b.created, &b.uid)));
-        for Claim { key, uid, ports, evidence, .. } in claims {
+        claims.sort_by(|a, b| (Reverse(a.evident), a.created, &a.uid).cmp(&(Reverse(b.evident), b.created, &b.uid)));
+        for Claim { key, uid, ports, evident, .. } in claims {
             let last = ports.first.saturating_add(ports.count);
             let sound = ports.first > 0 && ports.count > 0 && last <= 1 << 16;
             if !sound || self.used(&key.namespace).saturating_add(ports.count) > self.limits.per_namespace {
                 continue;
             }
-            let is_accepted = match evidence {
-                Evidence::Exclusive | Evidence::Shared => self.clear(ports, evidence),
-                Evidence::None => self.free.contains(ports),
-            };
-            if is_accepted {
-                self.hold(&key, Holder { uid, ports, evidence });
+            if evident {
+                self.clear(ports);
+            } else if !self.free.contains(ports) {
+                continue;
             }
+            self.hold(&key, Holder { uid, ports, evident });
         }
     }
 
@@ -135,6 +127,8 @@ impl Blocks {
             }
         }
         self.free.add(ports);
+        let shared: Vec<_> = self.overlapping(ports).map(|(_, holder)| holder.ports).collect();
+        shared.into_iter().for_each(|ports| self.free.take(ports));
     }
 
     /// Returns the uids of the jobs of this name that hold ports, except this uid.
@@ -147,19 +141,20 @@ impl Blocks {
         self.used.get(namespace).copied().unwrap_or(0)
     }
 
-    /// Releases all blocks that overlap these ports, and returns true. If a holder has as good evidence, releases nothing
-    /// and returns false.
-    fn clear(&mut self, ports: HostPorts, evidence: Evidence) -> bool {
-        let overlaps =
-            |held: HostPorts| held.first < ports.first + ports.count && ports.first < held.first + held.count;
-        let all = self.held.iter().flat_map(|(key, holders)| holders.iter().map(move |holder| (key, holder)));
-        let there: Vec<_> = all.filter(|(_, holder)| overlaps(holder.ports)).collect();
-        if there.iter().any(|(_, holder)| holder.evidence <= evidence) {
-            return false;
-        }
-        let unfounded: Vec<_> = there.into_iter().map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
+    /// Releases the blocks that overlap these ports and on which no pods of their jobs were seen.
+    fn clear(&mut self, ports: HostPorts) {
+        let unfounded: Vec<_> = self.overlapping(ports).filter(|(_, holder)| !holder.evident).collect();
+        let unfounded: Vec<_> = unfounded.into_iter().map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
         unfounded.iter().for_each(|(key, uid)| self.release(key, uid));
-        true
+    }
+
+    /// Returns the holders of some of these ports.
+    fn overlapping(&self, ports: HostPorts) -> impl Iterator<Item = (&JobKey, &Holder)> {
+        let all = self.held.iter().flat_map(|(key, holders)| holders.iter().map(move |holder| (key, holder)));
+        all.filter(move |(_, holder)| {
+            let held = holder.ports;
+            held.first < ports.first + ports.count && ports.first < held.first + held.count
+        })
     }
 
     fn hold(&mut self, key: &JobKey, holder: Holder) {
@@ -186,7 +181,7 @@ mod tests {
 
     fn claim(namespace: &str, name: &str, ports: HostPorts) -> Claim {
         let (key, uid) = (key(namespace, name), format!("uid-{name}"));
-        Claim { key, uid, created: Timestamp::UNIX_EPOCH, ports, evidence: Evidence::None }
+        Claim { key, uid, created: Timestamp::UNIX_EPOCH, ports, evident: false }
     }
 
     fn held(blocks: &Blocks, claim: &Claim) -> Option<HostPorts> {
@@ -227,7 +222,7 @@ mod tests {
         blocks.accept(vec![young.clone(), old.clone()]);
         assert_eq!((held(&blocks, &young), held(&blocks, &old)), (None, Some(block(110, 20))));
 
-        let young = Claim { evidence: Evidence::Exclusive, ..young };
+        let young = Claim { evident: true, ..young };
         for together in [true, false] {
             let mut blocks = Blocks::new(RANGE);
             if together {
@@ -242,18 +237,23 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_on_ports_of_another_jobs_pods_comes_after_that_jobs_own() {
-        // Its own pod is on 100; it claims the ports of the other job, too.
-        let liar = Claim { evidence: Evidence::Shared, ..claim("b", "liar", block(100, 40)) };
-        let honest = Claim {
-            evidence: Evidence::Exclusive,
-            created: Timestamp::from_second(9).unwrap(),
-            ..claim("a", "honest", block(120, 20))
-        };
-        for batches in [vec![vec![liar.clone(), honest.clone()]], vec![vec![liar.clone()], vec![honest.clone()]]] {
-            let mut blocks = Blocks::new(RANGE);
-            batches.into_iter().for_each(|batch| blocks.accept(batch));
-            assert_eq!((held(&blocks, &liar), held(&blocks, &honest)), (None, Some(block(120, 20))));
+    fn a_claim_on_the_ports_of_another_jobs_pods_takes_nothing_from_that_job() {
+        // Each has a pod on one of the ports, and the liar is older.
+        let liars = [block(100, 40), block(121, 20), block(125, 2)]
+            .map(|ports| Claim { evident: true, ..claim("b", "liar", ports) });
+        for liar in liars {
+            let created = Timestamp::from_second(9).unwrap();
+            let honest = Claim { evident: true, created, ..claim("a", "honest", block(120, 20)) };
+            for batches in [vec![vec![liar.clone(), honest.clone()]], vec![vec![liar.clone()], vec![honest.clone()]]] {
+                let mut blocks = Blocks::new(RANGE);
+                batches.into_iter().for_each(|batch| blocks.accept(batch));
+                assert_eq!((held(&blocks, &liar), held(&blocks, &honest)), (Some(liar.ports), Some(block(120, 20))));
+                blocks.release(&liar.key, &liar.uid);
+                assert_eq!(blocks.allocate(&key("c", "1"), "u", 30), Ok(block(140, 30)), "the honest job's stay taken");
+                blocks.release(&key("c", "1"), "u");
+                blocks.release(&honest.key, &honest.uid);
+                assert_eq!(blocks.allocate(&key("c", "1"), "u", 60), Ok(block(100, 60)), "all are free again");
+            }
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
     fn a_pod_on_one_port_proves_no_more_ports_than_a_namespace_may_have() {
         let mut blocks = Blocks::new(RANGE);
         let greedy = [1, 2, 3].map(|n| Claim {
-            evidence: Evidence::Exclusive,
+            evident: true,
             ..claim("a", &format!("{n}"), block(60 + 40 * n, if n == 1 { 61 } else { 30 }))
         });
         blocks.accept(greedy.to_vec());
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn pods_that_run_beyond_the_range_keep_their_ports_until_they_are_gone() {
         let mut blocks = Blocks::new(RANGE);
-        let running = Claim { evidence: Evidence::Exclusive, ..claim("a", "1", block(90, 20)) };
+        let running = Claim { evident: true, ..claim("a", "1", block(90, 20)) };
         blocks.accept(vec![running.clone()]);
         assert_eq!(held(&blocks, &running), Some(block(90, 20)));
         assert_eq!(blocks.allocate(&key("b", "1"), "u", 20), Ok(block(110, 20)));
