@@ -8,10 +8,8 @@ pub(crate) fn was_edited(snapshot: &Snapshot, finished: &Finished) -> bool {
 }
 
 /// Tells the job's queue, and cleans up until the time to live expires, then deletes the job, and with it all its children.
-/// The time to live of a job that was edited is not known before a plugin has planned the edit.
 pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
-    let delete_at = finished.delete_at.filter(|_| !was_edited(snapshot, finished));
-    let (expired, wake) = ttl::expire(snapshot, delete_at);
+    let (expired, wake) = ttl::expire(snapshot, finished.delete_at);
     let left = || cleanup::cleanup(snapshot, finished).into_iter().chain(queue::finish(snapshot, finished)).collect();
     let actions = expired.map_or_else(left, |delete| vec![delete]);
     Decision::without_report(actions, wake)

@@ -165,6 +165,8 @@ pub(crate) struct Delivery {
     /// Attempts under way, at most one for a digest: requests to the API server and to registries.
     attempts: JoinSet<(Digest, Ending)>,
     under_way: BTreeSet<Digest>,
+    /// Of these the first attempts, which the host starts with.
+    first: BTreeSet<Digest>,
     /// For the digests that are loaded at once.
     places: Arc<Semaphore>,
 }
@@ -178,7 +180,7 @@ impl Delivery {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.start_tasks();
         loop {
-            if self.attempts.is_empty() && handles.is_starting.swap(false, Ordering::Relaxed) {
+            if self.first.is_empty() && handles.is_starting.swap(false, Ordering::Relaxed) {
                 self.start_tasks();
             }
             let next = self.next_attempt();
@@ -220,6 +222,7 @@ impl Delivery {
         match ended.map_err(JoinError::try_into_panic) {
             Ok((digest, ending)) => {
                 self.under_way.remove(&digest);
+                self.first.remove(&digest);
                 ending(self);
             }
             Err(Ok(panic)) => resume_unwind(panic),

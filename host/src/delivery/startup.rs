@@ -56,6 +56,7 @@ impl Delivery {
             not_archived: NotArchived { digests: built_in, again: None },
             attempts: JoinSet::new(),
             under_way: BTreeSet::new(),
+            first: BTreeSet::new(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
         };
         delivery.withhold_built_ins();
@@ -73,6 +74,7 @@ impl Delivery {
         delivery.try_again();
         // What is under way then goes on.
         let _in_time = timeout(ORDINARY, delivery.end_all()).await;
+        delivery.first = delivery.under_way.clone();
         delivery
     }
 

@@ -4,7 +4,7 @@
 use crate::{
     job_key::{GroupKind, JobKey},
     observe::{
-        layout::{Layout, Purpose, Served, WatchId, WatchSpec, is_same_watch},
+        layout::{Layout, Purpose, Served, WatchId, WatchSpec},
         table::{Expected, Listed, Table},
         wire::{Held, Object, Owner},
     },
@@ -34,23 +34,18 @@ impl Cache {
         &self.layout
     }
 
-    /// Changes the layout: a new watch gets a table, the table of a watch that has ended is dropped. A watch that takes the
-    /// place of one of the same objects has its table, until it has listed. Returns whether there are other watches than
-    /// before.
+    /// Changes the layout: a new watch gets a table, the table of a watch that has ended is dropped. Returns whether
+    /// there are other watches than before.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Layout)) -> bool {
-        let before = Arc::clone(&self.layout);
         change(Arc::make_mut(&mut self.layout));
         let watches = self.layout.watches();
-        let ended = before.watches().iter().filter(|(id, _)| !watches.contains_key(id));
-        let mut ended: Vec<_> = ended.filter_map(|(id, spec)| Some((spec, self.tables.remove(id)?))).collect();
-        let mut is_other = !ended.is_empty();
-        for (id, spec) in watches {
+        let before = self.tables.len();
+        self.tables.retain(|id, _| watches.contains_key(id));
+        let mut is_other = self.tables.len() < before;
+        for id in watches.keys() {
             self.tables.entry(*id).or_insert_with(|| {
                 is_other = true;
-                let same = ended.iter().position(|(other, _)| is_same_watch(other, spec));
-                let mut table = same.map(|place| ended.swap_remove(place).1).unwrap_or_default();
-                table.listed = Listed::NotYet;
-                table
+                Table::default()
             });
         }
         is_other
@@ -108,14 +103,14 @@ impl Cache {
         std::mem::replace(&mut table.listed, Listed::NoSuchKind) == Listed::NotYet
     }
 
-    /// Stores an object. Drops a child whose controller is neither a job nor a batch/v1 Job, and what should be of a pod and
-    /// is not.
+    /// Stores an object. Drops a child whose controller is neither a batch/v1 Job nor of a kind that may be one of jobs, and
+    /// what should be of a pod and is not.
     fn insert(&mut self, watch: WatchId, object: Object) {
         let owner = object.owner.as_deref();
         let is_kept = match self.layout.watches().get(&watch).map(|spec| &spec.purpose) {
             Some(Purpose::Jobs(_) | Purpose::Classes(_)) => true,
             Some(Purpose::Pods(_) | Purpose::Children(_)) => {
-                owner.is_some_and(|owner| self.kind_of(owner).is_some() || is_batch_job(owner))
+                owner.is_some_and(|owner| may_be_job(owner) || is_batch_job(owner))
             }
             Some(Purpose::Dependents(_)) => owner.is_some_and(is_pod),
             None => false,
@@ -335,6 +330,12 @@ impl Cache {
 
 fn is_pod(owner: &Owner) -> bool {
     owner.kind == "Pod" && owner.api_version == "v1"
+}
+
+/// Returns whether the owner is of a custom kind. A plugin that serves it may be loaded when its pods are listed already. The
+/// groups of custom kinds have a dot, which those of Deployments, ReplicaSets and the like have not.
+fn may_be_job(owner: &Owner) -> bool {
+    group(&owner.api_version).contains('.')
 }
 
 fn is_batch_job(owner: &Owner) -> bool {

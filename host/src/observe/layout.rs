@@ -192,7 +192,6 @@ impl Layout {
     fn watch_for(&mut self, descriptor: &Arc<Descriptor>, digest: &Digest, plans: bool) {
         let kinds: Vec<_> = descriptor.kinds.iter().cloned().map(Arc::new).collect();
         self.remove_unserved(|served| served.framework.name == descriptor.name || describes(descriptor, served));
-        let brings_kinds = kinds.iter().any(|kind| !self.kinds.contains_key(&GroupKind::from(&**kind)));
         for kind in &kinds {
             let key = GroupKind::from(&**kind);
             let (kind, framework) = (Arc::clone(kind), Arc::clone(descriptor));
@@ -202,11 +201,6 @@ impl Layout {
             self.watch(WatchSpec { resource, selector: None, purpose: Purpose::Jobs(key), optional: false });
         }
         for watch in watches_for(descriptor) {
-            // Objects that jobs of other kinds control were not kept when they were listed.
-            let lists_again = brings_kinds && matches!(watch.purpose, Purpose::Pods(_) | Purpose::Children(_));
-            if let Some(listed) = self.find(&watch).filter(|_| lists_again) {
-                self.watches.remove(&listed);
-            }
             self.watch(watch);
         }
         self.lost.remove(digest);
@@ -467,7 +461,7 @@ static QUEUES: LazyLock<Vec<WatchSpec>> = LazyLock::new(|| {
 });
 
 /// Returns whether two watches show the same objects with the same content.
-pub(crate) fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {
+fn is_same_watch(one: &WatchSpec, other: &WatchSpec) -> bool {
     let resource = match (&one.purpose, &other.purpose) {
         // A kind of job has one watch, whatever version a digest reads it in.
         (Purpose::Jobs(one), Purpose::Jobs(other)) => return one == other,

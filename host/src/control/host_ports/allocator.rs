@@ -103,6 +103,7 @@ impl Known {
     /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
     fn accept_claims(&mut self, cache: &Cache, kind: &GroupKind) {
         if self.claimed.insert(kind.clone()) {
+            self.blocks.see(|uid, ports| runs_on(cache, uid, ports));
             self.blocks.accept(claims(cache, kind));
         }
     }

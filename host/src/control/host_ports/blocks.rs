@@ -22,7 +22,7 @@ pub(crate) struct Blocks {
 struct Holder {
     uid: String,
     ports: HostPorts,
-    /// Whether pods of the job were seen on these ports when its ledger was read.
+    /// Whether pods of the job were seen on these ports when ledgers were read.
     evident: bool,
 }
 
@@ -87,6 +87,13 @@ impl Blocks {
         }
         let first = self.free.lowest(count).ok_or(NoPorts::NoneFree)?;
         Ok(HostPorts { first, count })
+    }
+
+    /// Takes note of the holders whose pods are on their ports, before claims of other jobs are accepted.
+    pub(crate) fn see(&mut self, runs_on: impl Fn(&str, HostPorts) -> bool) {
+        for holder in self.held.values_mut().flatten() {
+            holder.evident = holder.evident || runs_on(&holder.uid, holder.ports);
+        }
     }
 
     /// Accepts claims of jobs within the quotas of their namespaces. Claims of jobs whose pods run on the ports come first,
@@ -254,6 +261,19 @@ mod tests {
                 blocks.release(&honest.key, &honest.uid);
                 assert_eq!(blocks.allocate(&key("c", "1"), "u", 60), Ok(block(100, 60)), "all are free again");
             }
+        }
+    }
+
+    // A kind that is listed late, or whose user says that its pods run there.
+    #[test]
+    fn a_block_that_was_given_stays_with_a_job_whose_pods_run_there() {
+        let late = Claim { evident: true, ..claim("b", "late", block(110, 20)) };
+        for runs in [true, false] {
+            let mut blocks = Blocks::new(RANGE);
+            let given = blocks.allocate(&key("a", "1"), "u", 20).unwrap();
+            blocks.see(|uid, ports| runs && uid == "u" && ports == given);
+            blocks.accept(vec![late.clone()]);
+            assert_eq!((blocks.of(&key("a", "1"), "u"), held(&blocks, &late)), (runs.then_some(given), Some(late.ports)));
         }
     }
 

@@ -336,19 +336,3 @@ fn a_refused_version_with_other_kinds_takes_the_place_of_the_one_before() {
     layout.add(&descriptor("1.0.2", "/a"), &one());
     assert_eq!(layout.kinds().keys().collect::<Vec<_>>(), [&play()], "what serves counts");
 }
-
-#[test]
-fn a_watch_of_children_lists_again_when_a_kind_comes_whose_jobs_may_control_some() {
-    let mut layout = layout();
-    let before = layout.watches().clone();
-    // Another digest of the same kinds needs nothing that was not kept.
-    layout.add(&descriptor("2.0.0", "/a"), &two());
-    assert_eq!(*layout.watches(), before);
-    layout.add(&operas(), &gone());
-    let shared = before.iter().filter(|(_, spec)| matches!(spec.purpose, Purpose::Pods(_) | Purpose::Children(_)));
-    assert!(shared.clone().count() > 0);
-    for (id, spec) in shared {
-        assert!(!layout.watches().contains_key(id), "{spec:?}");
-        assert!(layout.watches().values().any(|now| is_same_watch(now, spec)), "{spec:?}");
-    }
-}
