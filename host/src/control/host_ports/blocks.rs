@@ -273,7 +273,10 @@ mod tests {
             let given = blocks.allocate(&key("a", "1"), "u", 20).unwrap();
             blocks.see(|uid, ports| runs && uid == "u" && ports == given);
             blocks.accept(vec![late.clone()]);
-            assert_eq!((blocks.of(&key("a", "1"), "u"), held(&blocks, &late)), (runs.then_some(given), Some(late.ports)));
+            assert_eq!(
+                (blocks.of(&key("a", "1"), "u"), held(&blocks, &late)),
+                (runs.then_some(given), Some(late.ports))
+            );
         }
     }
 
