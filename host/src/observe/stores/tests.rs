@@ -452,13 +452,22 @@ fn an_object_that_cannot_be_read_is_reported_with_its_own_job_alone() {
 }
 
 #[test]
-fn an_object_without_a_controller_of_ours_is_not_kept() {
+fn an_object_of_nobody_or_of_kubernetes_own_controllers_is_not_kept() {
     let shown = Shown::nothing();
-    let of_another = owned("hamlet-0", 3, ("example.org/v1", "Tale", "hamlet"), "u");
+    let of_a_set = owned("hamlet-0", 3, ("apps/v1", "ReplicaSet", "hamlet"), "u");
     let of_nobody =
         json!({ "metadata": { "namespace": "ns", "name": "hamlet-1", "uid": "x", "resourceVersion": "4" } });
-    assert_eq!((shown.has("Pod", &of_another), shown.has("Pod", &of_nobody)), (keys(&[]), keys(&[])));
+    assert_eq!((shown.has("Pod", &of_a_set), shown.has("Pod", &of_nobody)), (keys(&[]), keys(&[])));
     assert_eq!(shown.0.progress().iter().map(|watch| watch.objects).sum::<usize>(), 0);
+}
+
+// A plugin that serves the kind may be loaded when its children are listed already.
+#[test]
+fn an_object_of_a_custom_kind_that_nobody_serves_is_kept() {
+    let shown = Shown::nothing();
+    let of_another = owned("hamlet-0", 3, ("example.org/v1", "Tale", "hamlet"), "u");
+    assert_eq!(shown.has("Pod", &of_another), keys(&[]), "it concerns no job");
+    assert_eq!(shown.0.progress().iter().map(|watch| watch.objects).sum::<usize>(), 1);
 }
 
 #[test]
