@@ -344,7 +344,8 @@ pub struct OperatorArgs {
     /// The node ports that jobs on the host network may use.
     #[arg(long, value_name = "FIRST-LAST", value_parser = host_ports::parse, default_value = "35000-65000")]
     pub host_port_range: RangeInclusive<u32>,
-    /// The quota of those ports for the jobs of one namespace; by default a quarter of them, and at least 1000.
+    /// The quota of those ports for the jobs of one namespace; by default a quarter of them, and at least 1000. Jobs that hold
+    /// more when the host starts go on, but what is beyond the quota is theirs no more.
     #[arg(long, value_name = "PORTS")]
     pub host_ports_per_namespace: Option<u32>,
     /// The handling of fields in users' pod templates that the API server does not know: drop them and report it on the
