@@ -36,6 +36,19 @@ impl World {
         Self { sim, plugins, ports, host: None, _running: running }
     }
 
+    /// Each of two jobs has pods on its ports: `liar` from 35000 on, and `one` from 35020 on.
+    async fn of_two_jobs_whose_host_crashed() -> Self {
+        let mut world = Self::new(35_000..=35_059);
+        world.starts();
+        world.job("greedy", "liar", 1);
+        a_while().await;
+        world.job("modest", "one", 1);
+        a_while().await;
+        assert_eq!((world.port("greedy", "liar"), world.port("modest", "one")), (Some(35_000), Some(35_020)));
+        world.crashes();
+        world
+    }
+
     fn starts(&mut self) {
         let options = Options {
             host_ports: Limits::new(self.ports.clone(), None),
@@ -183,14 +196,7 @@ fn what_a_ledger_claims_while_the_host_runs_is_not_believed() {
 #[test]
 fn pods_that_run_on_ports_keep_them_for_their_job_over_a_restart_whatever_older_jobs_claim() {
     in_virtual_time(async {
-        let mut world = World::new(35_000..=35_059);
-        world.starts();
-        world.job("greedy", "liar", 1);
-        a_while().await;
-        world.job("modest", "one", 1);
-        a_while().await;
-        assert_eq!((world.port("greedy", "liar"), world.port("modest", "one")), (Some(35_000), Some(35_020)));
-        world.crashes();
+        let mut world = World::of_two_jobs_whose_host_crashed().await;
         world.claims(PADDLE, "greedy", "liar", 35_020, 20);
         world.starts();
         a_while().await;
@@ -207,14 +213,7 @@ fn pods_that_run_on_ports_keep_them_for_their_job_over_a_restart_whatever_older_
 #[test]
 fn a_pod_on_one_port_proves_no_claim_on_the_ports_of_another_jobs_pods() {
     in_virtual_time(async {
-        let mut world = World::new(35_000..=35_059);
-        world.starts();
-        world.job("greedy", "liar", 1);
-        a_while().await;
-        world.job("modest", "one", 1);
-        a_while().await;
-        assert_eq!((world.port("greedy", "liar"), world.port("modest", "one")), (Some(35_000), Some(35_020)));
-        world.crashes();
+        let mut world = World::of_two_jobs_whose_host_crashed().await;
         // Of a job that is refused the host keeps what it has.
         world.claims(PADDLE, "greedy", "liar", 35_000, 60);
         let refused = json!({ "spec": { "worker": { "replicas": -1 } } });

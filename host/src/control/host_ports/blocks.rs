@@ -150,8 +150,8 @@ impl Blocks {
 
     /// Releases the blocks that overlap these ports and on which no pods of their jobs were seen.
     fn clear(&mut self, ports: HostPorts) {
-        let unfounded: Vec<_> = self.overlapping(ports).filter(|(_, holder)| !holder.evident).collect();
-        let unfounded: Vec<_> = unfounded.into_iter().map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
+        let unfounded = self.overlapping(ports).filter(|(_, holder)| !holder.evident);
+        let unfounded: Vec<_> = unfounded.map(|(key, holder)| (key.clone(), holder.uid.clone())).collect();
         unfounded.iter().for_each(|(key, uid)| self.release(key, uid));
     }
 
