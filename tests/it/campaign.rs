@@ -27,7 +27,7 @@ const ONCE_FAILED: [(u64, &str); 9] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 70] = [
+const HAPPENS: [&str; 73] = [
     "a pod is made for another attempt",
     "answer lost",
     "clock set back",
@@ -53,6 +53,7 @@ const HAPPENS: [&str; 70] = [
     "event late",
     "event late by seconds",
     "event twice",
+    "gang: a PodGroup is admitted",
     "host frozen",
     "lease lost",
     "node lost: pod removed by force",
@@ -78,6 +79,7 @@ const HAPPENS: [&str; 70] = [
     "user creates a job: a large annotation",
     "user creates a job: a number for a spec",
     "user creates a job: an end that there is not",
+    "user creates a job: more replicas than a job may have",
     "user creates a job: wrong types in the spec",
     "user creates a job: wrong types in the status",
     "user deletes Namespace (Background)",
@@ -88,6 +90,7 @@ const HAPPENS: [&str; 70] = [
     "user deletes child ConfigMap",
     "user deletes child Job",
     "user deletes child Pod",
+    "user deletes child PodGroup",
     "user deletes child Secret",
     "user deletes child Service",
     "user edits: Invalid",

@@ -32,6 +32,13 @@ pub(super) enum Deed {
 const KINDS: [(&str, &str); 5] =
     [("v1", "Pod"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("batch/v1", "Job")];
 
+/// The PodGroups: Volcano's, that of the scheduler-plugins, the cluster's own.
+pub(super) const POD_GROUPS: [(&str, &str); 3] = [
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    ("scheduling.k8s.io/v1alpha2", "PodGroup"),
+];
+
 /// How often orphans are looked for, a second apart.
 const SWEEPS: u32 = 10;
 
@@ -109,7 +116,7 @@ fn delete_child(sim: &Sim, job: &Value, (version, kind): (&str, &str)) -> bool {
 fn sweep(sim: &Sim, job: &Value) -> bool {
     let (.., namespace, name) = address(job);
     let mut swept = false;
-    for (version, kind) in KINDS {
+    for (version, kind) in KINDS.into_iter().chain(POD_GROUPS) {
         for object in sim.list(version, kind, namespace) {
             let is_orphan = object["metadata"]["ownerReferences"].is_null();
             if is_orphan && text(&object["metadata"], "name").starts_with(name) {

@@ -35,6 +35,9 @@ const TRAINING: [Training; 4] = [
     Training { kind: "JAXJob", field: "jaxReplicaSpecs", container: "jax", leader: "" },
 ];
 
+/// The most pods that a job may have.
+const MOST_REPLICAS: u32 = 10_000;
+
 /// The annotation by which a training job has all its pods start again.
 const RESTART_SCOPE: &str = "kubeflow.troupe.dev/restart-scope";
 
@@ -59,12 +62,15 @@ pub(super) struct Config {
     lean: bool,
     without_servers: bool,
     ttl_deletes: bool,
+    /// The gang scheduler, if there is one.
+    pub(super) gang_scheduler: Option<&'static str>,
 }
 
 impl Config {
     /// The settings of a seed.
-    pub(super) fn drawn(draw: &mut Draw) -> Self {
-        Self { lean: draw.one_in(3), without_servers: draw.one_in(4), ttl_deletes: draw.one_in(4) }
+    pub(super) fn drawn(draw: &mut Draw, gang_scheduler: Option<&'static str>) -> Self {
+        let (lean, without_servers, ttl_deletes) = (draw.one_in(3), draw.one_in(4), draw.one_in(4));
+        Self { lean, without_servers, ttl_deletes, gang_scheduler }
     }
 
     /// Returns whether the job itself is removed when its time to live has passed, and not only its launcher.
@@ -73,11 +79,15 @@ impl Config {
     }
 
     /// Each plugin's settings, by its name.
-    pub(super) fn of_plugins(&self) -> [(&'static str, Value); 2] {
-        [
-            ("paddle", json!({ "lean": self.lean, "completeWithoutServers": self.without_servers })),
-            ("mpi", json!({ "ttl-deletes-mpijob": self.ttl_deletes })),
-        ]
+    pub(super) fn of_plugins(&self) -> Vec<(&'static str, Value)> {
+        let mut paddle = json!({ "lean": self.lean, "completeWithoutServers": self.without_servers });
+        let mut mpi = json!({ "ttl-deletes-mpijob": self.ttl_deletes });
+        if let Some(scheduler) = self.gang_scheduler {
+            paddle["scheduling"] = json!(scheduler);
+            mpi["gang-scheduling"] = json!(scheduler);
+        }
+        let kubeflow = self.gang_scheduler.map(|scheduler| json!({ "gang-scheduler-name": scheduler }));
+        [("paddle", paddle), ("mpi", mpi)].into_iter().chain(kubeflow.map(|config| ("kubeflow", config))).collect()
     }
 }
 
@@ -201,6 +211,14 @@ pub(super) fn bare(draw: &mut Draw, namespace: &str, number: u32) -> Value {
     ];
     let (version, kind) = *draw.of(&kinds);
     manifest(version, kind, JobParams { namespace, number, sound: true, is_edited: true }, "odd", &json!({}))
+}
+
+/// A job that wants more pods than a job may have.
+pub(super) fn oversized(draw: &mut Draw, namespace: &str, number: u32) -> Value {
+    let mut worker = role(draw, false);
+    worker["replicas"] = json!(MOST_REPLICAS + 1 + draw.below(1000));
+    let params = JobParams { namespace, number, sound: true, is_edited: true };
+    manifest("batch.paddlepaddle.org/v1", "PaddleJob", params, "large", &json!({ "worker": worker }))
 }
 
 fn text(value: &Value) -> &str {

@@ -6,6 +6,7 @@ mod deeds;
 mod deliveries;
 mod draw;
 mod ends;
+mod gangs;
 mod guests;
 mod history;
 mod hosts;
@@ -260,6 +261,7 @@ impl Course {
             sim.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
         }
         let mut hosts = Hosts::start(program);
+        let volcano = tokio::spawn(gangs::admit(sim.clone(), seed, tally.clone()));
         let user = tokio::spawn(workload.clone().play(sim.clone(), tally.clone()));
         let mut outages: Vec<_> = outages.into_iter().map(|outage| tokio::spawn(outage.happen(sim.clone()))).collect();
         if let Some(deliveries) = deliveries.clone() {
@@ -306,6 +308,7 @@ impl Course {
             seen.push(format!("S7: {} writes of the host at rest", writes - before));
         }
         let (found, passes) = hosts.end();
+        volcano.abort();
         seen.extend(found);
         seen.extend(invariants.found());
         seen.extend(invariants.lost_successes(&sim));

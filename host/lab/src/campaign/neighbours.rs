@@ -17,6 +17,12 @@ pub(super) fn drawn(draw: &mut Draw) -> Vec<(&'static str, Value)> {
     (0..2 + draw.below(4)).map(|number| odd(draw, number)).collect()
 }
 
+/// So many jobs at once that want more pods than a job may have, that a plugin to which they were held against would be asked
+/// no more.
+pub(super) fn oversized(draw: &mut Draw) -> Vec<(&'static str, Value)> {
+    (0..6).map(|number| ("more replicas than a job may have", jobs::oversized(draw, ODD, number))).collect()
+}
+
 fn odd(draw: &mut Draw, number: u32) -> (&'static str, Value) {
     let mut job = jobs::bare(draw, ODD, number);
     let what = match draw.below(8) {

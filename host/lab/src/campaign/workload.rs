@@ -3,6 +3,7 @@
 use super::{
     deeds::{self, Deed},
     draw::Draw,
+    gangs,
     guests::Guest,
     history::History,
     jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
@@ -35,7 +36,7 @@ impl Workload {
     /// The workload of a seed. In a calm one nobody interferes and no pod fails.
     pub(super) fn drawn(seed: u64, calm: bool, guests: &[Guest]) -> Self {
         let mut draw = Draw::new(seed, "jobs");
-        let config = Config::drawn(&mut draw);
+        let config = Config::drawn(&mut draw, gangs::scheduler(seed));
         let mut workload = Self { jobs: vec![], deeds: vec![], config };
         for number in 0..2 {
             workload.submit(&mut draw, JobParams { namespace: QUIET, number, sound: calm, is_edited: false });
@@ -48,7 +49,9 @@ impl Workload {
         if !calm {
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
+            workload.deeds.extend(gangs::deeds(seed, &busy));
             workload.others(&mut Draw::new(seed, "others"));
+            workload.oversized(&mut Draw::new(seed, "oversized"));
         }
         workload.deeds.sort_by_key(|(at, _)| *at);
         workload
@@ -65,6 +68,14 @@ impl Workload {
             let odd =
                 neighbours::drawn(draw).into_iter().map(|(what, job)| (draw.ms(0, 10_000), Deed::SubmitOdd(what, job)));
             self.deeds.extend(odd.collect::<Vec<_>>());
+        }
+    }
+
+    fn oversized(&mut self, draw: &mut Draw) {
+        if draw.one_in(8) {
+            for (what, job) in neighbours::oversized(draw) {
+                self.deeds.push((draw.ms(0, 5000), Deed::SubmitOdd(what, job)));
+            }
         }
     }
 
