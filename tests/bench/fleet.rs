@@ -105,7 +105,9 @@ impl Fleet {
         let all = self.jobs * of_job.len();
         let to = from.saturating_add(limit).min(all);
         let more = if to < all { to.to_string() } else { String::new() };
-        let mut page = format!(r#"{{"metadata":{{"resourceVersion":"{VERSION}","continue":"{more}"}},"items":["#);
+        let longest = of_job.iter().map(Template::bytes).max().unwrap_or_default();
+        let mut page = String::with_capacity((to - from) * longest + 1024);
+        page.push_str(&format!(r#"{{"metadata":{{"resourceVersion":"{VERSION}","continue":"{more}"}},"items":["#));
         for place in from..to {
             if place > from {
                 page.push(',');
@@ -139,6 +141,15 @@ impl Template {
             cut(uid, Piece::Uid, number);
         }
         Self(pieces)
+    }
+
+    /// The most bytes that one job's takes.
+    fn bytes(&self) -> usize {
+        let of_piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Name | Piece::Uid(_) => 36,
+        };
+        self.0.iter().map(of_piece).sum::<usize>() + 1
     }
 
     fn write(&self, page: &mut String, job: usize) {

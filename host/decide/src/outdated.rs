@@ -20,7 +20,9 @@ pub const TEMPLATE_HASH_ANNOTATION: &str = "troupe.dev/template-hash";
 /// plugin's edits: these change when a job is scaled, which is no reason to replace its pods.
 #[must_use]
 pub fn template_hash(template: &Value) -> String {
-    format!("{:x}", Sha256::digest(template.to_string()))[..8].to_owned()
+    // The text of its `Display`, in half the time.
+    let text = serde_json::to_vec(template).expect("its keys are text");
+    format!("{:x}", Sha256::digest(text))[..8].to_owned()
 }
 
 /// Returns the value of the annotation of a new pod of the role, if it needs one.

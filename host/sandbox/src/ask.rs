@@ -2,11 +2,12 @@
 
 use super::Plugins;
 use decide::{
-    Outlook, Snapshot, Standing,
+    Decision, Outlook, Snapshot, Standing,
     ledger::HostPorts,
     plan::{Answer, Plan},
     ports::{self, NoPorts},
 };
+use futures::FutureExt;
 use std::sync::Arc;
 
 /// The result of the plugin calls of one pass.
@@ -19,6 +20,40 @@ pub struct PassAnswer {
 }
 
 impl Plugins {
+    /// Calls the plugin with the snapshot's digest as [`ask`](Self::ask) does, and decides: all in one turn and on one thread,
+    /// since to wake another thread costs as much as a call. Returns the snapshot with the answer and the decision.
+    pub async fn ask_and_decide(
+        &self,
+        snapshot: Box<Snapshot>,
+        set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send + 'static,
+    ) -> (Box<Snapshot>, PassAnswer, Decision) {
+        let work = |here: &Self, mut snapshot: Box<Snapshot>| {
+            let decided = here.decided(&mut snapshot, set_aside).now_or_never();
+            let (answer, decision) = decided.expect("calls run on this thread, so nothing is waited for");
+            (snapshot, answer, decision)
+        };
+        self.in_one_turn(snapshot, work).await
+    }
+
+    async fn decided(
+        &self,
+        snapshot: &mut Snapshot,
+        set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
+    ) -> (PassAnswer, Decision) {
+        match self.plan_for_pass(snapshot, set_aside).await {
+            Ok(plan) => {
+                let standing = Standing::of(snapshot, &plan);
+                let asked = self.judge_for_pass(&standing).await;
+                let decision = standing.decide(&asked.answer);
+                (asked, decision)
+            }
+            Err(answer) => {
+                let decision = decide::decide(snapshot, &answer);
+                (PassAnswer { answer, outlook: None }, decision)
+            }
+        }
+    }
+
     /// Calls the plugin with the snapshot's digest. `set_aside` assigns that many node ports to the job or says why
     /// not; the result becomes part of the snapshot.
     pub async fn ask(
@@ -36,7 +71,7 @@ impl Plugins {
     ///
     /// # Errors
     /// The answer, if there is no plan.
-    pub async fn plan_for_pass(
+    async fn plan_for_pass(
         &self,
         snapshot: &mut Snapshot,
         set_aside: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
@@ -52,7 +87,7 @@ impl Plugins {
     }
 
     /// Calls `bind` and `judge` about a job that was compared with its plan: the second half of `ask`.
-    pub async fn judge_for_pass(&self, standing: &Standing<'_>) -> PassAnswer {
+    async fn judge_for_pass(&self, standing: &Standing<'_>) -> PassAnswer {
         let outlook = Outlook::of(standing);
         let wanted = standing.bodies_wanted();
         let answer = self.judge(standing.snapshot, standing.plan, &wanted, outlook.clone()).await;

@@ -4,6 +4,7 @@
 use super::{
     allowance::Allowances,
     convert::{Exports, JobInput, Live, Seen, Stop},
+    determinism::Twin,
     guest::Guest,
     limits::{Limits, OutOfMemory},
     load_error::LoadError,
@@ -15,6 +16,7 @@ use decide::{
     Outlook,
     plan::{Answer, Bindings, Budget, Descriptor, Fault, Plan, Rejection, Verdict},
 };
+use serde_json::Value;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 
@@ -61,6 +63,8 @@ pub(super) struct Caller {
 pub(super) struct Callee<'a> {
     pub(super) plugin: &'a str,
     pub(super) exports: &'a Exports,
+    /// For calls that are made twice.
+    pub(super) twin: &'a Twin,
     pub(super) limits: &'a Limits,
     /// Where the fuel of the calls is charged.
     pub(super) allowances: &'a Allowances,
@@ -146,12 +150,17 @@ impl Caller {
         })
     }
 
-    /// Calls `plan` for a job. The plugin's clocks return 0, its random bytes follow from `key`.
-    pub(super) fn plan(&self, callee: Callee<'_>, job: &JobInput, key: [u8; 32]) -> Result<Plan, NoPlan> {
+    /// Calls `plan` for a job with this spec. The plugin's clocks return 0, its random bytes follow from `key`.
+    pub(super) fn plan(
+        &self,
+        callee: Callee<'_>,
+        (job, spec): (&JobInput, &Value),
+        key: [u8; 32],
+    ) -> Result<Plan, NoPlan> {
         let seed = String::from_utf8_lossy(&key);
         let shown = Shown { job: Some(job), seen: None };
         let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, shown };
-        self.open(callee, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, job))
+        self.open(callee, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, (job, spec)))
     }
 
     /// Calls `bind` and `judge` on one instance, and returns the wanted bodies and the verdict.

@@ -173,11 +173,6 @@ impl JobInput {
     pub(super) fn uid(&self) -> &str {
         &self.view.uid
     }
-
-    /// Parses the spec, to which a plan refers. It is not kept, since it takes many times as much memory as its text.
-    fn spec(&self) -> Value {
-        serde_json::from_str(&self.view.spec).expect("it was written from a value")
-    }
 }
 
 impl Seen {
@@ -355,9 +350,15 @@ impl Live {
         answer::descriptor(raw, limits)
     }
 
-    pub(super) fn plan(&self, store: &mut Store<Guest>, limits: &Limits, job: &JobInput) -> Result<plan::Plan, Stop> {
+    /// Returns the plan. `spec` is the job's spec, to which the plan refers.
+    pub(super) fn plan(
+        &self,
+        store: &mut Store<Guest>,
+        limits: &Limits,
+        (job, spec): (&JobInput, &Value),
+    ) -> Result<plan::Plan, Stop> {
         let raw = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(raw, &job.view.name, &job.spec(), limits)
+        answer::job_plan(raw, &job.view.name, spec, limits)
     }
 
     pub(super) fn bind(

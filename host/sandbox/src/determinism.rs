@@ -4,15 +4,37 @@
 use super::{
     call::{Callee, Caller, NoPlan, internal},
     compile::reload,
-    convert::JobInput,
+    convert::{Exports, JobInput},
+    load_error::LoadError,
     plan_cache::Key,
 };
 use decide::plan::{Descriptor, Fault, Plan};
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use wasmtime::Engine;
 
 /// In service, one plan in 64 is requested twice.
 const SAMPLED: u8 = 64;
+
+/// A second copy of a component, which shares neither code nor memory with the first. Kept, since to load it takes as long as
+/// many calls; made when it is needed first, since it takes as much memory as the first. Clones are the same twin.
+#[derive(Clone, Default)]
+pub(super) struct Twin(Arc<OnceLock<Exports>>);
+
+impl Twin {
+    /// Returns the twin of the component.
+    ///
+    /// # Errors
+    /// Returns an error if its compiled code cannot be loaded again.
+    fn get(&self, engine: &Engine, exports: &Exports) -> Result<&Exports, LoadError> {
+        if let Some(twin) = self.0.get() {
+            return Ok(twin);
+        }
+        let twin = reload(engine, exports)?;
+        Ok(self.0.get_or_init(|| twin))
+    }
+}
 
 impl Caller {
     /// Calls `describe` twice, the second time on `anew` and on another thread, and returns the description.
@@ -25,20 +47,20 @@ impl Caller {
         check_same(callee.plugin, "describe", &first, &second).map(|()| first)
     }
 
-    /// Calls `plan` twice, the second time on a reloaded component and on another thread, and returns the plan.
+    /// Calls `plan` twice, the second time on the component's twin and on another thread, and returns the plan.
     ///
     /// # Errors
     /// Returns an error if a call fails or the answers differ.
-    fn plan_twice(&self, callee: Callee<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+    fn plan_twice(&self, callee: Callee<'_>, job: (&JobInput, &Value), key: Key) -> Result<Plan, NoPlan> {
         let ask = |callee| match self.plan(callee, job, key) {
             Err(NoPlan::Faulted(fault)) => Err(fault),
             Err(NoPlan::Rejected(rejection)) => Ok(Err(rejection)),
             Ok(plan) => Ok(Ok(plan)),
         };
-        let anew = reload(self.engine(), callee.exports);
-        let anew = anew.map_err(|error| internal(callee.plugin, "plan", &error.to_string()))?;
+        let twin = callee.twin.get(self.engine(), callee.exports);
+        let twin = twin.map_err(|error| internal(callee.plugin, "plan", &error.to_string()))?;
         let first = ask(callee)?;
-        let second = on_another_thread(|| ask(Callee { exports: &anew, ..callee }))?;
+        let second = on_another_thread(|| ask(Callee { exports: twin, ..callee }))?;
         check_same(callee.plugin, "plan", &first, &second)?;
         Ok(first?)
     }
@@ -47,7 +69,7 @@ impl Caller {
     ///
     /// # Errors
     /// Returns an error if a call fails or the answers differ.
-    pub(super) fn plan_sampled(&self, callee: Callee<'_>, job: &JobInput, key: Key) -> Result<Plan, NoPlan> {
+    pub(super) fn plan_sampled(&self, callee: Callee<'_>, job: (&JobInput, &Value), key: Key) -> Result<Plan, NoPlan> {
         if is_sampled(&key) { self.plan_twice(callee, job, key) } else { self.plan(callee, job, key) }
     }
 }

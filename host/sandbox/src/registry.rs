@@ -13,6 +13,7 @@ use super::{
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description::{self, DescriptionError},
+    determinism::Twin,
     executor::{Executor, Runner},
     limits::Limits,
     load_error::LoadError,
@@ -71,6 +72,7 @@ pub struct Prepared {
     /// The plugin's description of itself, without what settings add to it.
     pub descriptor: Arc<Descriptor>,
     exports: Exports,
+    twin: Twin,
 }
 
 impl Prepared {
@@ -86,7 +88,7 @@ impl Prepared {
 /// The loaded plugins.
 pub struct Plugins {
     caller: Arc<Caller>,
-    loaded: RwLock<Vec<Arc<Loaded>>>,
+    loaded: Arc<RwLock<Vec<Arc<Loaded>>>>,
     plan_cache: Arc<Mutex<PlanCache>>,
     breakers: Arc<Breakers>,
     allowances: Arc<Allowances>,
@@ -115,7 +117,7 @@ impl Plugins {
         }
         let plan_cache = Arc::new(Mutex::new(PlanCache::new(REMEMBERED)));
         let (breakers, allowances, aside) = (Arc::default(), Arc::default(), Arc::default());
-        let (loaded, runner) = (RwLock::default(), Runner::new(options.executor));
+        let (loaded, runner) = (Arc::default(), Runner::new(options.executor));
         let Options { compiler, vet, .. } = options;
         Ok(Self { caller, loaded, plan_cache, breakers, allowances, aside, compiler, vet, runner })
     }
@@ -141,11 +143,11 @@ impl Plugins {
     /// Calls `describe` of both copies of a component, and keeps the first.
     fn described(&self, label: &str, copies: [Exports; 2], digest: Digest) -> Result<Prepared, LoadError> {
         let [exports, again] = copies;
-        let (limits, allowances) = (self.caller.limits(), &Allowances::default());
-        let callee = |exports| Callee { plugin: label, exports, limits, allowances };
+        let (limits, allowances, twin) = (self.caller.limits(), &Allowances::default(), Twin::default());
+        let callee = |exports| Callee { plugin: label, exports, twin: &twin, limits, allowances };
         let descriptor = self.caller.describe_twice(callee(&exports), callee(&again))?;
         description::sound(&descriptor).map_err(|why| LoadError::Description { plugin: label.to_owned(), why })?;
-        Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports })
+        Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports, twin })
     }
 
     /// Puts this digest into service with these settings, which replace those that it had, and returns what it describes
@@ -166,6 +168,7 @@ impl Plugins {
             descriptor: Arc::clone(&descriptor),
             config: config.to_string(),
             exports: prepared.exports.clone(),
+            twin: prepared.twin.clone(),
             share: self.runner.share(&prepared.descriptor.name, limits.concurrency),
             limits,
         });
@@ -271,6 +274,7 @@ impl Plugins {
             digest: plugin.digest.clone(),
             descriptor: Arc::clone(&plugin.described),
             exports: plugin.exports.clone(),
+            twin: plugin.twin.clone(),
         })
     }
 
@@ -380,10 +384,10 @@ impl Plugins {
         Ok(planned?)
     }
 
-    async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Job) -> Result<Plan, NoPlan> {
+    async fn ask_for_plan(&self, plugin: &Arc<Loaded>, shown: &Shown, job: &Arc<Job>) -> Result<Plan, NoPlan> {
         let (caller, called, shown) = (Arc::clone(&self.caller), Arc::clone(plugin), shown.clone());
-        let allowances = Arc::clone(&self.allowances);
-        let work = move || caller.plan_sampled(called.callee(&allowances), &shown.input, shown.key);
+        let (allowances, of_job) = (Arc::clone(&self.allowances), Arc::clone(job));
+        let work = move || caller.plan_sampled(called.callee(&allowances), (&shown.input, &of_job.spec), shown.key);
         let plan = self.runner.run(&plugin.share, &job.namespace, work).await?;
         let vetted = (self.vet)(&plugin.descriptor, job, &plugin.grants, &plan);
         vetted.map_err(|objection| plugin.objects("plan", objection))?;

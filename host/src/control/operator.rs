@@ -128,7 +128,7 @@ impl Operator {
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
             contents: contents.clone(),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
-            ports: PortAllocator::new(stores.clone(), options.host_ports, delivery.is_starting.clone()),
+            ports: Arc::new(PortAllocator::new(stores.clone(), options.host_ports, delivery.is_starting.clone())),
             clock: options.clock,
             stores,
             plugins,

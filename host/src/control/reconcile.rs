@@ -23,7 +23,7 @@ use crate::{
     },
 };
 use decide::{
-    Applied, Decision, Digest, Report, Snapshot, Standing, Triage, Waiting, Wake, decide,
+    Applied, Decision, Digest, Report, Snapshot, Triage, Waiting, Wake, decide,
     difference::touches_live,
     ledger::HostPorts,
     plan::{Answer, Fault, Plan},
@@ -90,7 +90,7 @@ pub struct Context {
     pub(crate) writer: Writer,
     pub(crate) contents: Arc<Contents>,
     pub(crate) publisher: Publisher,
-    pub(crate) ports: PortAllocator,
+    pub(crate) ports: Arc<PortAllocator>,
     pub(crate) passes: Passes,
     pub(crate) stands_by: std::sync::atomic::AtomicBool,
     /// The name of the lease that this host seeks or holds, if there is one.
@@ -172,12 +172,12 @@ impl Context {
             Observed::Gone => return Reconciled::Gone,
         };
         self.stores.forget_shown_writes(key);
-        let (pass, decision) = match triage(&snapshot) {
-            Triage::Settled(decision) => (None, decision),
+        let (snapshot, pass, decision) = match triage(&snapshot) {
+            Triage::Settled(decision) => (snapshot, None, decision),
             Triage::NeedsPlan => match self.held(&mut snapshot, held).await {
                 Ok(held) => {
-                    let (pass, decision) = self.ask(key, &mut snapshot, held).await;
-                    (Some(pass), decision)
+                    let (snapshot, pass, decision) = self.ask(key, snapshot, held).await;
+                    (snapshot, Some(pass), decision)
                 }
                 Err(error) => return Reconciled::Failed(ReconcileError::Contents(error)),
             },
@@ -277,9 +277,9 @@ impl Context {
         };
         let triaged = triage(&snapshot);
         let uid = snapshot.job.uid.clone();
-        let ports = |count| self.ports.preview(key, &uid, count);
+        let (ports, of_job) = (Arc::clone(&self.ports), key.clone());
         let held = self.held(&mut snapshot, held).await.ok()?;
-        let (pass, decided) = self.answered(&mut snapshot, held, ports).await;
+        let (_, pass, decided) = self.answered(snapshot, held, move |count| ports.preview(&of_job, &uid, count)).await;
         Some(match triaged {
             Triage::Settled(decision) => pass.with(decision),
             Triage::NeedsPlan => pass.with(decided),
@@ -326,43 +326,40 @@ impl Context {
     }
 
     /// Asks the plugin about the snapshot, unless the job is held, and decides.
-    async fn ask(&self, key: &JobKey, snapshot: &mut Snapshot, held: Option<Answer>) -> (Arc<RecordedPass>, Decision) {
+    async fn ask(
+        &self,
+        key: &JobKey,
+        mut snapshot: Box<Snapshot>,
+        held: Option<Answer>,
+    ) -> (Box<Snapshot>, Arc<RecordedPass>, Decision) {
         if held.is_none() {
-            self.migrate(key, snapshot).await;
+            self.migrate(key, &mut snapshot).await;
         }
-        let uid = snapshot.job.uid.clone();
-        let (pass, decision) = self.answered(snapshot, held, |count| self.ports.allocate(key, &uid, count)).await;
-        (Arc::new(pass), decision)
+        let (ports, of_job, uid) = (Arc::clone(&self.ports), key.clone(), snapshot.job.uid.clone());
+        let allocate = move |count| ports.allocate(&of_job, &uid, count);
+        let (snapshot, pass, decision) = self.answered(snapshot, held, allocate).await;
+        (snapshot, Arc::new(pass), decision)
     }
 
     /// Returns the plugin's answer to the snapshot, and what follows from it. For a held job, no plugin is asked, and
     /// the plugin's name is empty.
     async fn answered(
         &self,
-        snapshot: &mut Snapshot,
+        snapshot: Box<Snapshot>,
         held: Option<Answer>,
-        ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send,
-    ) -> (RecordedPass, Decision) {
-        let (plan, asked) = match held {
-            Some(answer) => (Err(answer), None),
-            None => {
-                let plan = self.plugins.plan_for_pass(snapshot, ports).await;
-                (plan, snapshot.digest.as_ref().and_then(|digest| self.plugins.identity(digest)))
+        ports: impl FnOnce(u32) -> Result<HostPorts, NoPorts> + Send + 'static,
+    ) -> (Box<Snapshot>, RecordedPass, Decision) {
+        let is_held = held.is_some();
+        let (snapshot, PassAnswer { answer, outlook }, decision) = match held {
+            Some(answer) => {
+                let decision = decide(&snapshot, &answer);
+                (snapshot, PassAnswer { answer, outlook: None }, decision)
             }
+            None => self.plugins.ask_and_decide(snapshot, ports).await,
         };
-        let (PassAnswer { answer, outlook }, decision) = match plan {
-            Ok(plan) => {
-                let standing = Standing::of(snapshot, &plan);
-                let asked = self.plugins.judge_for_pass(&standing).await;
-                let decision = standing.decide(&asked.answer);
-                (asked, decision)
-            }
-            Err(answer) => {
-                let decision = decide(snapshot, &answer);
-                (PassAnswer { answer, outlook: None }, decision)
-            }
-        };
-        let (plugin, config) = asked.unwrap_or_default();
-        (RecordedPass { plugin, config, snapshot: snapshot.clone(), outlook, answer }, decision)
+        let digest = snapshot.digest.as_ref().filter(|_| !is_held);
+        let (plugin, config) = digest.and_then(|digest| self.plugins.identity(digest)).unwrap_or_default();
+        let pass = RecordedPass { plugin, config, snapshot: Snapshot::clone(&snapshot), outlook, answer };
+        (snapshot, pass, decision)
     }
 }

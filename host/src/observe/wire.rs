@@ -77,7 +77,7 @@ pub struct Packed {
 
 impl Packed {
     fn new(mut job: Job) -> Self {
-        let text = |part: &mut Value| part.take().to_string().into();
+        let text = |part: &mut Value| serde_json::to_string(&part.take()).expect("its keys are text").into();
         Self { spec: text(&mut job.spec), status: text(&mut job.status), job }
     }
 

@@ -1,6 +1,7 @@
-//! Copies of the loaded plugins whose calls do not affect live jobs: for other hosts, replays and candidates.
+//! Copies of the loaded plugins whose calls do not affect live jobs: for other hosts, replays and candidates; and views of
+//! the same plugins whose calls run elsewhere.
 
-use super::{Compiled, Compiler, Loaded, PlanCache, Plugins, REMEMBERED};
+use super::{Allowances, Compiled, Compiler, Loaded, PlanCache, Plugins, REMEMBERED, Runner};
 use decide::{Digest, Snapshot, plan::Answer, ports::NoPorts};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ impl Plugins {
     pub(super) fn fork_with(&self, loaded: Vec<Arc<Loaded>>) -> Self {
         Self {
             caller: Arc::clone(&self.caller),
-            loaded: RwLock::new(loaded),
+            loaded: Arc::new(RwLock::new(loaded)),
             plan_cache: Arc::new(Mutex::new(PlanCache::new(REMEMBERED))),
             breakers: Arc::default(),
             allowances: Arc::default(),
@@ -37,15 +38,36 @@ impl Plugins {
         Self { runner: self.runner.beside(), ..self.fork() }
     }
 
+    /// Runs work about a job in one turn of the plugin that plans it, on a thread where calls run. The work gets the same
+    /// plugins, whose calls then run on its thread.
+    pub(crate) async fn in_one_turn<T: Send + 'static>(
+        &self,
+        snapshot: Box<Snapshot>,
+        work: impl FnOnce(&Self, Box<Snapshot>) -> T + Send + 'static,
+    ) -> T {
+        let here = self.view(Runner::Inline, &self.allowances);
+        let Ok(plugin) = self.planner_of(&snapshot) else { return work(&here, snapshot) };
+        let namespace = snapshot.job.namespace.clone();
+        self.runner.run(&plugin.share, &namespace, move || work(&here, snapshot)).await
+    }
+
     /// Returns the same plugins with the same cache and breakers. Calls take neither permits nor fuel from live jobs.
     fn beside(&self) -> Self {
+        self.view(self.runner.beside(), &self.aside)
+    }
+
+    /// Returns the same plugins, whatever is loaded later included. Calls run there, and take this fuel.
+    fn view(&self, runner: Runner, allowances: &Arc<Allowances>) -> Self {
         Self {
+            caller: Arc::clone(&self.caller),
+            loaded: Arc::clone(&self.loaded),
             plan_cache: Arc::clone(&self.plan_cache),
             breakers: Arc::clone(&self.breakers),
-            allowances: Arc::clone(&self.aside),
+            allowances: Arc::clone(allowances),
             aside: Arc::clone(&self.aside),
-            runner: self.runner.beside(),
-            ..self.fork()
+            compiler: self.compiler.clone(),
+            vet: self.vet,
+            runner,
         }
     }
 

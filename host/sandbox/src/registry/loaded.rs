@@ -5,6 +5,7 @@ use super::super::{
     breaker::Case,
     call::{Callee, HEAVY, NoPlan},
     convert::{Exports, JobInput},
+    determinism::Twin,
     executor::Share,
     limits::Limits,
 };
@@ -30,6 +31,7 @@ pub(super) struct Loaded {
     /// The grants with which it came into service: whatever its Plugin says later, it has no more.
     pub(super) accepted: Grants,
     pub(super) exports: Exports,
+    pub(super) twin: Twin,
     pub(super) limits: Limits,
     pub(super) share: Share,
 }
@@ -41,7 +43,13 @@ impl Loaded {
     }
 
     pub(super) fn callee<'a>(&'a self, allowances: &'a Allowances) -> Callee<'a> {
-        Callee { plugin: &self.descriptor.name, exports: &self.exports, limits: &self.limits, allowances }
+        Callee {
+            plugin: &self.descriptor.name,
+            exports: &self.exports,
+            twin: &self.twin,
+            limits: &self.limits,
+            allowances,
+        }
     }
 
     pub(super) fn case<'a>(&'a self, snapshot: &'a Snapshot, shown: &JobInput) -> Case<'a> {

@@ -4,7 +4,7 @@ use super::{
     super::{
         call::internal,
         compile::reload,
-        determinism::{check_same, on_another_thread},
+        determinism::{Twin, check_same, on_another_thread},
         executor::Runner,
         load_error::LoadError,
     },
@@ -43,7 +43,7 @@ impl Plugins {
     /// Returns a set of plugins that contains only this one, loaded again.
     fn alone(&self, plugin: &Loaded) -> Result<Self, LoadError> {
         let exports = reload(self.caller.engine(), &plugin.exports)?;
-        let anew = Arc::new(Loaded { exports, ..plugin.clone() });
+        let anew = Arc::new(Loaded { exports, twin: Twin::default(), ..plugin.clone() });
         Ok(Self { runner: Runner::Inline, ..self.fork_with(vec![anew]) })
     }
 }
