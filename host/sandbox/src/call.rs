@@ -4,13 +4,13 @@
 use super::{
     allowance::Allowances,
     convert::{Exports, JobInput, Live, Seen, Stop},
-    determinism::Twin,
     guest::Guest,
     limits::{Limits, OutOfMemory},
     load_error::LoadError,
     log::{Log, clean},
     stats::{Call, Tally},
     trace::{self, Outcome},
+    twin::Twin,
 };
 use decide::{
     Outlook,

@@ -3,38 +3,15 @@
 
 use super::{
     call::{Callee, Caller, NoPlan, internal},
-    compile::reload,
-    convert::{Exports, JobInput},
-    load_error::LoadError,
+    convert::JobInput,
     plan_cache::Key,
 };
 use decide::plan::{Descriptor, Fault, Plan};
 use serde::Serialize;
 use serde_json::Value;
-use std::sync::{Arc, OnceLock};
-use wasmtime::Engine;
 
 /// In service, one plan in 64 is requested twice.
 const SAMPLED: u8 = 64;
-
-/// A second copy of a component, which shares neither code nor memory with the first. Kept, since to load it takes as long as
-/// many calls; made when it is needed first, since it takes as much memory as the first. Clones are the same twin.
-#[derive(Clone, Default)]
-pub(super) struct Twin(Arc<OnceLock<Exports>>);
-
-impl Twin {
-    /// Returns the twin of the component.
-    ///
-    /// # Errors
-    /// Returns an error if its compiled code cannot be loaded again.
-    fn get(&self, engine: &Engine, exports: &Exports) -> Result<&Exports, LoadError> {
-        if let Some(twin) = self.0.get() {
-            return Ok(twin);
-        }
-        let twin = reload(engine, exports)?;
-        Ok(self.0.get_or_init(|| twin))
-    }
-}
 
 impl Caller {
     /// Calls `describe` twice, the second time on `anew` and on another thread, and returns the description.

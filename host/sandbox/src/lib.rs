@@ -32,6 +32,7 @@ pub mod source;
 mod stats;
 pub mod surface;
 pub mod trace;
+mod twin;
 mod wasi;
 
 pub use ask::PassAnswer;

@@ -13,13 +13,13 @@ use super::{
     compiler::{Compiled, Compiler},
     convert::{Exports, JobInput, Seen},
     description::{self, DescriptionError},
-    determinism::Twin,
     executor::{Executor, Runner},
     limits::Limits,
     load_error::LoadError,
     plan_cache::{PlanCache, Planned, Shown},
     settings::{ConfigError, Settings, configured, wanted},
     stats::CallStats,
+    twin::Twin,
 };
 use decide::{
     Digest, Outlook, Snapshot,

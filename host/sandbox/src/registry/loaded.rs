@@ -5,9 +5,9 @@ use super::super::{
     breaker::Case,
     call::{Callee, HEAVY, NoPlan},
     convert::{Exports, JobInput},
-    determinism::Twin,
     executor::Share,
     limits::Limits,
+    twin::Twin,
 };
 use decide::{
     Digest, Snapshot,

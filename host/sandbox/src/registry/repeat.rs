@@ -4,9 +4,10 @@ use super::{
     super::{
         call::internal,
         compile::reload,
-        determinism::{Twin, check_same, on_another_thread},
+        determinism::{check_same, on_another_thread},
         executor::Runner,
         load_error::LoadError,
+        twin::Twin,
     },
     Loaded, Plugins, missing,
 };
