@@ -24,8 +24,8 @@ pub(super) fn scheduler(seed: u64) -> Option<&'static str> {
 }
 
 /// Deletes the PodGroups of some of the jobs by hand, if there is a gang scheduler.
-pub(super) fn deeds(seed: u64, jobs: &[Job]) -> Vec<(Duration, Deed)> {
-    let Some(place) = SCHEDULERS.iter().position(|name| scheduler(seed) == Some(name)) else { return vec![] };
+pub(super) fn deeds(seed: u64, scheduler: Option<&str>, jobs: &[Job]) -> Vec<(Duration, Deed)> {
+    let Some(place) = SCHEDULERS.iter().position(|name| scheduler == Some(*name)) else { return vec![] };
     let mut draw = Draw::new(seed, "gang deeds");
     let some = jobs.iter().filter(|_| draw.one_in(2)).collect::<Vec<_>>();
     let delete = |job: &Job| Deed::DeleteChild(job.manifest.clone(), POD_GROUPS[place]);

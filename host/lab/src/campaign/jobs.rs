@@ -86,8 +86,8 @@ impl Config {
             paddle["scheduling"] = json!(scheduler);
             mpi["gang-scheduling"] = json!(scheduler);
         }
-        let kubeflow = self.gang_scheduler.map(|scheduler| json!({ "gang-scheduler-name": scheduler }));
-        [("paddle", paddle), ("mpi", mpi)].into_iter().chain(kubeflow.map(|config| ("kubeflow", config))).collect()
+        let kubeflow = self.gang_scheduler.map(|scheduler| ("kubeflow", json!({ "gang-scheduler-name": scheduler })));
+        [("paddle", paddle), ("mpi", mpi)].into_iter().chain(kubeflow).collect()
     }
 }
 

@@ -49,7 +49,7 @@ impl Workload {
         if !calm {
             let busy: Vec<_> = workload.jobs.iter().filter(|job| job.namespace() == BUSY).cloned().collect();
             workload.deeds.extend(deeds::drawn(&mut Draw::new(seed, "deeds"), &busy));
-            workload.deeds.extend(gangs::deeds(seed, &busy));
+            workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
             workload.others(&mut Draw::new(seed, "others"));
             workload.oversized(&mut Draw::new(seed, "oversized"));
         }

@@ -15,15 +15,11 @@ impl Plugins {
 
     pub(super) fn fork_with(&self, loaded: Vec<Arc<Loaded>>) -> Self {
         Self {
-            caller: Arc::clone(&self.caller),
             loaded: Arc::new(RwLock::new(loaded)),
             plan_cache: Arc::new(Mutex::new(PlanCache::new(REMEMBERED))),
             breakers: Arc::default(),
-            allowances: Arc::default(),
             aside: Arc::default(),
-            compiler: self.compiler.clone(),
-            vet: self.vet,
-            runner: self.runner.clone(),
+            ..self.view(self.runner.clone(), &Arc::default())
         }
     }
 
