@@ -39,6 +39,8 @@ pub(crate) struct Fleet {
     jobs: usize,
     /// The objects of one job by path of their kind.
     objects: Arc<BTreeMap<String, Vec<Template>>>,
+    /// Their metadata alone.
+    metadata: Arc<BTreeMap<String, Vec<Template>>>,
     writes: Arc<AtomicUsize>,
 }
 
@@ -62,12 +64,15 @@ enum Piece {
 }
 
 impl Fleet {
-    pub(crate) fn new(jobs: usize, like: RunningJob) -> Self {
+    pub(crate) fn new(jobs: usize, like: &RunningJob) -> Self {
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
         let uids: Vec<_> = like.values().flatten().map(uid).collect();
-        let templates = |objects: Vec<Value>| objects.iter().map(|object| Template::new(object, &uids)).collect();
-        let objects = like.into_iter().map(|(path, objects)| (path, templates(objects))).collect();
-        Self { jobs, objects: Arc::new(objects), writes: Arc::default() }
+        let templates = |view: fn(&Value) -> Value| {
+            let of = |objects: &Vec<Value>| objects.iter().map(|it| Template::new(&view(it), &uids)).collect();
+            Arc::new(like.iter().map(|(path, objects)| (path.clone(), of(objects))).collect())
+        };
+        let metadata = templates(|object| json!({ "metadata": object["metadata"] }));
+        Self { jobs, objects: templates(Value::clone), metadata, writes: Arc::default() }
     }
 
     /// A client of this API server.
@@ -95,7 +100,10 @@ impl Fleet {
             return Response::new(StreamBody::new(no_events).boxed_unsync());
         }
         let whose = parameter("labelSelector").is_none_or(|selector| selector.starts_with("paddle-res"));
-        let of_kind = self.objects.get(request.uri().path()).filter(|_| whose);
+        let accepts = request.headers().get(http::header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
+        let is_metadata = accepts.is_some_and(|accepts| accepts.contains("as=PartialObjectMetadataList"));
+        let objects = if is_metadata { &self.metadata } else { &self.objects };
+        let of_kind = objects.get(request.uri().path()).filter(|_| whose);
         let number = |name, otherwise| parameter(name).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
         let (from, limit) = (number("continue", 0), number("limit", usize::MAX));
         whole(self.page(of_kind.map_or(&[], Vec::as_slice), from, limit))

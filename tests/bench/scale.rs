@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
     if let Ok(pods) = env::var(OF_PODS) {
         let like = fs::read(env::var_os(LIKE).unwrap()).unwrap();
-        row(pods.parse().unwrap(), serde_json::from_slice(&like).unwrap());
+        row(pods.parse().unwrap(), &serde_json::from_slice(&like).unwrap());
         return ExitCode::SUCCESS;
     }
     let folder = env::temp_dir().join(format!("troupe-scale-{}", std::process::id()));
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn row(pods: usize, like: RunningJob) {
+fn row(pods: usize, like: &RunningJob) {
     let jobs = pods / PODS;
     let fleet = Fleet::new(jobs, like);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

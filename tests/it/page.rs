@@ -433,7 +433,7 @@ fn there_is_a_most_of_viewers_and_one_who_leaves_makes_room() {
 #[test]
 fn what_viewers_of_10_000_pods_cost_has_a_budget() {
     const JOBS: usize = 2_500;
-    let fleet = Fleet::new(JOBS, running_job());
+    let fleet = Fleet::new(JOBS, &running_job());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let plugins = Arc::new(Plugins::builtin(Executor::Inline).unwrap());
     let routes = runtime.block_on(async {

@@ -10,7 +10,7 @@ use troupe::{
 };
 
 /// Bytes that a host holds after it has looked at so many running jobs.
-fn held_with(plugins: &Plugins, jobs: usize, like: RunningJob) -> u64 {
+fn held_with(plugins: &Plugins, jobs: usize, like: &RunningJob) -> u64 {
     let fleet = Fleet::new(jobs, like);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let plugins = Arc::new(plugins.fork());
@@ -41,7 +41,7 @@ fn held_with(plugins: &Plugins, jobs: usize, like: RunningJob) -> u64 {
 fn what_is_held_of_running_jobs_has_a_budget() {
     let plugins = Plugins::builtin(Executor::Inline).unwrap();
     let like = running_job();
-    let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs, like.clone()));
+    let [some, more] = [300, 600].map(|jobs| held_with(&plugins, jobs, &like));
     let per_pod = (more - some) / (300 * PODS as u64);
     eprintln!("{some} bytes for 300 jobs, {more} for 600: {per_pod} for a pod and its share of a job");
     assert!(per_pod <= 4_500, "{per_pod} bytes for a pod and its share of a job");

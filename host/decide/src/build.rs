@@ -70,7 +70,7 @@ pub(crate) fn content(
             let job_name = &snapshot.job.name;
             let role = names::role_of_object(plan, object);
             let pod_name = role.map(|role| names::of_replica(role, job_name, index));
-            let mut body = body.clone();
+            let mut body = Value::clone(body);
             let attempt = role.map_or(0, |role| snapshot.ledger.attempt(&role.name));
             fill_in(&mut body, snapshot, plan, fill, pod_name.as_deref(), (index, attempt));
             Some(body)

@@ -154,7 +154,7 @@ impl Gang {
             kind: KIND.into(),
             name: Text(vec![Piece::JobName]),
             per_pod_of: None,
-            body: Body::Fixed(json!({ "spec": spec }), vec![]),
+            body: Body::Fixed(json!({ "spec": spec }).into(), vec![]),
             upkeep,
             after: vec![],
             remove_when: vec![Moment::Suspended, Moment::Finished],

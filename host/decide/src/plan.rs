@@ -26,7 +26,7 @@ pub use crate::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Returns the group of an API version; "" is the core group.
 #[must_use]
@@ -106,8 +106,8 @@ pub struct Object {
 /// Where an object's content comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Body {
-    /// This value, with texts filled in at JSON pointers.
-    Fixed(Value, Vec<(String, Text)>),
+    /// This value, which other plans may share, with texts filled in at JSON pointers.
+    Fixed(Arc<Value>, Vec<(String, Text)>),
     /// The result of the plugin's `bind`, once the gates are open.
     Bound,
 }

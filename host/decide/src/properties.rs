@@ -86,7 +86,8 @@ fn upkeep(pointer: &'static str) -> impl Strategy<Value = Upkeep> {
 /// A Service for each pod of role `a`, a ConfigMap that `bind` fills in, and a group whose status gates wait for.
 fn objects() -> impl Strategy<Value = Vec<Object>> {
     let services = (upkeep("/spec/selector"), gates(), any::<bool>()).prop_map(|(upkeep, after, pauses)| {
-        let body = Body::Fixed(json!({ "spec": { "selector": "" } }), vec![("/spec/selector".into(), text(&["POD"]))]);
+        let body =
+            Body::Fixed(json!({ "spec": { "selector": "" } }).into(), vec![("/spec/selector".into(), text(&["POD"]))]);
         let remove_when = if pauses { vec![Moment::Suspended] } else { vec![Moment::Cleaned] };
         let remove_when = [remove_when, vec![Moment::ReplicaGone]].concat();
         let (name, per_pod_of) = (text(&["POD"]), Some("a".into()));
@@ -97,7 +98,7 @@ fn objects() -> impl Strategy<Value = Vec<Object>> {
         Object { upkeep, after, remove_when, ..object("ConfigMap", "hosts", Body::Bound) }
     });
     let group = (upkeep("/spec"), 0..4_u32).prop_map(|(upkeep, size)| {
-        let body = Body::Fixed(json!({ "spec": { "size": size } }), vec![]);
+        let body = Body::Fixed(json!({ "spec": { "size": size } }).into(), vec![]);
         Object { upkeep, ..object("Group", "group", body) }
     });
     (services, hosts, group).prop_map(|(services, hosts, group)| vec![services, hosts, group])

@@ -280,7 +280,7 @@ mod tests {
                 kind: "Gate".into(),
                 name: text(&["JOB"]),
                 per_pod_of: None,
-                body: Body::Fixed(json!({}), vec![]),
+                body: Body::Fixed(json!({}).into(), vec![]),
                 upkeep: Upkeep::CreateOnly,
                 after: vec![],
                 remove_when: vec![],

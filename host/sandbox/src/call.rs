@@ -3,7 +3,7 @@
 
 use super::{
     allowance::Allowances,
-    convert::{Exports, JobInput, Live, Seen, Stop},
+    convert::{Bodies, Exports, JobInput, Live, Seen, Stop},
     guest::Guest,
     limits::{Limits, OutOfMemory},
     load_error::LoadError,
@@ -65,6 +65,8 @@ pub(super) struct Callee<'a> {
     pub(super) exports: &'a Exports,
     /// For calls that are made twice.
     pub(super) twin: &'a Twin,
+    /// The bodies that its plans have in common.
+    pub(super) bodies: &'a Bodies,
     pub(super) limits: &'a Limits,
     /// Where the fuel of the calls is charged.
     pub(super) allowances: &'a Allowances,
@@ -160,7 +162,10 @@ impl Caller {
         let seed = String::from_utf8_lossy(&key);
         let shown = Shown { job: Some(job), seen: None };
         let purpose = Purpose { function: "plan", subject: &job.subject(), now: 0, seed: &seed, shown };
-        self.open(callee, &purpose)?.ask("plan", |live, store, limits| live.plan(store, limits, (job, spec)))
+        let plan = |live: &Live, store: &mut Store<Guest>, limits: &Limits| {
+            live.plan(store, (limits, callee.bodies), (job, spec))
+        };
+        self.open(callee, &purpose)?.ask("plan", plan)
     }
 
     /// Calls `bind` and `judge` on one instance, and returns the wanted bodies and the verdict.

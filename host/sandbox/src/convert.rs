@@ -20,6 +20,7 @@ use wasmtime::{
 };
 
 mod answer;
+mod bodies;
 
 /// The interface that a plugin exports, as the package in `wit` names it.
 pub(super) const CONTRACT: &str = "troupe:framework/framework@0.1.0";
@@ -34,6 +35,8 @@ mod bindings {
     #![allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
     wasmtime::component::bindgen!({ path: "../../wit", world: "plugin" });
 }
+
+pub(super) use bodies::Bodies;
 
 use bindings::{exports::troupe::framework::framework::Guest as Functions, troupe::framework::types as wit};
 
@@ -354,11 +357,11 @@ impl Live {
     pub(super) fn plan(
         &self,
         store: &mut Store<Guest>,
-        limits: &Limits,
+        known: (&Limits, &Bodies),
         (job, spec): (&JobInput, &Value),
     ) -> Result<plan::Plan, Stop> {
         let raw = self.functions().call_plan(store, &job.view).map_err(Stop::Trap)?.map_err(answer::refusal)?;
-        answer::job_plan(raw, &job.view.name, spec, limits)
+        answer::job_plan(raw, &job.view.name, spec, known)
     }
 
     pub(super) fn bind(

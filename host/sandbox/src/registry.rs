@@ -11,7 +11,7 @@ use super::{
     call::{Callee, Caller, NoPlan, Said},
     compile::{compile, twice},
     compiler::{Compiled, Compiler},
-    convert::{Exports, JobInput, Seen},
+    convert::{Bodies, Exports, JobInput, Seen},
     description::{self, DescriptionError},
     executor::{Executor, Runner},
     limits::Limits,
@@ -144,7 +144,8 @@ impl Plugins {
     fn described(&self, label: &str, copies: [Exports; 2], digest: Digest) -> Result<Prepared, LoadError> {
         let [exports, again] = copies;
         let (limits, allowances, twin) = (self.caller.limits(), &Allowances::default(), Twin::default());
-        let callee = |exports| Callee { plugin: label, exports, twin: &twin, limits, allowances };
+        let bodies = &Bodies::default();
+        let callee = |exports| Callee { plugin: label, exports, twin: &twin, bodies, limits, allowances };
         let descriptor = self.caller.describe_twice(callee(&exports), callee(&again))?;
         description::sound(&descriptor).map_err(|why| LoadError::Description { plugin: label.to_owned(), why })?;
         Ok(Prepared { digest, descriptor: Arc::new(descriptor), exports, twin })
@@ -169,6 +170,7 @@ impl Plugins {
             config: config.to_string(),
             exports: prepared.exports.clone(),
             twin: prepared.twin.clone(),
+            bodies: Bodies::default(),
             share: self.runner.share(&prepared.descriptor.name, limits.concurrency),
             limits,
         });

@@ -40,7 +40,10 @@ pub(crate) async fn text_within(
         if data.len() > most - text.len() {
             return Ok(None);
         }
-        text.extend_from_slice(&data);
+        match text.is_empty() {
+            true => text = data.into(),
+            false => text.extend_from_slice(&data),
+        }
     }
     String::from_utf8(text).map(Some).map_err(kube::Error::FromUtf8)
 }

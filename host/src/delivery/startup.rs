@@ -163,13 +163,17 @@ impl Delivery {
             .for_each(|key| self.shared.handles.queue.add(key));
     }
 
-    /// All Plugins; none where the API server does not have them. Asks until there is an answer, since a job must not be
-    /// planned by what a Plugin has replaced.
+    /// All Plugins; none where the API server does not have them, or forbids to list them for as long as jobs wait in any
+    /// case. Asks until there is an answer, since a job must not be planned by what a Plugin has replaced.
     async fn list(&self) -> Vec<Seen> {
+        let began = Instant::now();
         loop {
             match seen::plugins(&self.shared.sources.client).list(&ListParams::default()).await {
                 Ok(list) => return list.items.into_iter().map(Seen::from).collect(),
-                Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+                // An API server that starts forbids everything until it has read its roles.
+                Err(kube::Error::Api(status))
+                    if status.code == 404 || (status.code == 403 && began.elapsed() >= ORDINARY) =>
+                {
                     warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
                     return vec![];
                 }

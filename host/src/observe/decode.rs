@@ -35,6 +35,13 @@ pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
     Ok(Decoded { value, too_deep: cut.map(|steps| path(&steps)) })
 }
 
+/// Returns whether the text is a JSON object that [`value`] decodes with nothing left out. Decodes nothing.
+pub(crate) fn is_object(text: &str) -> bool {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let scan = Scan { left: MOST_LEVELS };
+    text.trim_start().starts_with('{') && scan.deserialize(&mut from).and_then(|()| from.end()).is_ok()
+}
+
 /// Decodes a field of any depth; what is too deep becomes null.
 ///
 /// # Errors
@@ -152,6 +159,71 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 }
 
+/// Reads one value of at most `left` more levels, and keeps nothing of it.
+struct Scan {
+    left: usize,
+}
+
+impl Scan {
+    fn within<E: Error>(&self) -> Result<Self, E> {
+        let left = self.left.checked_sub(1).ok_or_else(|| E::custom("nested too deeply"))?;
+        Ok(Self { left })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Scan {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Scan {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(self.within()?)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        // A key is a text, which is read as any value.
+        while entries.next_key_seed(self.within()?)?.is_some() {
+            entries.next_value_seed(self.within()?)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +261,18 @@ mod tests {
         assert_eq!(too_deep.unwrap(), "spec.deep.x.0.x.0");
         assert!(value["spec"]["deep"].take().is_object() && value["spec"]["deep-too"].take().is_object());
         assert_eq!(value, json!({ "spec": { "first": 1, "deep": null, "deep-too": null, "last": 2 } }));
+    }
+
+    #[test]
+    fn an_object_is_one_of_which_nothing_is_left_out() {
+        for levels in [MOST_LEVELS, MOST_LEVELS + 1, 100_000] {
+            let text = nested(r#"{"x":"#, "}", levels);
+            assert_eq!(is_object(&text), value(&text).unwrap().too_deep.is_none(), "{levels}");
+        }
+        assert!(is_object(r#"{"a":[1,-2,3.5,"x",true,null,{}]}"#));
+        for text in ["", "[]", "7", "{", r#"{"a":}"#, "{}{}", r#"{"a":1e999}"#, r#"{"a":"\ud800"}"#] {
+            assert!(!is_object(text), "{text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::{
         pages::Pages,
         reports::Report,
         stores::Stores,
-        watch::{Change, Line, OPTIONAL_AGAIN, Page, WatchError},
+        watch::{Change, Line, OPTIONAL_AGAIN, WatchError},
+        wire::Page,
     },
 };
 use decide::gang;
@@ -22,6 +23,7 @@ use kube::{
     api::{ListParams, WatchParams},
     core::{Request, Status},
 };
+use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info};
@@ -97,14 +99,15 @@ impl Follower {
                 pages.was_too_large();
                 continue;
             };
-            let page: Page<'_> = serde_json::from_str(&text)?;
-            pages.read(page.items.as_ref().map_or(0, Vec::len), text.len());
-            for event in page.items.iter().flatten() {
+            let page: Page<&RawValue> = serde_json::from_str(&text)?;
+            pages.read(page.items.len(), text.len());
+            for event in &page.items {
                 self.record(event.get());
             }
-            match page.metadata.more.filter(|more| !more.is_empty()) {
-                Some(more) => params.continue_token = Some(more),
-                None => return Ok(version(&page.metadata.resource_version)),
+            let version = page.metadata.version();
+            params.continue_token = page.metadata.more();
+            if params.continue_token.is_none() {
+                return Ok(version);
             }
         }
     }
@@ -113,8 +116,8 @@ impl Follower {
     async fn newest(&self) -> Result<u64, WatchError> {
         let text = self.text(&ListParams::default().limit(1), &Pages::default()).await?;
         let text = text.ok_or(WatchError::TooLarge)?;
-        let page: Page<'_> = serde_json::from_str(&text)?;
-        Ok(version(&page.metadata.resource_version))
+        let page: Page<&RawValue> = serde_json::from_str(&text)?;
+        Ok(page.metadata.version())
     }
 
     /// Returns a page, or `None` if it has more bytes than a page may have.

@@ -13,7 +13,7 @@ use crate::{
         pages::Pages,
         position::{Failure, Position, Step},
         stores::Stores,
-        wire::{self, Object},
+        wire::{self, Object, Page, PageMetadata},
     },
 };
 use futures::StreamExt;
@@ -114,23 +114,6 @@ struct Watch {
     back_off: BackOff,
 }
 
-/// A page of a list; its items are not decoded yet.
-#[derive(Deserialize)]
-pub(super) struct Page<'a> {
-    pub(super) metadata: PageMetadata,
-    /// The API server writes null for an empty list of metadata.
-    #[serde(borrow)]
-    pub(super) items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PageMetadata {
-    pub(super) resource_version: String,
-    #[serde(default, rename = "continue")]
-    pub(super) more: Option<String>,
-}
-
 /// One line of a watch; its object is not decoded yet.
 #[derive(Deserialize)]
 pub(super) struct Line<'a> {
@@ -162,13 +145,6 @@ pub(crate) fn object_of_line(line: &str) -> Result<&str, serde_json::Error> {
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: PageMetadata,
-}
-
-/// The decoded part of a page.
-struct Read {
-    objects: Vec<Object>,
-    version: u64,
-    more: Option<String>,
 }
 
 impl Watch {
@@ -256,10 +232,10 @@ impl Watch {
                 }
             };
             failures = 0;
-            objects.extend(page.objects);
-            params.continue_token = page.more;
+            let version = page.metadata.version();
+            objects.extend(page.items);
+            params.continue_token = page.metadata.more();
             if params.continue_token.is_none() {
-                let version = page.version;
                 info!(kind = self.spec.resource.plural, objects = objects.len(), version, "listed");
                 self.wake(self.stores.replace(self.id, objects, version));
                 position.listed(version);
@@ -268,18 +244,14 @@ impl Watch {
         }
     }
 
-    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Read, WatchError> {
+    async fn page(&self, params: &ListParams, pages: &mut Pages) -> Result<Page<Object>, WatchError> {
         let request =
             if self.metadata_only() { self.requests().list_metadata(params)? } else { self.requests().list(params)? };
         let text = self.answered(answer::text_within(&self.client, request, pages.most_bytes())).await?;
         let text = text.ok_or(WatchError::TooLarge)?;
-        let page: Page = serde_json::from_str(&text)?;
-        pages.read(page.items.as_ref().map_or(0, Vec::len), text.len());
-        Ok(Read {
-            objects: page.items.into_iter().flatten().filter_map(|item| self.object(item.get())).collect(),
-            version: page.metadata.resource_version.parse().unwrap_or(0),
-            more: page.metadata.more.filter(|more| !more.is_empty()),
-        })
+        let page = wire::page(&text, &self.spec)?;
+        pages.read(page.items.len(), text.len());
+        Ok(page)
     }
 
     /// Follows events until the watch ends.
@@ -315,7 +287,7 @@ impl Watch {
         match change {
             Change::Bookmark => {
                 let bookmark: Bookmark = serde_json::from_str(object.get())?;
-                let version = bookmark.metadata.resource_version.parse().unwrap_or(0);
+                let version = bookmark.metadata.version();
                 self.wake(self.stores.bookmark(self.id, version));
                 Ok(version)
             }
@@ -324,7 +296,7 @@ impl Watch {
                 Err(self.classify(kube::Error::Api(status.boxed())))
             }
             Change::Added | Change::Modified | Change::Deleted => {
-                let Some(object) = self.object(object.get()) else { return Ok(0) };
+                let Some(object) = wire::identified(object.get(), &self.spec) else { return Ok(0) };
                 let version = object.resource_version;
                 self.wake(match change {
                     Change::Deleted => self.stores.remove(self.id, &object),
@@ -333,13 +305,6 @@ impl Watch {
                 Ok(version)
             }
         }
-    }
-
-    /// Returns the decoded object; logs and skips an object that cannot be identified.
-    fn object(&self, text: &str) -> Option<Object> {
-        let kind = &self.spec.resource.kind;
-        let object = wire::object(text, &self.spec);
-        object.map_err(|error| warn!(kind, %error, "skipped an object that cannot be read")).ok()
     }
 
     /// Returns the answer if it comes within the deadline.
@@ -394,8 +359,8 @@ mod tests {
     fn an_empty_list_of_metadata_is_a_page_without_items() {
         for text in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#]
         {
-            let page: Page = serde_json::from_str(text).unwrap();
-            assert_eq!(page.items.into_iter().flatten().count(), 0);
+            let page: Page<&RawValue> = serde_json::from_str(text).unwrap();
+            assert_eq!(page.items.len(), 0);
         }
     }
 }

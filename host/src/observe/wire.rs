@@ -1,24 +1,33 @@
-//! Decoding of objects from the API server, each by itself, to the part that is kept. An error in an object is kept
-//! with that object.
+//! Decoding of objects from the API server, to the part that is kept: in one scan where that succeeds, else each by
+//! itself. An error in an object is kept with that object.
 
+mod child;
+mod job;
 mod pod;
+mod sections;
 
+pub use job::Packed;
 pub use pod::read_pod;
 
 use crate::observe::{
     decode,
     layout::{Purpose, WatchSpec},
 };
+use child::ChildWire;
 use decide::{
     Digest,
     ownership::PLUGIN_DIGEST_ANNOTATION,
     plan::FieldError,
-    snapshot::{Child, Job, Pod},
+    snapshot::{Child, Pod},
 };
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::{Value, json, value::RawValue};
+use job::JobWire;
+use pod::PodWire;
+use sections::Parts;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeMap, sync::Arc};
+use tracing::warn;
 
 /// An owner reference of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -66,44 +75,10 @@ pub struct Object {
     pub held: Held,
 }
 
-/// A job with spec and status as text, which takes a tenth of the memory of values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Packed {
-    /// The job without spec and status.
-    job: Job,
-    spec: Box<str>,
-    status: Box<str>,
-}
-
-impl Packed {
-    fn new(mut job: Job) -> Self {
-        let text = |part: &mut Value| serde_json::to_string(&part.take()).expect("its keys are text").into();
-        Self { spec: text(&mut job.spec), status: text(&mut job.status), job }
+impl Object {
+    fn has_name(&self) -> bool {
+        !self.name.is_empty()
     }
-
-    pub(crate) fn unpacked(&self) -> Job {
-        Job { spec: value(&self.spec), status: self.status(), ..self.job.clone() }
-    }
-
-    pub(crate) fn status(&self) -> Value {
-        value(&self.status)
-    }
-
-    /// Returns the status as JSON.
-    #[must_use]
-    pub fn status_text(&self) -> &str {
-        &self.status
-    }
-
-    /// Returns the job without its spec and its status.
-    #[must_use]
-    pub fn job(&self) -> &Job {
-        &self.job
-    }
-}
-
-fn value(text: &str) -> Value {
-    serde_json::from_str(text).expect("it was written from a value")
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -193,15 +168,92 @@ impl Written {
     }
 }
 
-/// The sections of an object, not decoded yet.
-#[derive(Default, Deserialize)]
-struct Parts<'a> {
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow)]
-    spec: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
+/// A page of a list.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+pub(super) struct Page<T> {
+    pub(super) metadata: PageMetadata,
+    /// The API server writes null for an empty list of metadata.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) items: Vec<T>,
+}
+
+/// The metadata of a page of a list, and of a bookmark.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageMetadata {
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    more: Option<String>,
+}
+
+impl PageMetadata {
+    /// Returns the resource version as a number (KEP-5504); 0 where it is none.
+    pub(super) fn version(&self) -> u64 {
+        self.resource_version.parse().unwrap_or(0)
+    }
+
+    /// Returns the token of the next page, if there is one.
+    pub(super) fn more(self) -> Option<String> {
+        self.more.filter(|more| !more.is_empty())
+    }
+}
+
+/// The fields of an object that are decoded in the scan that finds them.
+trait Wire<'a>: Deserialize<'a> {
+    /// Returns the object, or `None` if one of its sections has an error.
+    fn object(self, spec: &WatchSpec) -> Option<Object>;
+}
+
+/// What can be decoded in one scan.
+enum Scan {
+    Job,
+    Pod,
+    Child,
+}
+
+impl Scan {
+    /// Returns `None` where fields of any name are kept: their sections are decoded by themselves.
+    fn of(spec: &WatchSpec) -> Option<Self> {
+        match &spec.purpose {
+            Purpose::Jobs(_) => Some(Self::Job),
+            Purpose::Pods(keep) if keep.is_empty() => Some(Self::Pod),
+            Purpose::Children(keep) if keep.is_empty() => Some(Self::Child),
+            Purpose::Pods(_) | Purpose::Children(_) | Purpose::Dependents(_) | Purpose::Classes(_) => None,
+        }
+    }
+}
+
+/// Decodes a page of a list. Logs and leaves out an object that cannot be identified.
+///
+/// # Errors
+/// If the text is no page of a list.
+pub(super) fn page(text: &str, spec: &WatchSpec) -> Result<Page<Object>, serde_json::Error> {
+    let at_once = match Scan::of(spec) {
+        Some(Scan::Job) => page_of::<JobWire<'_>>(text, spec),
+        Some(Scan::Pod) => page_of::<PodWire>(text, spec),
+        Some(Scan::Child) => page_of::<ChildWire>(text, spec),
+        None => None,
+    };
+    if let Some(page) = at_once {
+        return Ok(page);
+    }
+    let page: Page<&RawValue> = serde_json::from_str(text)?;
+    let items = page.items.into_iter().filter_map(|item| identified(item.get(), spec)).collect();
+    Ok(Page { metadata: page.metadata, items })
+}
+
+/// Returns the page, unless it has an object with an error.
+fn page_of<'a, W: Wire<'a>>(text: &'a str, spec: &WatchSpec) -> Option<Page<Object>> {
+    let page: Page<W> = serde_json::from_str(text).ok()?;
+    let objects = page.items.into_iter().map(|item| item.object(spec).filter(Object::has_name));
+    Some(Page { items: objects.collect::<Option<_>>()?, metadata: page.metadata })
+}
+
+/// Returns the decoded object; logs an object that cannot be identified.
+pub(super) fn identified(text: &str, spec: &WatchSpec) -> Option<Object> {
+    let kind = &spec.resource.kind;
+    object(text, spec).map_err(|error| warn!(kind, %error, "skipped an object that cannot be read")).ok()
 }
 
 /// Decodes an object of a watch.
@@ -209,120 +261,34 @@ struct Parts<'a> {
 /// # Errors
 /// If the text is no JSON object, or has no name of an object.
 pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
-    let parts: Parts = serde_json::from_str(text)?;
-    let object = match &spec.purpose {
-        Purpose::Jobs(_) => job(&parts),
-        Purpose::Pods(keep) => pod::pod(text, &parts, keep),
-        Purpose::Children(keep) | Purpose::Dependents(keep) | Purpose::Classes(keep) => child(text, &parts, spec, keep),
+    let at_once = match Scan::of(spec) {
+        Some(Scan::Job) => object_of::<JobWire<'_>>(text, spec),
+        Some(Scan::Pod) => object_of::<PodWire>(text, spec),
+        Some(Scan::Child) => object_of::<ChildWire>(text, spec),
+        None => None,
     };
-    if object.name.is_empty() {
+    let object = at_once.map_or_else(|| by_section(text, spec), Ok)?;
+    if !object.has_name() {
         return Err(serde::de::Error::custom("an object without a name"));
     }
     Ok(object)
 }
 
-/// Returns the decoded section, or its default and the error.
-fn typed<T: DeserializeOwned + Default>(part: Option<&RawValue>) -> (T, Option<serde_json::Error>) {
-    match part.map_or_else(|| Ok(T::default()), |part| serde_json::from_str(part.get())) {
-        Ok(value) => (value, None),
-        Err(error) => (T::default(), Some(error)),
-    }
+/// Returns the object, unless it has an error.
+fn object_of<'a, W: Wire<'a>>(text: &'a str, spec: &WatchSpec) -> Option<Object> {
+    serde_json::from_str::<W>(text).ok()?.object(spec)
 }
 
-fn unreadable(path: impl Into<String>, why: &impl ToString) -> FieldError {
-    FieldError { path: path.into(), message: why.to_string() }
-}
-
-fn metadata(parts: &Parts<'_>) -> (Metadata, Option<FieldError>) {
-    match typed(parts.metadata) {
-        (metadata, None) => (metadata, None),
-        (_, Some(error)) => {
-            let read = parts.metadata.and_then(|part| decode::value(part.get()).ok());
-            let metadata = read.map(|read| Metadata::salvaged(&read.value)).unwrap_or_default();
-            (metadata, Some(unreadable("metadata", &error)))
+/// Decodes each section of an object by itself, and keeps the first error.
+fn by_section(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
+    let parts: Parts<'_> = serde_json::from_str(text)?;
+    Ok(match &spec.purpose {
+        Purpose::Jobs(_) => job::by_section(&parts),
+        Purpose::Pods(keep) => pod::by_section(text, &parts, keep),
+        Purpose::Children(keep) | Purpose::Dependents(keep) | Purpose::Classes(keep) => {
+            child::by_section(text, &parts, spec, keep)
         }
-    }
-}
-
-/// Puts the child's kind and name in front of the error's path, since users read the error on the job.
-fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
-    FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
-}
-
-/// Returns a section of a job, `{}` when absent, and the error if it is too deep or cannot be decoded.
-fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
-    let Some(part) = part else { return (json!({}), None) };
-    match decode::value(part.get()) {
-        Ok(read) => {
-            let why = || format!("is nested deeper than {} levels", decode::MOST_LEVELS);
-            let wrong = read.too_deep.map(|path| unreadable(format!("{name}.{path}"), &why()));
-            (if read.value.is_object() { read.value } else { json!({}) }, wrong)
-        }
-        Err(error) => (json!({}), Some(unreadable(name, &error))),
-    }
-}
-
-fn job(parts: &Parts<'_>) -> Object {
-    let (metadata, wrong_metadata) = metadata(parts);
-    let (spec, wrong_spec) = section("spec", parts.spec);
-    let (status, wrong_status) = section("status", parts.status);
-    let job = Job {
-        namespace: metadata.namespace.clone(),
-        name: metadata.name.clone(),
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
-        generation: metadata.generation,
-        created: metadata.creation_timestamp.unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
-        finalizers: metadata.finalizers.clone(),
-        labels: metadata.labels.clone(),
-        annotations: metadata.annotations.clone(),
-        spec,
-        status,
-    };
-    let unreadable = wrong_metadata.or(wrong_spec).or(wrong_status);
-    metadata.object(unreadable, Held::Job(Packed::new(job).into()))
-}
-
-/// Decodes a child, with only the fields that the framework keeps.
-fn child(text: &str, parts: &Parts<'_>, spec: &WatchSpec, keep: &[String]) -> Object {
-    let kind = &spec.resource.kind;
-    let (metadata, wrong_metadata) = metadata(parts);
-    let (fields, wrong_fields) = kept(text, keep);
-    let child = Child {
-        api_version: spec.resource.api_version(),
-        kind: kind.clone(),
-        name: metadata.name.clone(),
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
-        terminating: metadata.deletion_timestamp.is_some(),
-        fields,
-    };
-    let unreadable = wrong_metadata.or(wrong_fields).map(|error| within(error, kind, &metadata.name));
-    metadata.object(unreadable, Held::Child(child.into()))
-}
-
-/// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
-/// section.
-fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
-    let (mut fields, mut wrong) = (BTreeMap::new(), None);
-    if keep.is_empty() {
-        return (fields, wrong);
-    }
-    let sections: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
-    for pointer in keep {
-        let inner = pointer.strip_prefix('/').unwrap_or(pointer);
-        let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
-        let Some(part) = sections.get(name) else { continue };
-        match decode::value(part.get()) {
-            Ok(mut read) => {
-                let value = read.value.pointer_mut(rest).map(Value::take);
-                fields.extend(value.map(|value| (pointer.clone(), value)));
-            }
-            Err(error) => wrong = wrong.or(Some(unreadable(name, &error))),
-        }
-    }
-    (fields, wrong)
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 fn worker() -> Role {
     Role {
@@ -51,7 +51,7 @@ fn config(upkeep: Upkeep) -> Object {
         kind: "ConfigMap".into(),
         name: text(&["JOB", "-config"]),
         per_pod_of: None,
-        body: Body::Fixed(json!({ "data": { "hosts": "one", "other": "x" } }), vec![]),
+        body: Body::Fixed(json!({ "data": { "hosts": "one", "other": "x" } }).into(), vec![]),
         upkeep,
         after: vec![],
         remove_when: vec![],
@@ -204,7 +204,7 @@ fn a_followed_body_is_dangerous_while_a_pod_or_job_lives() {
     let data = |field: &'static str| {
         move |plan: &mut Plan| {
             let Body::Fixed(body, _) = &mut plan.objects[0].body else { panic!() };
-            body["data"][field] = json!("two");
+            Arc::make_mut(body)["data"][field] = json!("two");
         }
     };
     let hosts = r#"object config /body/data/hosts: "one" -> "two""#;

@@ -38,14 +38,19 @@ pub(super) struct Provenance<'a> {
     job: &'a Job,
     grants: &'a Grants,
     plan: &'a Plan,
-    /// The user's uses: need, exact value, and place in the spec. Computed on first use.
-    users: OnceCell<BTreeMap<(Need, String), String>>,
+    /// The user's uses in the templates that the plan refers to. Computed on first use.
+    in_templates: OnceCell<UsersUses>,
+    /// The user's uses in the spec as a whole. Computed on first use.
+    in_spec: OnceCell<UsersUses>,
 }
 
+/// What a user uses: need, exact value, and place in the spec.
+type UsersUses = BTreeMap<(Need, String), String>;
+
 impl<'a> Provenance<'a> {
-    /// Walks the job's spec at most once, and only when needed.
+    /// Walks the job's templates and its spec at most once each, and only when needed.
     pub(super) fn new(job: &'a Job, grants: &'a Grants, plan: &'a Plan) -> Self {
-        Self { job, grants, plan, users: OnceCell::new() }
+        Self { job, grants, plan, in_templates: OnceCell::new(), in_spec: OnceCell::new() }
     }
 
     /// Checks a role's template, its labels and the Job behind it.
@@ -161,7 +166,7 @@ impl<'a> Provenance<'a> {
                 return Err(Flaw::Varies { at: used.at }.into());
             }
             if is_hosts(&used)
-                && let Some(at) = self.users().get(&(used.need, used.exact.clone()))
+                && let Some(at) = self.users(&used)
             {
                 return Err(Rejection::field(field_of_spec(&[at]), "is the host's to write: remove it").into());
             }
@@ -174,19 +179,24 @@ impl<'a> Provenance<'a> {
     }
 
     fn may(&self, used: &Use) -> bool {
-        let is_users = || self.users().contains_key(&(used.need, used.exact.clone()));
+        let is_users = || self.users(used).is_some();
         !is_hosts(used) && (self.grants.allows(used.need, &used.word) || self.is_own(used) || is_users())
     }
 
-    /// Returns the uses of the job's spec. A template in it is also read as a template, whatever the fields around it
-    /// are called.
-    fn users(&self) -> &BTreeMap<(Need, String), String> {
-        self.users.get_or_init(|| {
-            let templates = self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
-            let parts = templates.chain([""]).filter_map(|at| Some((at, self.job.spec.pointer(at)?)));
-            let uses = parts.flat_map(|(at, part)| uses(part).into_iter().map(move |used| used.within(at)));
-            uses.map(|used| ((used.need, used.exact), used.at)).collect()
-        })
+    /// Returns the place in the job's spec of the same use by the user, if there is one. A template in the spec is read
+    /// as a template first, whatever the fields around it are called.
+    fn users(&self, used: &Use) -> Option<&str> {
+        let key = (used.need, used.exact.clone());
+        let in_spec = || self.in_spec.get_or_init(|| self.users_below([""])).get(&key);
+        let of_roles = || self.plan.roles.iter().filter_map(|role| role.template_at.as_deref());
+        let in_templates = self.in_templates.get_or_init(|| self.users_below(of_roles()));
+        in_templates.get(&key).or_else(in_spec).map(String::as_str)
+    }
+
+    fn users_below<'b>(&self, places: impl IntoIterator<Item = &'b str>) -> UsersUses {
+        let parts = places.into_iter().filter_map(|at| Some((at, self.job.spec.pointer(at)?)));
+        let uses = parts.flat_map(|(at, part)| uses(part).into_iter().map(move |used| used.within(at)));
+        uses.map(|used| ((used.need, used.exact), used.at)).collect()
     }
 
     /// Returns whether the use names an object of this plan, or the job's own namespace.

@@ -81,7 +81,7 @@ pub(super) fn object(api_version: &str, kind: &str, body: Value) -> Object {
         kind: kind.into(),
         name: named("-it"),
         per_pod_of: None,
-        body: Body::Fixed(body, vec![]),
+        body: Body::Fixed(body.into(), vec![]),
         upkeep: Upkeep::CreateOnly,
         after: vec![],
         remove_when: vec![],

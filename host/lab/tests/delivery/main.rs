@@ -124,6 +124,25 @@ impl Stage {
         Self::through(objects, meddle)
     }
 
+    /// The same; requests that `which` picks are refused with 403, as by an API server that has not read its roles.
+    fn forbidding(objects: Vec<Value>, which: impl Fn(&Request<Body>) -> bool + Clone + Send + Sync + 'static) -> Self {
+        let forbid = layer_fn(move |server: sim::Server| {
+            let which = which.clone();
+            tower::service_fn(move |request: Request<Body>| {
+                let (is_forbidden, mut server) = (which(&request), server.clone());
+                async move {
+                    if is_forbidden {
+                        let refusal = http::Response::builder().status(403);
+                        return Ok(refusal.body(axum::body::Body::from("forbidden")).unwrap());
+                    }
+                    let answer = tower::Service::call(&mut server, request).await?;
+                    Ok::<_, tower::BoxError>(answer.map(axum::body::Body::new))
+                }
+            })
+        });
+        Self::through(objects, forbid)
+    }
+
     fn through<L, B>(objects: Vec<Value>, layer: L) -> Self
     where
         L: tower::Layer<sim::Server> + 'static,

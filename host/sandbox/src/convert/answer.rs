@@ -1,7 +1,7 @@
 //! Converts a plugin's answers to the host's own types. Answers are not trusted: JSON is parsed and its size checked,
 //! texts for people are cleaned. `decide::vet` checks what a plan contains.
 
-use super::{Stop, wit};
+use super::{Bodies, Stop, wit};
 use crate::{limits::Limits, log::clean};
 use decide::{
     gang::{self, Gang},
@@ -133,7 +133,12 @@ pub(super) fn descriptor(raw: wit::Descriptor, limits: &Limits) -> Checked<plan:
     })
 }
 
-pub(super) fn job_plan(raw: wit::JobPlan, job_name: &str, spec: &Value, limits: &Limits) -> Checked<plan::Plan> {
+pub(super) fn job_plan(
+    raw: wit::JobPlan,
+    job_name: &str,
+    spec: &Value,
+    (limits, bodies): (&Limits, &Bodies),
+) -> Checked<plan::Plan> {
     let referred = raw.roles.iter().filter_map(|role| match &role.template {
         wit::Template::Edited((at, _)) => spec.pointer(at),
         wit::Template::Whole(_) => None,
@@ -144,7 +149,7 @@ pub(super) fn job_plan(raw: wit::JobPlan, job_name: &str, spec: &Value, limits: 
         return Err(Stop::TooLarge(message));
     }
     let mut roles: Vec<_> = raw.roles.into_iter().map(|one| role(one, spec, limits)).collect::<Checked<_>>()?;
-    let mut objects: Vec<_> = raw.objects.into_iter().map(|one| object(one, limits)).collect::<Checked<_>>()?;
+    let mut objects: Vec<_> = raw.objects.into_iter().map(|one| object(one, limits, bodies)).collect::<Checked<_>>()?;
     if let Some(raw) = raw.gang {
         objects.push(gang(raw, limits)?.gather(job_name, &mut roles).map_err(|error| error.to_string())?);
     }
@@ -285,12 +290,13 @@ fn template(what: &str, raw: wit::Template, spec: &Value, limits: &Limits) -> Ch
     Ok((template, Some(at)))
 }
 
-fn object(raw: wit::Object, limits: &Limits) -> Checked<plan::Object> {
+fn object(raw: wit::Object, limits: &Limits, bodies: &Bodies) -> Checked<plan::Object> {
     let what = |field: &str| format!("{field} of object {}", raw.key);
     let body = match raw.body {
         wit::Body::Bound => plan::Body::Bound,
         wit::Body::Fixed((body, texts)) => {
-            plan::Body::Fixed(json_object(&what("body"), &body, limits.body)?, fill(&what("text"), texts)?)
+            let parse = |text: &str| json_object(&what("body"), text, limits.body);
+            plan::Body::Fixed(bodies.of(body, parse)?, fill(&what("text"), texts)?)
         }
     };
     let upkeep = match raw.upkeep {

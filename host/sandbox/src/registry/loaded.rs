@@ -4,7 +4,7 @@ use super::super::{
     allowance::Allowances,
     breaker::Case,
     call::{Callee, HEAVY, NoPlan},
-    convert::{Exports, JobInput},
+    convert::{Bodies, Exports, JobInput},
     executor::Share,
     limits::Limits,
     twin::Twin,
@@ -32,6 +32,7 @@ pub(super) struct Loaded {
     pub(super) accepted: Grants,
     pub(super) exports: Exports,
     pub(super) twin: Twin,
+    pub(super) bodies: Bodies,
     pub(super) limits: Limits,
     pub(super) share: Share,
 }
@@ -47,6 +48,7 @@ impl Loaded {
             plugin: &self.descriptor.name,
             exports: &self.exports,
             twin: &self.twin,
+            bodies: &self.bodies,
             limits: &self.limits,
             allowances,
         }

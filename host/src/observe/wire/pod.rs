@@ -1,14 +1,20 @@
 //! Decoding of pods.
 
-use super::{Held, Metadata, Object, Parts, kept, metadata, or_default, typed, unreadable, within};
+use super::{
+    Held, Metadata, Object, Wire, or_default,
+    sections::{Parts, kept, metadata, typed, unreadable, within},
+};
+use crate::observe::layout::WatchSpec;
 use decide::{
     addresses::ADDRESSES_ANNOTATION,
     attempts::ATTEMPT_ANNOTATION,
     outdated::TEMPLATE_HASH_ANNOTATION,
+    plan::FieldError,
     snapshot::{ContainerState, ContainerStatus, Pod, PodPhase, Unscheduled},
 };
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -129,8 +135,26 @@ struct TerminatedWire {
     finished_at: Option<Timestamp>,
 }
 
-/// Decodes a pod, with the other fields that the framework keeps.
-pub(super) fn pod(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
+/// A pod of which nothing is kept but what the host reads itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PodWire {
+    #[serde(deserialize_with = "or_default")]
+    metadata: Metadata,
+    #[serde(deserialize_with = "or_default")]
+    spec: PodSpecWire,
+    #[serde(deserialize_with = "or_default")]
+    status: PodStatusWire,
+}
+
+impl Wire<'_> for PodWire {
+    fn object(self, _: &WatchSpec) -> Option<Object> {
+        Some(pod(self, BTreeMap::new(), None))
+    }
+}
+
+/// Decodes a pod section by section, with the other fields that the framework keeps.
+pub(super) fn by_section(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
     let (metadata, wrong_metadata) = metadata(parts);
     let (spec, wrong_spec) = typed::<PodSpecWire>(parts.spec);
     let (mut status, wrong_status) = typed::<PodStatusWire>(parts.status);
@@ -140,7 +164,12 @@ pub(super) fn pod(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
     let wrong = wrong_spec.map(|error| unreadable("spec", &error));
     let wrong = wrong.or(wrong_status.map(|error| unreadable("status", &error)));
     let (fields, wrong_fields) = kept(text, keep);
-    let unreadable = wrong_metadata.or(wrong).or(wrong_fields).map(|error| within(error, "Pod", &metadata.name));
+    pod(PodWire { metadata, spec, status }, fields, wrong_metadata.or(wrong).or(wrong_fields))
+}
+
+fn pod(wire: PodWire, fields: BTreeMap<String, Value>, unreadable: Option<FieldError>) -> Object {
+    let PodWire { metadata, spec, status } = wire;
+    let unreadable = unreadable.map(|error| within(error, "Pod", &metadata.name));
     let ports = spec.containers.iter().flat_map(|container| &container.ports);
     let host_ports = ports.filter_map(|port| port.host_port).collect();
     let pod = Pod { fields, ..seen(&metadata, spec, status) };
@@ -153,7 +182,7 @@ pub(super) fn pod(text: &str, parts: &Parts<'_>, keep: &[String]) -> Object {
 /// The text is no JSON of an object.
 pub fn read_pod(text: &str) -> Result<Pod, serde_json::Error> {
     let parts: Parts<'_> = serde_json::from_str(text)?;
-    match pod(text, &parts, &[]).held {
+    match by_section(text, &parts, &[]).held {
         Held::Pod(pod) => Ok(Arc::unwrap_or_clone(pod)),
         _ => unreachable!("a pod is held as one"),
     }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::api::resource::Resource;
 use crate::job_key::GroupKind;
-use decide::snapshot::PodPhase;
+use decide::snapshot::{Job, PodPhase};
+use serde_json::json;
 
 fn spec(kind: &str, purpose: Purpose) -> WatchSpec {
     let resource = Resource::new("v1", kind, &format!("{}s", kind.to_lowercase()));
@@ -124,4 +125,64 @@ fn a_pod_with_scheduling_gates_is_seen_with_their_names() {
         read(Purpose::Pods(vec![]), "Pod", &json!({ "metadata": metadata_of("w"), "spec": spec, "status": status }));
     let Held::Pod(pod) = object.held else { panic!("a pod") };
     assert_eq!(pod.unscheduled.as_ref().unwrap().message, "example.org/quota, example.org/data");
+}
+
+fn purposes() -> [Purpose; 3] {
+    [Purpose::Jobs(GroupKind::new("example.com", "Tale")), Purpose::Pods(vec![]), Purpose::Children(vec![])]
+}
+
+/// Returns the object in a form that does not depend on how a job's text is written.
+fn comparable(object: Object) -> (Object, Option<Job>) {
+    let Held::Job(packed) = &object.held else { return (object, None) };
+    let (job, nothing) = (packed.unpacked(), read_pod("{}").unwrap());
+    (Object { held: Held::Pod(nothing.into()), ..object }, Some(job))
+}
+
+#[test]
+fn a_page_is_decoded_in_one_scan_with_the_same_result_as_section_by_section() {
+    let good = [
+        json!({ "metadata": metadata_of("a"), "spec": { "b": [1, -2, 3.5, "x\n\u{1F600}"] }, "status": { "phase": "Running" } }),
+        json!({ "metadata": metadata_of("b"), "spec": null, "apiVersion": "v1", "odd": nested(120) }),
+        json!({ "metadata": metadata_of("c"), "spec": { "nodeName": "n" }, "status": null }),
+    ];
+    let odd = [
+        json!({ "metadata": metadata_of("deep"), "spec": { "odd": nested(120) } }),
+        json!({ "metadata": metadata_of("list"), "spec": [1], "status": "x" }),
+        json!({ "metadata": { "name": "labels", "labels": { "a": 5 } } }),
+        json!({ "metadata": metadata_of("pod"), "status": { "podIP": 7 } }),
+        json!({ "metadata": { "uid": "nobody" } }),
+    ];
+    for purpose in purposes() {
+        let spec = spec("Tale", purpose);
+        let page = |items: &[Value]| json!({ "metadata": { "resourceVersion": "9" }, "items": items }).to_string();
+        let at_once = |text: &str| match Scan::of(&spec) {
+            Some(Scan::Job) => page_of::<JobWire<'_>>(text, &spec).is_some(),
+            Some(Scan::Pod) => page_of::<PodWire>(text, &spec).is_some(),
+            Some(Scan::Child) | None => page_of::<ChildWire>(text, &spec).is_some(),
+        };
+        assert!(at_once(&page(&good)), "{spec:?}");
+        let all: Vec<_> = good.iter().chain(&odd).cloned().collect();
+        assert!(!at_once(&page(&all)), "{spec:?}");
+        for items in [&good[..], &all] {
+            let alone = items.iter().filter_map(|item| by_section(&item.to_string(), &spec).ok());
+            let alone: Vec<_> = alone.filter(Object::has_name).map(comparable).collect();
+            let read = super::page(&page(items), &spec).unwrap();
+            assert_eq!(read.items.into_iter().map(comparable).collect::<Vec<_>>(), alone);
+            let each = items.iter().filter_map(|item| super::object(&item.to_string(), &spec).ok());
+            assert_eq!(each.map(comparable).collect::<Vec<_>>(), alone);
+        }
+    }
+}
+
+// Such a text could not be decoded again when its job is decided.
+#[test]
+fn a_spec_that_is_no_json_is_not_kept_as_text() {
+    let jobs = || spec("Tale", Purpose::Jobs(GroupKind::new("example.com", "Tale")));
+    for part in [r#"{"a":"\ud800"}"#, r#"{"a":1e999}"#] {
+        let text = format!(r#"{{"metadata":{{"name":"odd"}},"spec":{part}}}"#);
+        let read = super::object(&text, &jobs()).unwrap();
+        assert_eq!(read.unreadable.as_ref().unwrap().path, "spec", "{part}");
+        let Held::Job(packed) = read.held else { panic!("a job") };
+        assert_eq!(packed.unpacked().spec, json!({}));
+    }
 }

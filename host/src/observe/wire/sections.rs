@@ -1,0 +1,83 @@
+//! The sections of an object, each decoded by itself, so that an error in one leaves the others.
+
+use super::Metadata;
+use crate::observe::decode;
+use decide::plan::FieldError;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
+use std::collections::BTreeMap;
+
+/// The sections of an object, not decoded yet.
+#[derive(Default, Deserialize)]
+pub(super) struct Parts<'a> {
+    #[serde(borrow)]
+    pub(super) metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) status: Option<&'a RawValue>,
+}
+
+/// Returns the decoded section, or its default and the error.
+pub(super) fn typed<T: DeserializeOwned + Default>(part: Option<&RawValue>) -> (T, Option<serde_json::Error>) {
+    match part.map_or_else(|| Ok(T::default()), |part| serde_json::from_str(part.get())) {
+        Ok(value) => (value, None),
+        Err(error) => (T::default(), Some(error)),
+    }
+}
+
+pub(super) fn unreadable(path: impl Into<String>, why: &impl ToString) -> FieldError {
+    FieldError { path: path.into(), message: why.to_string() }
+}
+
+pub(super) fn metadata(parts: &Parts<'_>) -> (Metadata, Option<FieldError>) {
+    match typed(parts.metadata) {
+        (metadata, None) => (metadata, None),
+        (_, Some(error)) => {
+            let read = parts.metadata.and_then(|part| decode::value(part.get()).ok());
+            let metadata = read.map(|read| Metadata::salvaged(&read.value)).unwrap_or_default();
+            (metadata, Some(unreadable("metadata", &error)))
+        }
+    }
+}
+
+/// Puts the child's kind and name in front of the error's path, since users read the error on the job.
+pub(super) fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
+    FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
+}
+
+/// Returns a section of a job, `{}` when absent, and the error if it is too deep or cannot be decoded.
+pub(super) fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
+    let Some(part) = part else { return (json!({}), None) };
+    match decode::value(part.get()) {
+        Ok(read) => {
+            let why = || format!("is nested deeper than {} levels", decode::MOST_LEVELS);
+            let wrong = read.too_deep.map(|path| unreadable(format!("{name}.{path}"), &why()));
+            (if read.value.is_object() { read.value } else { json!({}) }, wrong)
+        }
+        Err(error) => (json!({}), Some(unreadable(name, &error))),
+    }
+}
+
+/// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
+/// section.
+pub(super) fn kept(text: &str, keep: &[String]) -> (BTreeMap<String, Value>, Option<FieldError>) {
+    let (mut fields, mut wrong) = (BTreeMap::new(), None);
+    if keep.is_empty() {
+        return (fields, wrong);
+    }
+    let sections: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    for pointer in keep {
+        let inner = pointer.strip_prefix('/').unwrap_or(pointer);
+        let (name, rest) = inner.find('/').map_or((inner, ""), |slash| inner.split_at(slash));
+        let Some(part) = sections.get(name) else { continue };
+        match decode::value(part.get()) {
+            Ok(mut read) => {
+                let value = read.value.pointer_mut(rest).map(Value::take);
+                fields.extend(value.map(|value| (pointer.clone(), value)));
+            }
+            Err(error) => wrong = wrong.or(Some(unreadable(name, &error))),
+        }
+    }
+    (fields, wrong)
+}
