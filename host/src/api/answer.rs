@@ -41,6 +41,7 @@ pub(crate) async fn text_within(
             return Ok(None);
         }
         match text.is_empty() {
+            // Without a copy, if nobody else has it.
             true => text = data.into(),
             false => text.extend_from_slice(&data),
         }

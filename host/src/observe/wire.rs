@@ -229,18 +229,21 @@ impl Scan {
 /// # Errors
 /// If the text is no page of a list.
 pub(super) fn page(text: &str, spec: &WatchSpec) -> Result<Page<Object>, serde_json::Error> {
-    let at_once = match Scan::of(spec) {
-        Some(Scan::Job) => page_of::<JobWire<'_>>(text, spec),
-        Some(Scan::Pod) => page_of::<PodWire>(text, spec),
-        Some(Scan::Child) => page_of::<ChildWire>(text, spec),
-        None => None,
-    };
-    if let Some(page) = at_once {
+    if let Some(page) = page_at_once(text, spec) {
         return Ok(page);
     }
     let page: Page<&RawValue> = serde_json::from_str(text)?;
     let items = page.items.into_iter().filter_map(|item| identified(item.get(), spec)).collect();
     Ok(Page { metadata: page.metadata, items })
+}
+
+/// Returns the page if one scan decodes it.
+fn page_at_once(text: &str, spec: &WatchSpec) -> Option<Page<Object>> {
+    match Scan::of(spec)? {
+        Scan::Job => page_of::<JobWire<'_>>(text, spec),
+        Scan::Pod => page_of::<PodWire>(text, spec),
+        Scan::Child => page_of::<ChildWire>(text, spec),
+    }
 }
 
 /// Returns the page, unless it has an object with an error.
@@ -261,17 +264,20 @@ pub(super) fn identified(text: &str, spec: &WatchSpec) -> Option<Object> {
 /// # Errors
 /// If the text is no JSON object, or has no name of an object.
 pub(crate) fn object(text: &str, spec: &WatchSpec) -> Result<Object, serde_json::Error> {
-    let at_once = match Scan::of(spec) {
-        Some(Scan::Job) => object_of::<JobWire<'_>>(text, spec),
-        Some(Scan::Pod) => object_of::<PodWire>(text, spec),
-        Some(Scan::Child) => object_of::<ChildWire>(text, spec),
-        None => None,
-    };
-    let object = at_once.map_or_else(|| by_section(text, spec), Ok)?;
+    let object = at_once(text, spec).map_or_else(|| by_section(text, spec), Ok)?;
     if !object.has_name() {
         return Err(serde::de::Error::custom("an object without a name"));
     }
     Ok(object)
+}
+
+/// Returns the object if one scan decodes it.
+fn at_once(text: &str, spec: &WatchSpec) -> Option<Object> {
+    match Scan::of(spec)? {
+        Scan::Job => object_of::<JobWire<'_>>(text, spec),
+        Scan::Pod => object_of::<PodWire>(text, spec),
+        Scan::Child => object_of::<ChildWire>(text, spec),
+    }
 }
 
 /// Returns the object, unless it has an error.

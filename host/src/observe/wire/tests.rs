@@ -155,14 +155,9 @@ fn a_page_is_decoded_in_one_scan_with_the_same_result_as_section_by_section() {
     for purpose in purposes() {
         let spec = spec("Tale", purpose);
         let page = |items: &[Value]| json!({ "metadata": { "resourceVersion": "9" }, "items": items }).to_string();
-        let at_once = |text: &str| match Scan::of(&spec) {
-            Some(Scan::Job) => page_of::<JobWire<'_>>(text, &spec).is_some(),
-            Some(Scan::Pod) => page_of::<PodWire>(text, &spec).is_some(),
-            Some(Scan::Child) | None => page_of::<ChildWire>(text, &spec).is_some(),
-        };
-        assert!(at_once(&page(&good)), "{spec:?}");
+        assert!(page_at_once(&page(&good), &spec).is_some(), "{spec:?}");
         let all: Vec<_> = good.iter().chain(&odd).cloned().collect();
-        assert!(!at_once(&page(&all)), "{spec:?}");
+        assert!(page_at_once(&page(&all), &spec).is_none(), "{spec:?}");
         for items in [&good[..], &all] {
             let alone = items.iter().filter_map(|item| by_section(&item.to_string(), &spec).ok());
             let alone: Vec<_> = alone.filter(Object::has_name).map(comparable).collect();
