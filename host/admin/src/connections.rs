@@ -12,6 +12,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
+    sync::Notify,
     time::{sleep, timeout},
 };
 use tracing::{debug, warn};
@@ -25,7 +26,8 @@ const LIFE: Duration = Duration::from_secs(300);
 /// The maximum size of a request's head: a long token fits.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The maximum number of connections, in total and per address, so that no client blocks the kubelet's probes.
+/// The maximum number of connections, in total and per address. If there are as many in total, a connection of the address
+/// with the most is closed for one of an address with fewer: neither one client nor many together block the kubelet's probes.
 const MOST: usize = 256;
 const MOST_OF_ONE: usize = 16;
 
@@ -47,9 +49,11 @@ pub(super) async fn serve(listener: TcpListener, access: &Arc<Access>, routes: &
         let Some(permit) = Open::admit(&open, peer.ip()) else { continue };
         let (access, routes) = (Arc::clone(access), routes.clone());
         tokio::spawn(async move {
-            let _permit = permit;
-            if timeout(LIFE, answer(stream, &access, routes)).await.is_err() {
-                debug!(%peer, "a connection to the admin port took too long");
+            tokio::select! {
+                ended = timeout(LIFE, answer(stream, &access, routes)) => if ended.is_err() {
+                    debug!(%peer, "a connection to the admin port took too long");
+                },
+                () = permit.revoked.notified() => debug!(%peer, "a connection to the admin port gave its place to another"),
             }
         });
     }
@@ -74,34 +78,42 @@ async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Router) {
     }
 }
 
-/// The number of open connections by address.
+/// The open connections of each address, the oldest first.
 #[derive(Default)]
-struct Open(Mutex<BTreeMap<IpAddr, usize>>);
+struct Open(Mutex<BTreeMap<IpAddr, Vec<Arc<Notify>>>>);
 
 /// The permit of one open connection; released when dropped.
 struct ConnectionPermit {
     open: Arc<Open>,
     address: IpAddr,
+    /// Notified when the connection has to end, since another one has its place.
+    revoked: Arc<Notify>,
 }
 
 impl Open {
     fn admit(open: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let mut by_address = open.0.lock();
-        let (all, of_one) = (by_address.values().sum::<usize>(), by_address.get(&address).copied().unwrap_or_default());
-        if all >= MOST || of_one >= MOST_OF_ONE {
+        let of_one = by_address.get(&address).map_or(0, Vec::len);
+        if of_one >= MOST_OF_ONE {
             return None;
         }
-        by_address.insert(address, of_one + 1);
-        Some(ConnectionPermit { open: Arc::clone(open), address })
+        if by_address.values().map(Vec::len).sum::<usize>() >= MOST {
+            let most = by_address.values_mut().max_by_key(|of_address| of_address.len());
+            most.filter(|most| most.len() > of_one)?.remove(0).notify_one();
+            by_address.retain(|_, of_address| !of_address.is_empty());
+        }
+        let revoked = Arc::new(Notify::new());
+        by_address.entry(address).or_default().push(Arc::clone(&revoked));
+        Some(ConnectionPermit { open: Arc::clone(open), address, revoked })
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut by_address = self.open.0.lock();
-        if let Some(of_one) = by_address.get_mut(&self.address) {
-            *of_one -= 1;
-            if *of_one == 0 {
+        if let Some(of_address) = by_address.get_mut(&self.address) {
+            of_address.retain(|other| !Arc::ptr_eq(other, &self.revoked));
+            if of_address.is_empty() {
                 by_address.remove(&self.address);
             }
         }
@@ -111,6 +123,7 @@ impl Drop for ConnectionPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
     use tokio::{io::AsyncWriteExt, time::Instant};
 
     /// Serves what a client sends that keeps its connection; returns after how long the connection was closed.
@@ -146,11 +159,31 @@ mod tests {
         assert!(open.0.lock().is_empty());
     }
 
+    fn address(number: u32) -> IpAddr {
+        IpAddr::from(number.to_be_bytes())
+    }
+
+    #[tokio::test]
+    async fn a_probe_gets_a_place_whoever_has_taken_all() {
+        for greedy in [MOST / MOST_OF_ONE, MOST] {
+            let open = Arc::new(Open::default());
+            let addresses = (0..MOST).map(|number| address(u32::try_from(number % greedy).unwrap()));
+            let taken: Vec<_> = addresses.map(|address| Open::admit(&open, address).unwrap()).collect();
+            let probe = Open::admit(&open, address(u32::MAX)).unwrap();
+            assert_eq!(open.0.lock().values().map(Vec::len).sum::<usize>(), MOST);
+            let revoked = taken.iter().filter(|permit| permit.revoked.notified().now_or_never().is_some());
+            assert_eq!(revoked.count(), 1, "one of {greedy} addresses gave a place");
+            assert!(probe.revoked.notified().now_or_never().is_none());
+            drop((taken, probe));
+            assert!(open.0.lock().is_empty());
+        }
+    }
+
+    // Else two clients that connect again and again would close each other's connections.
     #[test]
-    fn all_addresses_together_have_so_many_places() {
+    fn an_address_takes_no_place_of_one_that_has_as_few() {
         let open = Arc::new(Open::default());
-        let address = |number: u32| IpAddr::from(number.to_be_bytes());
-        let taken: Vec<_> = (0..1000).filter_map(|number| Open::admit(&open, address(number))).collect();
+        let taken: Vec<_> = (0..1000).filter_map(|number| Open::admit(&open, address(number % 256))).collect();
         assert_eq!(taken.len(), MOST);
     }
 }
