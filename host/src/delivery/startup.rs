@@ -11,7 +11,7 @@ use super::{
     shared::Shared,
     statuses::{active, named},
 };
-use crate::{error::chain, observe::layout::Route};
+use crate::{api::answer, error::chain, observe::layout::Route};
 use decide::Digest;
 use kube::{Client, api::ListParams};
 use sandbox::Plugins;
@@ -168,7 +168,7 @@ impl Delivery {
     async fn list(&self) -> Vec<Seen> {
         let began = Instant::now();
         loop {
-            match seen::plugins(&self.shared.sources.client).list(&ListParams::default()).await {
+            let asked = match seen::plugins(&self.shared.sources.client).list(&ListParams::default()).await {
                 Ok(list) => return list.items.into_iter().map(Seen::from).collect(),
                 // An API server that starts forbids everything until it has read its roles.
                 Err(kube::Error::Api(status))
@@ -177,9 +177,12 @@ impl Delivery {
                     warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
                     return vec![];
                 }
-                Err(error) => warn!(error = chain(&error), "failed to list Plugins, trying again"),
-            }
-            tokio::time::sleep(AGAIN).await;
+                Err(error) => {
+                    warn!(error = chain(&error), "failed to list Plugins, trying again");
+                    answer::retry_after(&error).unwrap_or_default()
+                }
+            };
+            tokio::time::sleep(AGAIN.max(asked)).await;
         }
     }
 

@@ -27,7 +27,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use tower::layer::{layer_fn, util::Identity};
+use tower::layer::layer_fn;
 use troupe::{
     clock::Clock,
     control::{
@@ -80,6 +80,9 @@ fn job(name: &str) -> Value {
 /// What comes before a request.
 type Meddling = BoxFuture<'static, ()>;
 
+/// An answer that does not come from the simulated API server.
+type Answer = http::Response<axum::body::Body>;
+
 /// A cluster and a host in it.
 struct Stage {
     sim: Sim,
@@ -103,7 +106,7 @@ fn digest_of(wasm: &[u8]) -> String {
 impl Stage {
     /// The cluster has these objects before the host starts.
     fn with(objects: Vec<Value>) -> Self {
-        Self::through(objects, Identity::new())
+        Self::meddled(objects, |_| std::future::ready(()).boxed())
     }
 
     /// The same; the host's requests pass `before`, which may panic or take its time.
@@ -111,47 +114,35 @@ impl Stage {
         objects: Vec<Value>,
         before: impl Fn(&Request<Body>) -> Meddling + Clone + Send + Sync + 'static,
     ) -> Self {
-        let meddle = layer_fn(move |server: sim::Server| {
-            let before = before.clone();
-            tower::service_fn(move |request: Request<Body>| {
-                let (first, mut server) = (before(&request), server.clone());
-                async move {
-                    first.await;
-                    tower::Service::call(&mut server, request).await
-                }
-            })
-        });
-        Self::through(objects, meddle)
+        Self::answered(objects, move |request| before(request).map(|()| None).boxed())
     }
 
-    /// The same; requests that `which` picks are refused with 403, as by an API server that has not read its roles.
-    fn forbidding(objects: Vec<Value>, which: impl Fn(&Request<Body>) -> bool + Clone + Send + Sync + 'static) -> Self {
-        let forbid = layer_fn(move |server: sim::Server| {
-            let which = which.clone();
+    /// The same; the host's requests are refused as `refusal` says.
+    fn refusing(
+        objects: Vec<Value>,
+        refusal: impl Fn(&Request<Body>) -> Option<Answer> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        Self::answered(objects, move |request| std::future::ready(refusal(request)).boxed())
+    }
+
+    /// The same; the API server sees only those of the host's requests that `first` does not answer.
+    fn answered(
+        objects: Vec<Value>,
+        first: impl Fn(&Request<Body>) -> BoxFuture<'static, Option<Answer>> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let layer = layer_fn(move |server: sim::Server| {
+            let first = first.clone();
             tower::service_fn(move |request: Request<Body>| {
-                let (is_forbidden, mut server) = (which(&request), server.clone());
+                let (first, mut server) = (first(&request), server.clone());
                 async move {
-                    if is_forbidden {
-                        let refusal = http::Response::builder().status(403);
-                        return Ok(refusal.body(axum::body::Body::from("forbidden")).unwrap());
+                    if let Some(answer) = first.await {
+                        return Ok(answer);
                     }
                     let answer = tower::Service::call(&mut server, request).await?;
                     Ok::<_, tower::BoxError>(answer.map(axum::body::Body::new))
                 }
             })
         });
-        Self::through(objects, forbid)
-    }
-
-    fn through<L, B>(objects: Vec<Value>, layer: L) -> Self
-    where
-        L: tower::Layer<sim::Server> + 'static,
-        L::Service: tower::Service<Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
-        <L::Service as tower::Service<Request<Body>>>::Future: Send,
-        <L::Service as tower::Service<Request<Body>>>::Error: Into<tower::BoxError>,
-        B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
-        B::Error: Into<tower::BoxError>,
-    {
         let mut kinds = campaign::kinds(&built_in());
         kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
         kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
