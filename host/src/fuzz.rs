@@ -108,7 +108,8 @@ pub fn template(bytes: &[u8]) {
     }
 }
 
-/// A line of a watch is decoded, whatever object it shows, and the kept part of a job can be decoded again.
+/// A line of a watch is decoded, whatever object it shows, in one scan as section by section, and the kept part of a job can
+/// be decoded again.
 pub fn watch(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(object) = watch::object_of_line(text) else { return };
@@ -121,7 +122,10 @@ pub fn watch(bytes: &[u8]) {
     let kept = ["/data", "/status/conditions", "/spec/~1x"].map(ToOwned::to_owned).to_vec();
     let children = WatchSpec { purpose: Purpose::Children(kept), ..pods.clone() };
     let jobs = kind_of(object).map(|(kind, _)| jobs_of(&kind));
-    for spec in [Some(pods), Some(children), jobs].into_iter().flatten() {
+    let no_fields = [Purpose::Pods(vec![]), Purpose::Children(vec![])];
+    let no_fields = no_fields.map(|purpose| Some(WatchSpec { purpose, ..pods.clone() }));
+    for spec in [Some(pods), Some(children), jobs].into_iter().chain(no_fields).flatten() {
+        assert!(wire::scan_agrees(object, &spec), "one scan and the sections decode {object:?} differently");
         if let Ok(wire::Object { held: Held::Job(packed), .. }) = wire::object(object, &spec) {
             packed.unpacked();
         }
