@@ -8,12 +8,15 @@ const SEEDS: u64 = 1000;
 
 /// Seeds on which earlier code failed, and how; each was seen to fail again with the defect put back, in the campaign of
 /// that time.
-const ONCE_FAILED: [(u64, &str); 10] = [
+const ONCE_FAILED: [(u64, &str); 13] = [
     (2, "a candidate that was refused switched off what it was to replace"),
     (18, "what was last seen of a Job was forgotten when it went, and its success with it"),
     (35, "one job whose spec is too deep for a parser made every list and watch of its kind fail"),
+    (39, "creates that a quota refused starved the deletes that would have freed it"),
+    (49, "jobs with too many replicas counted against the plugin, and other jobs of it did not end"),
     (278, "a launcher whose Job had gone unseen was run again"),
     (676, "a plugin was not sought again for a job that only its children said it had planned"),
+    (875, "a job never ended: the index that had succeeded was no longer wanted, and was still counted"),
     (
         4547,
         "a launcher that succeeded failed its job: a list lacked it, and the watch that still showed its end was not asked",
@@ -28,7 +31,7 @@ const ONCE_FAILED: [(u64, &str); 10] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 73] = [
+const HAPPENS: [&str; 75] = [
     "a pod is made for another attempt",
     "answer lost",
     "clock set back",
@@ -61,6 +64,7 @@ const HAPPENS: [&str; 73] = [
     "outage: API server down at the start",
     "outage: quota",
     "outage: webhook",
+    "refused by a quota that counts",
     "refused with 409",
     "refused with 429",
     "refused with 500",
@@ -97,6 +101,7 @@ const HAPPENS: [&str; 73] = [
     "user edits: Invalid",
     "user edits: Scale",
     "user edits: Suspend",
+    "user edits: Swap",
     "user edits: Ttl",
     "watch broken",
     "watch ended with 410",

@@ -34,13 +34,15 @@ impl ApiError {
         Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
-    /// Returns the 403 of a ResourceQuota: `exceeded quota: <quota>, requested: ..., used: ..., limited: ...`.
+    /// Returns the 403 of a ResourceQuota that allows none of the resource.
     pub fn quota(resource: &str, name: &str, quota: &str) -> Self {
-        Self::forbidden(
-            resource,
-            name,
-            &format!("exceeded quota: {quota}, requested: {resource}=1, used: {resource}=0, limited: {resource}=0"),
-        )
+        Self::used_up((resource, name), quota, (0, 0))
+    }
+
+    /// Returns the 403 of a ResourceQuota: `exceeded quota: <quota>, requested: ..., used: ..., limited: ...`.
+    pub(crate) fn used_up((resource, name): (&str, &str), quota: &str, (used, limit): (u64, u64)) -> Self {
+        let counts = format!("requested: {resource}=1, used: {resource}={used}, limited: {resource}={limit}");
+        Self::forbidden(resource, name, &format!("exceeded quota: {quota}, {counts}"))
     }
 
     /// Returns a 403 for a core resource, with the reason after `is forbidden:`.

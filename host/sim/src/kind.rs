@@ -159,6 +159,7 @@ pub(crate) fn builtins() -> Vec<Kind> {
         Kind::new("v1", "Namespace", "namespaces", false, true),
         Kind::new("v1", "Node", "nodes", false, true),
         Kind::new("v1", "ServiceAccount", "serviceaccounts", true, false),
+        Kind::new("v1", "ResourceQuota", "resourcequotas", true, true),
         Kind::new("batch/v1", "Job", "jobs", true, true),
         Kind::new("coordination.k8s.io/v1", "Lease", "leases", true, false),
         Kind::new("events.k8s.io/v1", "Event", "events", true, false),

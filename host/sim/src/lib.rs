@@ -38,6 +38,7 @@ mod life;
 mod names;
 mod paint;
 mod patch;
+mod quota;
 mod record;
 mod schema;
 mod selector;

@@ -9,6 +9,7 @@ use crate::defaults::{self, remove};
 use crate::delete::held;
 use crate::error::{ApiError, Fault};
 use crate::patch;
+use crate::quota;
 use crate::shape::{bump, same_kind, same_namespace, tidy};
 use crate::store::{Kind, Location, deleting, finalizers, key, name, text, uid};
 use crate::validate;
@@ -96,6 +97,10 @@ impl World {
         if versioned {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::new(500, "", message));
+        }
+        if let Err(error) = quota::has_room(&self.store, kind, (&target.namespace, name(&object))) {
+            self.trouble("refused by a quota that counts");
+            return Err(error);
         }
         let location = Location { table: kind.table(), key: key(crate::store::namespace(&object), name(&object)) };
         if let Some(there) = self.store.get(&location) {

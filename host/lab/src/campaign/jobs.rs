@@ -105,10 +105,12 @@ pub(super) enum Change {
     Invalid,
     /// Another time to live.
     Ttl,
+    /// Many pods of one role in the place of many of another.
+    Swap,
 }
 
 impl Change {
-    /// Each of them.
+    /// Those that any job may see.
     pub(super) const ALL: [Self; 4] = [Self::Scale, Self::Suspend, Self::Invalid, Self::Ttl];
 }
 
@@ -142,7 +144,7 @@ impl Job {
             Change::Suspend if self.kind() == "IndexedJob" => {
                 (patch("/suspend", json!(true)), Some(patch("/suspend", json!(false))))
             }
-            Change::Suspend => return None,
+            Change::Suspend | Change::Swap => return None,
         })
     }
 
@@ -211,6 +213,12 @@ pub(super) fn bare(draw: &mut Draw, namespace: &str, number: u32) -> Value {
     ];
     let (version, kind) = *draw.of(&kinds);
     manifest(version, kind, JobParams { namespace, number, sound: true, is_edited: true }, "odd", &json!({}))
+}
+
+/// A PaddleJob of this name with these roles, whose pods do well.
+pub(super) fn of_roles(name: &str, params: JobParams<'_>, roles: &Value, lives: Vec<[String; 3]>) -> Job {
+    let manifest = manifest("batch.paddlepaddle.org/v1", "PaddleJob", params, name, roles);
+    Job { manifest, lives, outcome: outcome(false), is_restarted: false, suspend: None }
 }
 
 /// A job that wants more pods than a job may have.

@@ -15,6 +15,7 @@ mod jobs;
 mod neighbours;
 mod outages;
 mod restarts;
+mod scaled;
 mod tally;
 mod times_to_live;
 mod trace;

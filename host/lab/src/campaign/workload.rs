@@ -7,7 +7,7 @@ use super::{
     guests::Guest,
     history::History,
     jobs::{Config, FRAMEWORKS, Job, JobParams, indexed},
-    neighbours,
+    neighbours, scaled,
     tally::Tally,
 };
 use serde_json::json;
@@ -52,6 +52,10 @@ impl Workload {
             workload.deeds.extend(gangs::deeds(seed, workload.config.gang_scheduler, &busy));
             workload.others(&mut Draw::new(seed, "others"));
             workload.oversized(&mut Draw::new(seed, "oversized"));
+            for (job, deeds) in [scaled::swapped(seed), scaled::shrunk(seed, BUSY)].into_iter().flatten() {
+                workload.jobs.push(job);
+                workload.deeds.extend(deeds);
+            }
         }
         workload.deeds.sort_by_key(|(at, _)| *at);
         workload

@@ -23,6 +23,28 @@ async fn a_refusal_aimed_at_a_name_holds_until_it_is_lifted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_has_room_again_when_a_pod_is_gone_or_has_ended() {
+    let sim = sim();
+    sim.create(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "compute" },
+        "spec": { "hard": { "pods": "2" } },
+    }));
+    for name in ["a", "b"] {
+        pods(&sim).create(&post(), &a_pod(name)).await.unwrap();
+    }
+    let status = refused(pods(&sim).create(&post(), &a_pod("c")).await);
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (403, "pods \"c\" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2")
+    );
+    sim.remove_pod("default", "a").unwrap();
+    pods(&sim).create(&post(), &a_pod("c")).await.unwrap();
+    refused(pods(&sim).create(&post(), &a_pod("d")).await);
+    sim.set_succeeded("default", "b");
+    pods(&sim).create(&post(), &a_pod("d")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_for_a_number_of_times_lifts_itself() {
     let sim = sim();
     sim.refuse_times(Matching::create("tales"), ApiError::webhook("check.example.com", "no"), 2);
