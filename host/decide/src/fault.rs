@@ -188,10 +188,10 @@ fn pause(scope: Scope, until: Timestamp) -> String {
 }
 
 fn missing(digest: Option<&Digest>, why: &str) -> String {
-    let Some(short) = digest.map(Digest::short) else {
-        return "no plugin serves new jobs of this kind; create a Plugin that does".to_owned();
-    };
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let Some(short) = digest.map(Digest::short) else {
+        return format!("no plugin serves new jobs of this kind{why}; create a Plugin that does");
+    };
     format!(
         "the bytes of plugin {short}, which plans this job, are neither in this host nor in its namespace; the host leaves \
          the job's pods alone until ConfigMap troupe-plugin-{short}-0, the plugin's registry or a Plugin provides the \

@@ -354,8 +354,16 @@ impl Layout {
                 Planner::Held(Some(digest), Fault::NotKept { plugin, why: why.clone() })
             }
             (None, DigestState::Plans) => Planner::Digest(digest),
+            (None, _) if self.lacks(&digest, &served.kind) => {
+                Planner::lost(None, "the component that serves new jobs of its plugin does not have this kind")
+            }
             (None, _) => Planner::Loading(digest),
         }
+    }
+
+    /// Returns whether the digest is loaded, and its plugin does not have the kind.
+    fn lacks(&self, digest: &Digest, kind: &JobKind) -> bool {
+        self.revisions.get(digest).is_some_and(|revision| revision.kind(kind).is_none())
     }
 
     /// Returns whether this digest may have planned a job of the kind, as far as is known.
@@ -366,7 +374,7 @@ impl Layout {
     fn state_of(&self, kind: &GroupKind, digest: &Digest) -> DigestState<'_> {
         let Some(served) = self.kinds.get(kind) else { return DigestState::Ignored };
         match self.revisions.get(digest) {
-            Some(revision) if revision.kind(&served.kind).is_none() => return DigestState::Ignored,
+            _ if self.lacks(digest, &served.kind) => return DigestState::Ignored,
             Some(revision) if revision.plans => return DigestState::Plans,
             _ => {}
         }

@@ -225,6 +225,22 @@ fn a_framework_that_nobody_serves_has_no_planner_for_new_jobs() {
     assert_eq!(planner(&layout, &Ledger::default(), None), nobody);
 }
 
+// A host comes with a kind that the component which serves does not have yet. A job that waited for it to be loaded would be
+// looked at again and again, since it is loaded.
+#[test]
+fn a_new_job_of_a_kind_that_the_active_digest_lacks_says_so() {
+    let mut layout = layout();
+    let mut newer = Descriptor::clone(&descriptor("2.0.0", "/a"));
+    newer.kinds.push(JobKind { kind: "Opera".into(), plural: "operas".into(), ..newer.kinds[0].clone() });
+    layout.add(&Arc::new(newer), &two());
+    layout.route("plays", &Route::to(&one()));
+    let opera = |layout: &Layout| layout.planner_of_new(&GroupKind::new("example.com", "Opera"), &job("u", &[]));
+    let why = "the component that serves new jobs of its plugin does not have this kind";
+    assert_eq!(opera(&layout), Planner::lost(None, why));
+    layout.route("plays", &Route::to(&two()));
+    assert_eq!(opera(&layout), Planner::Digest(two()));
+}
+
 #[test]
 fn a_digest_that_keeps_other_fields_has_watches_of_its_own() {
     let mut layout = layout();
