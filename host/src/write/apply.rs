@@ -10,7 +10,7 @@ use crate::{
         wire::Written,
     },
     traces::spans,
-    write::{error::WriteError, keys, warnings::FieldValidation},
+    write::{bodies::Bodies, error::WriteError, keys, warnings::FieldValidation},
 };
 use decide::{
     Action, Applied, Snapshot, Waiting, Write, build,
@@ -18,7 +18,7 @@ use decide::{
     plan::{Answer, ChildKind, SecretRecipe},
     waiting::object,
 };
-use fairness::{Rank, Share, Turn, Turns};
+use fairness::{Rank, Share, Turns};
 use futures::future::join_all;
 use kube::{
     Client,
@@ -38,13 +38,6 @@ const IN_FLIGHT: usize = 80;
 /// those of others slow (`bench crowd`).
 const IN_FLIGHT_OF_ONE: Share = Share { alone: 32, beside: 8 };
 
-/// Memory of the bodies of all requests at once, in bytes.
-const BODIES: usize = 16 << 20;
-
-/// Memory of the bodies for jobs of one namespace: large bodies leave room for other namespaces. A larger body is sent
-/// alone in its namespace.
-const BODIES_OF_ONE: usize = 12 << 20;
-
 /// Size of the first batch of a pass; each batch without a failure is followed by a batch twice as large.
 const SLOW_START: usize = 32;
 
@@ -63,8 +56,7 @@ pub struct Writer {
     stores: Arc<Stores>,
     validation: FieldValidation,
     turns: Turns,
-    /// Permits for the bytes of bodies.
-    room: Turns,
+    bodies: Bodies,
     back_off: BackOff,
     random: Mutex<ChaCha20Rng>,
 }
@@ -128,9 +120,8 @@ impl Writer {
     #[must_use]
     pub fn new(client: Client, stores: Arc<Stores>, seed: [u8; 32], validation: FieldValidation) -> Self {
         let random = Mutex::new(ChaCha20Rng::from_seed(seed));
-        let room = Turns::new(BODIES, Share::fixed(BODIES_OF_ONE));
         let turns = Turns::new(IN_FLIGHT, IN_FLIGHT_OF_ONE);
-        Self { client, stores, validation, turns, room, back_off: BackOff::new(seed, 1), random }
+        Self { client, stores, validation, turns, bodies: Bodies::default(), back_off: BackOff::new(seed, 1), random }
     }
 
     /// Applies the actions, and records what the watches must show before the job is decided again. Creates come last:
@@ -212,13 +203,9 @@ impl Writer {
     async fn create_part(&self, one: &One<'_>, part: Part) -> Result<Vec<String>, WriteError> {
         let answer = one.input.answer.ok_or(WriteError::NoSuchPart)?;
         let bytes = build::bytes(one.input.snapshot, answer, part).ok_or(WriteError::NoSuchPart)?;
-        let _room = self.room_for(one, bytes).await;
+        let _room = self.bodies.room(bytes, rank(one.action), &one.key.namespace).await;
         let body = build::body(one.input.snapshot, answer, part).map(|body| text(&body));
         self.create(one, body.ok_or(WriteError::NoSuchPart)?).await
-    }
-
-    async fn room_for(&self, one: &One<'_>, bytes: usize) -> Turn {
-        self.room.wait_for(bytes, rank(one.action), &one.key.namespace).await
     }
 
     async fn create(&self, one: &One<'_>, body: Vec<u8>) -> Result<Vec<String>, WriteError> {

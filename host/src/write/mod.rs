@@ -1,6 +1,7 @@
 //! The only way back to the API server: children by `apply`, statuses and events by `publish`.
 
 pub mod apply;
+mod bodies;
 pub mod error;
 pub(crate) mod keys;
 pub mod publish;
