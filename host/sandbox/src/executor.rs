@@ -69,10 +69,10 @@ impl Runner {
         }
     }
 
-    /// Returns the plugin's share of `concurrency` permits, or of all but one. It is the existing share, unless the
-    /// size has changed.
+    /// Returns the plugin's share of `concurrency` permits, or of all but one. Beside another namespace, one has all of them
+    /// but one: a call may take seconds. It is the existing share, unless the size has changed.
     pub(super) fn share(&self, plugin: &str, concurrency: Option<usize>) -> Share {
-        let of_size = |size| Share(Turns::new(size, fairness::Share::fixed(size)));
+        let of_size = |size| Share(Turns::new(size, fairness::Share { alone: size, beside: (size - 1).max(1) }));
         let Self::Blocking { all, shares, .. } = self else { return of_size(1) };
         let size = concurrency.unwrap_or(all - 1).clamp(1, *all);
         let mut shares = shares.lock();
