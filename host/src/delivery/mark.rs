@@ -64,6 +64,12 @@ impl Mark {
         (ANNOTATION.to_owned(), serde_json::to_string(self).unwrap_or_default())
     }
 
+    /// The mark with no more than these grants; `None` if that is the same.
+    pub(super) fn within(&self, grants: &Grants) -> Option<Self> {
+        let grants = self.grants.within(grants);
+        (grants != self.grants).then(|| Self { grants, ..self.clone() })
+    }
+
     /// What the plugin gets when it is loaded again.
     pub(super) fn settings(&self) -> Settings {
         Settings { config: self.config.clone(), grants: Some(self.grants.clone()), limits: self.limits.clone() }

@@ -163,7 +163,7 @@ impl PluginTask {
         });
         self.looked_at = Some(at);
         if failure.reason == accept::GRANT_MISSING {
-            self.withdraw(digest.as_ref());
+            self.withdraw(digest.as_ref()).await;
         }
         self.refresh().await;
     }

@@ -10,10 +10,11 @@ use super::{
     upgrade::Step,
 };
 use crate::{
+    error::chain,
     observe::layout::Route,
     plugin_resource::{Candidate, CandidateState, PluginSpec, Strategy},
 };
-use decide::Digest;
+use decide::{Digest, grants::Grants};
 use sandbox::Prepared;
 use tracing::{info, warn};
 
@@ -77,7 +78,7 @@ impl PluginTask {
 
     /// A cluster operator has taken grants away from the digest that the Plugin serves. There is no other component that
     /// this could be meant for, so it holds at once.
-    pub(super) fn withdraw(&self, digest: Option<&Digest>) {
+    pub(super) async fn withdraw(&self, digest: Option<&Digest>) {
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let (Some(digest), Ok(spec)) = (digest, &self.seen.spec) else { return };
         let is_tried = handles.trials.candidate(name).as_ref() == Some(digest);
@@ -86,6 +87,19 @@ impl PluginTask {
             warn!(plugin = name, digest = digest.short(), "grants were withdrawn from the digest that serves");
             handles.plugins.grant(digest, &spec.grants);
             handles.wake(name);
+            self.remember_withdrawn(digest, &spec.grants).await;
+        }
+    }
+
+    /// The next host loads the digest with the grants of its mark, before it has looked at the Plugin, and even if the source
+    /// cannot be read then. What fails is tried again with the next look.
+    async fn remember_withdrawn(&self, digest: &Digest, grants: &Grants) {
+        let Some(archive) = &self.shared.archive else { return };
+        let narrower = self.shared.marks().get(digest).and_then(|mark| mark.within(grants));
+        let Some(mark) = narrower else { return };
+        match archive.mark(digest, Some(&mark)).await {
+            Ok(_) => drop(self.shared.marks().insert(digest.clone(), mark)),
+            Err(error) => warn!(digest = digest.short(), error = chain(&error), "the next host gives the grants again"),
         }
     }
 }

@@ -84,20 +84,32 @@ async fn a_plugin_that_goes_gives_the_built_in_back_with_its_own_settings() {
 #[tokio::test(start_paused = true)]
 async fn what_is_taken_from_a_plugins_grants_is_taken_at_once_from_what_it_serves() {
     let component = another("paddle", "one");
-    let stage = Stage::with(vec![map("paddle", &component), plugin("paddle", &grants("paddle"))]);
+    let mut stage = Stage::with(vec![map("paddle", &component), plugin("paddle", &grants("paddle"))]);
     stage.serves("paddle", &component).await;
     // A merge patch with null takes everything away.
     stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": null } })).unwrap();
     stage.is("paddle", "Accepted", "GrantMissing").await;
-    stage.sim.create(job("hamlet"));
-    stage
-        .until("the job to report it", |stage| {
-            let job = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet")?;
+    stage.gets_no_pod("hamlet").await;
+
+    // The next host takes nothing back, although nobody can tell it what the component asks for.
+    stage.sim.delete("v1", "ConfigMap", NAMESPACE, "paddle").unwrap();
+    stage.is("paddle", "Fetched", "NotFound").await;
+    stage.restart();
+    stage.gets_no_pod("ophelia").await;
+}
+
+impl Stage {
+    /// The component that plans this new job is refused what the job needs.
+    async fn gets_no_pod(&self, name: &str) {
+        self.sim.create(job(name));
+        self.until("the job to report it", |stage| {
+            let job = stage.sim.get(JOBS.0, JOBS.1, "default", name)?;
             let mut conditions = job["status"]["conditions"].as_array()?.iter();
             conditions.any(|it| it["reason"] == "UnacceptableAnswer").then_some(())
         })
         .await;
-    assert!(stage.sim.list("v1", "Pod", "default").is_empty());
+        assert!(self.sim.list("v1", "Pod", "default").is_empty());
+    }
 }
 
 impl Stage {
