@@ -1,7 +1,8 @@
-//! Decoding of JSON from the API server to values of bounded depth.
+//! Decoding of JSON from the API server to values of bounded depth and memory.
 //!
 //! serde_json refuses text that is nested deeper than 128 levels. This decoder leaves out what is nested deeper than
-//! [`MOST_LEVELS`], without recursion, and returns the path to it.
+//! [`MOST_LEVELS`], without recursion, and returns the path to it. It leaves out, too, what comes after the first
+//! [`MOST_BYTES`] of values: a text of small objects takes a hundred times its size as values.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -14,13 +15,33 @@ pub(crate) const MOST_LEVELS: usize = 100;
 /// At most this many steps of a path are reported.
 const TOLD: usize = 6;
 
-/// A decoded value, and where something was left out of it.
+/// At most so many bytes of values are decoded of one text, as estimated: the largest spec that a job may have by default,
+/// 256 KiB, takes half as much if it is a list of environment variables.
+pub(crate) const MOST_BYTES: usize = 8 << 20;
+
+/// The size of a value without what it contains.
+const VALUE: usize = size_of::<Value>();
+
+/// A node of a map takes so many bytes, and has room for eleven entries, of which six or more are used once there are two.
+const NODE: usize = 11 * (size_of::<String>() + VALUE);
+const USED: usize = 6;
+
+/// A decoded value, and what was left out of it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decoded {
-    /// The value, with null in place of what is too deep.
+    /// The value, with null in place of what is too deep, and without what is too much.
     pub(crate) value: Value,
-    /// The beginning of the path to the first thing that is too deep, such as `spec.worker.x`.
-    pub(crate) too_deep: Option<String>,
+    /// The first thing that was left out.
+    pub(crate) left_out: Option<LeftOut>,
+}
+
+/// What was left out of a value.
+#[derive(Debug, PartialEq)]
+pub(crate) enum LeftOut {
+    /// The beginning of the path to what is nested too deep, such as `spec.worker.x`.
+    TooDeep(String),
+    /// What comes after [`MOST_BYTES`].
+    TooMuch,
 }
 
 /// Decodes a text of any depth.
@@ -28,17 +49,18 @@ pub(crate) struct Decoded {
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
-    let mut cut = None;
+    let mut bounds = Bounds::default();
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Level { left: MOST_LEVELS, cut: &mut cut }.deserialize(&mut from)?;
+    let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(&mut from)?;
     from.end()?;
-    Ok(Decoded { value, too_deep: cut.map(|steps| path(&steps)) })
+    let too_deep = bounds.too_deep.map(|steps| LeftOut::TooDeep(path(&steps)));
+    Ok(Decoded { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch) } else { too_deep } })
 }
 
 /// Returns whether the text is a JSON object that [`value`] decodes with nothing left out. Decodes nothing.
 pub(crate) fn is_object(text: &str) -> bool {
     let mut from = serde_json::Deserializer::from_str(text);
-    let scan = Scan { left: MOST_LEVELS };
+    let scan = Scan { left: MOST_LEVELS, bounds: &mut Bounds::default() };
     text.trim_start().starts_with('{') && scan.deserialize(&mut from).and_then(|()| from.end()).is_ok()
 }
 
@@ -47,7 +69,7 @@ pub(crate) fn is_object(text: &str) -> bool {
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn of_any_depth<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Level { left: MOST_LEVELS, cut: &mut None }.deserialize(from)
+    Level { left: MOST_LEVELS, bounds: &mut Bounds::default() }.deserialize(from)
 }
 
 /// Returns the path from steps that were recorded from the innermost to the outermost.
@@ -56,26 +78,70 @@ fn path(steps: &[String]) -> String {
     first.join(".")
 }
 
+/// What bounds the values of one text.
+struct Bounds {
+    /// The bytes that further values may take. At 0 nothing further is decoded.
+    left: usize,
+    /// The steps to the first value that is too deep, the innermost step first.
+    too_deep: Option<Vec<String>>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { left: MOST_BYTES, too_deep: None }
+    }
+}
+
+impl Bounds {
+    /// Counts a text. Returns whether there is room for it.
+    fn text(&mut self, text: &str) -> bool {
+        self.has_room(text.len())
+    }
+
+    /// Counts the value of a list. Returns whether there is room for it.
+    fn item(&mut self) -> bool {
+        self.has_room(VALUE)
+    }
+
+    /// Counts one more entry of a map of so many. Returns whether there is room for it.
+    fn entry(&mut self, entries: usize) -> bool {
+        self.has_room(if entries.is_multiple_of(USED) { NODE } else { 0 })
+    }
+
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.left = self.left.saturating_sub(bytes);
+        self.left > 0
+    }
+}
+
 /// Decodes one value of at most `left` more levels.
 struct Level<'a> {
     left: usize,
-    /// The steps to the first value that was left out, the innermost step first.
-    cut: &'a mut Option<Vec<String>>,
+    bounds: &'a mut Bounds,
 }
 
 impl Level<'_> {
-    /// Decodes a value one level deeper. Records `step` if the value contains the first thing that is left out.
+    /// Decodes a value one level deeper. Records `step` if the value contains the first thing that is too deep.
     fn within<T, E>(
         &mut self,
         read: impl FnOnce(Level<'_>) -> Result<T, E>,
         step: impl FnOnce() -> String,
     ) -> Result<T, E> {
-        let known = self.cut.is_some();
-        let value = read(Level { left: self.left - 1, cut: self.cut })?;
-        if let (false, Some(steps)) = (known, &mut self.cut) {
+        let known = self.bounds.too_deep.is_some();
+        let value = read(Level { left: self.left - 1, bounds: self.bounds })?;
+        if let (false, Some(steps)) = (known, &mut self.bounds.too_deep) {
             steps.push(step());
         }
         Ok(value)
+    }
+
+    /// Records that something was left out of a list or map, and returns what becomes of it.
+    fn left_out(self, decoded: Value) -> Value {
+        if self.left > 0 {
+            return decoded;
+        }
+        self.bounds.too_deep.get_or_insert_default();
+        Value::Null
     }
 }
 
@@ -111,10 +177,12 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        self.bounds.text(value);
         Ok(value.into())
     }
 
     fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        self.bounds.text(&value);
         Ok(Value::String(value))
     }
 
@@ -131,47 +199,50 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
-        if self.left == 0 {
-            // serde_json skips ignored values without recursion.
-            while items.next_element::<IgnoredAny>()?.is_some() {}
-            self.cut.get_or_insert_default();
-            return Ok(Value::Null);
-        }
         let mut list = Vec::new();
-        while let Some(value) = self.within(|level| items.next_element_seed(level), || list.len().to_string())? {
-            list.push(value);
+        while self.left > 0 && self.bounds.item() {
+            match self.within(|level| items.next_element_seed(level), || list.len().to_string())? {
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
         }
-        Ok(Value::Array(list))
+        // serde_json skips ignored values without recursion.
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self.left_out(Value::Array(list)))
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
-        if self.left == 0 {
-            while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            self.cut.get_or_insert_default();
-            return Ok(Value::Null);
-        }
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
+        let (mut map, mut number) = (Map::new(), 0);
+        while self.left > 0 && self.bounds.entry(number) {
+            let Some(key) = entries.next_key::<String>()? else { return Ok(Value::Object(map)) };
+            self.bounds.text(&key);
             let value = self.within(|level| entries.next_value_seed(level), || key.clone())?;
             map.insert(key, value);
+            number += 1;
         }
-        Ok(Value::Object(map))
+        while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self.left_out(Value::Object(map)))
     }
 }
 
 /// Reads one value of at most `left` more levels, and keeps nothing of it.
-struct Scan {
+struct Scan<'a> {
     left: usize,
+    bounds: &'a mut Bounds,
 }
 
-impl Scan {
-    fn within<E: Error>(&self) -> Result<Self, E> {
+impl Scan<'_> {
+    fn within<E: Error>(&mut self) -> Result<Scan<'_>, E> {
         let left = self.left.checked_sub(1).ok_or_else(|| E::custom("nested too deeply"))?;
-        Ok(Self { left })
+        Ok(Scan { left, bounds: self.bounds })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Scan {
+fn fits<E: Error>(has_room: bool) -> Result<(), E> {
+    has_room.then_some(()).ok_or_else(|| E::custom("takes too much memory"))
+}
+
+impl<'de> DeserializeSeed<'de> for Scan<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -179,7 +250,7 @@ impl<'de> DeserializeSeed<'de> for Scan {
     }
 }
 
-impl<'de> Visitor<'de> for Scan {
+impl<'de> Visitor<'de> for Scan<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,25 +273,34 @@ impl<'de> Visitor<'de> for Scan {
         Ok(())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        fits(self.bounds.text(value))
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(self.within()?)?.is_some() {}
-        Ok(())
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        loop {
+            fits(self.bounds.item())?;
+            if items.next_element_seed(self.within()?)?.is_none() {
+                return Ok(());
+            }
+        }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        // A key is a text, which is read as any value.
-        while entries.next_key_seed(self.within()?)?.is_some() {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
+        let mut number = 0;
+        loop {
+            fits(self.bounds.entry(number))?;
+            // A key is a text, which is read as any value.
+            if entries.next_key_seed(self.within()?)?.is_none() {
+                return Ok(());
+            }
             entries.next_value_seed(self.within()?)?;
+            number += 1;
         }
-        Ok(())
     }
 }
 
@@ -236,7 +316,7 @@ mod tests {
     #[test]
     fn a_value_is_read_as_serde_json_reads_it() {
         let text = r#" {"a":[1,-2,3.5,1e9,"x\n",true,null,{}],"b":{"c":[[]]},"big":18446744073709551615} "#;
-        let expected = Decoded { value: serde_json::from_str(text).unwrap(), too_deep: None };
+        let expected = Decoded { value: serde_json::from_str(text).unwrap(), left_out: None };
         assert_eq!(value(text).unwrap(), expected);
     }
 
@@ -250,15 +330,15 @@ mod tests {
     #[test]
     fn what_is_as_deep_as_may_be_is_read_whole() {
         let text = nested("[", "]", MOST_LEVELS);
-        assert_eq!(value(&text).unwrap(), Decoded { value: serde_json::from_str(&text).unwrap(), too_deep: None });
+        assert_eq!(value(&text).unwrap(), Decoded { value: serde_json::from_str(&text).unwrap(), left_out: None });
     }
 
     #[test]
     fn what_is_deeper_is_left_out_and_reported_by_its_path() {
         let deep = nested(r#"{"x":["#, "]}", 100_000);
         let text = format!(r#"{{"spec":{{"first":1,"deep":{deep},"deep-too":{deep},"last":2}}}}"#);
-        let Decoded { mut value, too_deep } = value(&text).unwrap();
-        assert_eq!(too_deep.unwrap(), "spec.deep.x.0.x.0");
+        let Decoded { mut value, left_out } = value(&text).unwrap();
+        assert_eq!(left_out, Some(LeftOut::TooDeep("spec.deep.x.0.x.0".into())));
         assert!(value["spec"]["deep"].take().is_object() && value["spec"]["deep-too"].take().is_object());
         assert_eq!(value, json!({ "spec": { "first": 1, "deep": null, "deep-too": null, "last": 2 } }));
     }
@@ -267,11 +347,27 @@ mod tests {
     fn an_object_is_one_of_which_nothing_is_left_out() {
         for levels in [MOST_LEVELS, MOST_LEVELS + 1, 100_000] {
             let text = nested(r#"{"x":"#, "}", levels);
-            assert_eq!(is_object(&text), value(&text).unwrap().too_deep.is_none(), "{levels}");
+            assert_eq!(is_object(&text), value(&text).unwrap().left_out.is_none(), "{levels}");
         }
         assert!(is_object(r#"{"a":[1,-2,3.5,"x",true,null,{}]}"#));
         for text in ["", "[]", "7", "{", r#"{"a":}"#, "{}{}", r#"{"a":1e999}"#, r#"{"a":"\ud800"}"#] {
             assert!(!is_object(text), "{text}");
+        }
+    }
+
+    // A hundredth of what these would take would be the text.
+    #[test]
+    fn of_a_text_that_takes_too_much_memory_the_rest_is_left_out() {
+        for item in [r#"{"":0}"#, "[[[]]]", "{}", "7", r#""text""#, r#"{"a":{},"b":[0,0]}"#] {
+            for items in [100, 10_000, 1_000_000] {
+                let text = format!(r#"{{"first":1,"many":[{item}{}],"last":2}}"#, format!(",{item}").repeat(items));
+                let Decoded { value, left_out } = value(&text).unwrap();
+                let weight = decide::weight::json(&value);
+                assert!(weight <= MOST_BYTES, "{item}: {weight}");
+                assert_eq!(left_out.is_none(), is_object(&text), "{items} of {item}");
+                assert_eq!(left_out.is_none(), value == serde_json::from_str::<Value>(&text).unwrap());
+                assert!(left_out.is_none() || (weight > MOST_BYTES / 3 && left_out == Some(LeftOut::TooMuch)));
+            }
         }
     }
 

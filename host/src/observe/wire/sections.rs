@@ -1,7 +1,7 @@
 //! The sections of an object, each decoded by itself, so that an error in one leaves the others.
 
 use super::Metadata;
-use crate::observe::decode;
+use crate::observe::decode::{self, LeftOut, MOST_BYTES, MOST_LEVELS};
 use decide::plan::FieldError;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
@@ -46,16 +46,29 @@ pub(super) fn within(error: FieldError, kind: &str, name: &str) -> FieldError {
     FieldError { path: format!("{kind} {name}: {}", error.path), ..error }
 }
 
-/// Returns a section of a job, `{}` when absent, and the error if it is too deep or cannot be decoded.
+/// Returns a section of a job, `{}` when absent or too much, and the error if it is too deep, too much or cannot be
+/// decoded.
 pub(super) fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<FieldError>) {
     let Some(part) = part else { return (json!({}), None) };
     match decode::value(part.get()) {
         Ok(read) => {
-            let why = || format!("is nested deeper than {} levels", decode::MOST_LEVELS);
-            let wrong = read.too_deep.map(|path| unreadable(format!("{name}.{path}"), &why()));
-            (if read.value.is_object() { read.value } else { json!({}) }, wrong)
+            let wrong = read.left_out.as_ref().map(|left_out| wrong(name, left_out));
+            let is_kept = read.value.is_object() && read.left_out != Some(LeftOut::TooMuch);
+            (if is_kept { read.value } else { json!({}) }, wrong)
         }
         Err(error) => (json!({}), Some(unreadable(name, &error))),
+    }
+}
+
+fn wrong(section: &str, left_out: &LeftOut) -> FieldError {
+    match left_out {
+        LeftOut::TooDeep(path) => {
+            unreadable(format!("{section}.{path}"), &format!("is nested deeper than {MOST_LEVELS} levels"))
+        }
+        LeftOut::TooMuch => {
+            let most = MOST_BYTES >> 20;
+            unreadable(section, &format!("has so many objects and lists that they take more than {most} MiB of memory"))
+        }
     }
 }
 
