@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use lab::campaign::{self, HOST};
 use sandbox::Plugins;
 use serde_json::{Value, json};
-use sim::{ApiError, Faults, Life, Matching, RequestRecord, Sim};
+use sim::{ApiError, Faults, Kind, Life, Matching, RequestRecord, Sim};
 use std::{sync::Arc, time::Duration};
 use troupe::{
     clock::Clock,
@@ -354,6 +354,64 @@ fn who_is_asked_to_come_again_later_does_not_come_before() {
         assert!(lists.windows(2).all(|pair| (7000..12_000).contains(&(pair[1] - pair[0]))), "{lists:?}");
         let watches = world.times("watch", "cronjobs");
         assert!((9000..14_000).contains(&(watches[1] - watches[0])), "{watches:?}");
+    });
+}
+
+const WORKLOAD: (&str, &str) = ("kueue.x-k8s.io/v1beta2", "Workload");
+
+impl World {
+    /// A cluster with queues, whose API server forbids to list or to watch Workloads so many times, and a job in a queue.
+    fn with_a_queued_job(plugins: &Arc<Plugins>, verb: &str, times: u64) -> Self {
+        let world = Self::new(plugins, 1, Faults::none());
+        world.sim.serve(Kind::custom(WORKLOAD.0, WORKLOAD.1, "workloads"));
+        let forbidden = ApiError::new(403, "Forbidden", "workloads.kueue.x-k8s.io is forbidden: not yet synced");
+        world.sim.refuse_times(Matching::verb(verb, "workloads"), forbidden, times);
+        let mut job = world.paddle("queued");
+        job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "ours" });
+        world.sim.create(job);
+        world
+    }
+
+    fn is_made(&self) -> bool {
+        self.sim.get("v1", "Pod", "default", "queued-worker-0").is_some()
+    }
+}
+
+#[test]
+fn a_queued_job_waits_for_its_admission_although_an_api_server_that_starts_forbids_workloads() {
+    let plugins = campaign::plugins().unwrap();
+    for (verb, times) in [("list", 1), ("watch", 1), ("list", 5), ("watch", 5)] {
+        in_virtual_time(async {
+            let world = World::with_a_queued_job(&plugins, verb, times);
+            after(Duration::from_secs(120)).await;
+            assert!(!world.is_made(), "{verb}: nobody has admitted it");
+            let workloads = world.sim.list(WORKLOAD.0, WORKLOAD.1, "default");
+            let [workload] = workloads.as_slice() else { panic!("{verb}: {workloads:?}") };
+            let name = workload["metadata"]["name"].as_str().unwrap();
+            let conditions =
+                ["QuotaReserved", "Admitted"].map(|it| json!({ "type": it, "status": "True", "reason": it }));
+            let admission = json!({ "clusterQueue": "all", "podSetAssignments": [{ "name": "worker", "count": 2 }] });
+            let admitted = json!({ "status": { "admission": admission, "conditions": conditions } });
+            world.sim.patch_status(WORKLOAD.0, WORKLOAD.1, "default", name, admitted).unwrap();
+            world.until("the job to end", 20, |it| it.status(PADDLE, "queued")["phase"] == "Completed").await;
+        });
+    }
+}
+
+#[test]
+fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::with_a_queued_job(&plugins, "list", u64::MAX);
+        after(Duration::from_secs(29)).await;
+        assert!(!world.is_made());
+        world.until("the pods", 3, World::is_made).await;
+        let asked = world.times("list", "workloads").len();
+        assert!(asked < 15, "{asked} lists in half a minute");
+        after(Duration::from_secs(590)).await;
+        assert_eq!(world.times("list", "workloads").len(), asked);
+        after(Duration::from_secs(60)).await;
+        assert_eq!(world.times("list", "workloads").len(), asked + 1);
     });
 }
 

@@ -1,12 +1,17 @@
 //! What a watch does next, from the results of its attempts. Pure.
 
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// After this many answers in a row without an event, the version is given up.
 const DOUBTS: u32 = 8;
 
 /// A connection that lasted this long ends a row of failures.
 const LASTING: Duration = Duration::from_secs(10);
+
+/// An API server that starts forbids everything until it has read its roles. What it has forbidden for this long, and
+/// nothing else answered, the host has no right to.
+const FORBIDDEN: Duration = Duration::from_secs(30);
 
 /// What a watch does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub(crate) struct Position {
     from: Option<u64>,
     failures: u32,
     barren: u32,
+    /// The first of the forbidden attempts in a row.
+    forbidden: Option<Instant>,
 }
 
 impl Position {
@@ -57,14 +64,36 @@ impl Position {
     /// Records that a connection has ended after this time. Returns the number of failures in a row: 0 if it lasted.
     pub(crate) fn ended(&mut self, lasted: Duration) -> u32 {
         if lasted >= LASTING {
+            self.allowed();
             (self.failures, self.barren) = (0, 0);
             return 0;
         }
         self.failed(Failure::Barren)
     }
 
-    /// Records a failed attempt. Returns the number of failures in a row.
+    /// Records that the API server has begun to answer, and so does not forbid the kind.
+    pub(crate) fn allowed(&mut self) {
+        self.forbidden = None;
+    }
+
+    /// Records an attempt that was forbidden at `now`. Returns the number of failures in a row. The version is given up
+    /// once the host has no right to the kind.
+    pub(crate) fn forbidden(&mut self, now: Instant) -> u32 {
+        let since = *self.forbidden.get_or_insert(now);
+        let in_a_row = self.failed(if self.lacks_right_in(now).is_zero() { Failure::Expired } else { Failure::Barren });
+        self.forbidden = Some(since);
+        in_a_row
+    }
+
+    /// Returns how long after `now` nothing but further forbidden attempts show that the host has no right to the kind:
+    /// zero once they have.
+    pub(crate) fn lacks_right_in(&self, now: Instant) -> Duration {
+        self.forbidden.map_or(FORBIDDEN, |since| (since + FORBIDDEN).saturating_duration_since(now))
+    }
+
+    /// Records a failed attempt that was not forbidden. Returns the number of failures in a row.
     pub(crate) fn failed(&mut self, failure: Failure) -> u32 {
+        self.forbidden = None;
         self.failures += 1;
         self.barren += u32::from(failure == Failure::Barren);
         if failure == Failure::Expired || self.barren >= DOUBTS {
@@ -129,6 +158,39 @@ mod tests {
         assert_eq!(position.failed(Failure::Unanswered), 1);
         assert_eq!(position.ended(LASTING), 0);
         assert_eq!(position.failed(Failure::Unanswered), 1);
+    }
+
+    #[test]
+    fn what_is_forbidden_for_half_a_minute_and_never_answered_is_no_right_of_the_host() {
+        let (mut position, first) = (at(7), Instant::now());
+        assert_eq!(position.lacks_right_in(first), FORBIDDEN);
+        assert_eq!(position.forbidden(first), 1);
+        let almost = first + FORBIDDEN - Duration::from_secs(1);
+        assert_eq!(position.forbidden(almost), 2);
+        assert_eq!((position.lacks_right_in(almost), position.step()), (Duration::from_secs(1), Step::Follow(7)));
+        position.forbidden(first + FORBIDDEN);
+        assert_eq!((position.lacks_right_in(first + FORBIDDEN), position.step()), (Duration::ZERO, Step::List));
+        let later = first + Duration::from_secs(600);
+        position.forbidden(later);
+        assert!(position.lacks_right_in(later).is_zero(), "it is not waited for again");
+    }
+
+    #[test]
+    fn any_other_answer_begins_the_half_minute_anew() {
+        let others: [fn(&mut Position); 4] = [
+            Position::allowed,
+            |it| _ = it.failed(Failure::Unanswered),
+            |it| _ = it.failed(Failure::Barren),
+            |it| _ = it.ended(LASTING),
+        ];
+        for other in others {
+            let (mut position, first) = (at(7), Instant::now());
+            position.forbidden(first);
+            other(&mut position);
+            let last = first + FORBIDDEN;
+            position.forbidden(last);
+            assert_eq!((position.lacks_right_in(last), position.step()), (FORBIDDEN, Step::Follow(7)));
+        }
     }
 
     #[test]

@@ -82,6 +82,10 @@ impl WatchError {
         }
     }
 
+    fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Client(kube::Error::Api(status)) if status.code == 403)
+    }
+
     pub(super) fn retry_after(&self) -> Duration {
         match self {
             Self::Client(error) => answer::retry_after(error).unwrap_or_default(),
@@ -163,6 +167,9 @@ impl Watch {
                     position.failed(error.failure());
                     self.missing(&error, &mut reported_missing)
                 }
+                Err(error) if self.spec.optional && error.is_forbidden() => {
+                    self.forbidden(&mut position, &error, &mut reported_missing)
+                }
                 Err(error) => self.failed(&mut position, &error, began.elapsed()),
             };
             // A write of the host may show first that the kind is served now.
@@ -172,6 +179,19 @@ impl Watch {
                 () = self.stores.is_served(self.id) => {}
             }
         }
+    }
+
+    /// Records that the API server forbids this optional kind; returns the time to the next attempt. The kind counts as
+    /// not served once the host has no right to it.
+    fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut bool) -> Duration {
+        let now = Instant::now();
+        let in_a_row = position.forbidden(now);
+        let left = position.lacks_right_in(now);
+        if left.is_zero() {
+            return self.missing(error, reported);
+        }
+        self.tell(position, in_a_row, error);
+        self.pause(in_a_row, error).min(left).max(error.retry_after())
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.
@@ -193,7 +213,12 @@ impl Watch {
             WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => position.ended(lasted),
             _ => position.failed(error.failure()),
         };
-        let wait = self.pause(in_a_row, error);
+        self.tell(position, in_a_row, error);
+        self.pause(in_a_row, error)
+    }
+
+    /// Logs a failed attempt and what comes next.
+    fn tell(&self, position: &Position, in_a_row: u32, error: &WatchError) {
         let kind = &self.spec.resource.plural;
         match (error, position.step()) {
             (WatchError::Ended, Step::Follow(version)) => debug!(kind, version, "watch ended and goes on where it was"),
@@ -202,7 +227,6 @@ impl Watch {
             }
             (_, Step::List) => warn!(kind, in_a_row, error = chain(error), "listing all objects again"),
         }
-        wait
     }
 
     fn pause(&self, in_a_row: u32, error: &WatchError) -> Duration {
@@ -232,6 +256,7 @@ impl Watch {
                 }
             };
             failures = 0;
+            position.allowed();
             let version = page.metadata.version();
             objects.extend(page.items);
             params.continue_token = page.metadata.more();
@@ -268,6 +293,7 @@ impl Watch {
             self.requests().watch(&params, &from.to_string())?
         };
         let lines = self.answered(answer::lines(&self.client, request)).await?;
+        position.allowed();
         let mut lines = std::pin::pin!(lines);
         let mut version = from;
         loop {
@@ -332,7 +358,7 @@ impl Watch {
 
     fn classify(&self, error: kube::Error) -> WatchError {
         match &error {
-            kube::Error::Api(status) if status.code == 404 || (status.code == 403 && self.spec.optional) => {
+            kube::Error::Api(status) if status.code == 404 => {
                 WatchError::NoSuchKind(format!("{} {}", self.spec.resource.api_version(), self.spec.resource.plural))
             }
             kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
