@@ -121,6 +121,20 @@ fn a_host_that_is_asked_to_stop_gives_the_lease_back() {
     });
 }
 
+#[test]
+fn a_host_that_is_asked_to_stop_does_not_wait_for_an_api_server_that_hangs() {
+    in_virtual_time(async {
+        let world = World::new();
+        let _running = world.sim.start();
+        let mut first = world.host("first");
+        after(4).await;
+        world.sim.freeze("first");
+        first.stop.take();
+        let ended = tokio::time::timeout(Duration::from_secs(10), first.task).await;
+        assert_eq!(ended.expect("it stops in time").unwrap(), Ended::AsAsked);
+    });
+}
+
 // S9: the lease of a host that was away is another's by the time it comes back
 #[test]
 fn a_host_that_lost_the_lease_stops_and_says_so() {

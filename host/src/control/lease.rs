@@ -35,7 +35,7 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often a holder renews and the others look.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A renewal that has not been answered after this long has failed.
+/// A renewal or a release that has not been answered after this long has failed.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Whose lease, and where it is.
@@ -161,8 +161,15 @@ impl Election {
         }
     }
 
-    /// Gives the lease back, so that the next host need not wait for its end.
-    pub async fn give_back(&mut self) {
+    /// Gives the lease back, so that the next host need not wait for its end. Returns in time, whatever the API server
+    /// does.
+    pub async fn give_back(&self) {
+        if tokio::time::timeout(ANSWER, self.release()).await.is_err() {
+            debug!("the API server did not answer about the lease, which expires by itself");
+        }
+    }
+
+    async fn release(&self) {
         let Ok(Some(mut held)) = self.leases.get_opt(&self.lease.name).await else { return };
         if held.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) != Some(&self.lease.identity) {
             return;
