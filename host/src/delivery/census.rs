@@ -17,8 +17,8 @@ pub(super) fn keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
 /// Returns the keys of the framework's jobs that have not ended and that no digest plans yet.
 pub(super) fn unplanned_keys_of(stores: &Stores, framework: &str) -> Vec<JobKey> {
     stores.read(|cache| {
-        let of_framework = cache.open_jobs().filter(|(_, served, _)| served.framework.name == framework);
-        of_framework.filter(|(.., ledger)| ledger.digest == RecordedDigest::None).map(|(key, ..)| key).collect()
+        let unplanned = cache.open_jobs_of(framework).filter(|(_, ledger)| ledger.digest == RecordedDigest::None);
+        unplanned.map(|(key, _)| key).collect()
     })
 }
 
@@ -26,8 +26,8 @@ pub(super) fn unplanned_keys_of(stores: &Stores, framework: &str) -> Vec<JobKey>
 pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap<Digest, u32>) {
     let (mut all, mut in_use) = (0, BTreeMap::new());
     stores.read(|cache| {
-        let of_framework = cache.open_jobs().filter(|(_, served, _)| served.framework.name == framework);
-        for (key, _, ledger) in of_framework.filter(|(.., ledger)| ledger.digest != RecordedDigest::None) {
+        let of_framework = cache.open_jobs_of(framework);
+        for (key, ledger) in of_framework.filter(|(_, ledger)| ledger.digest != RecordedDigest::None) {
             all += 1;
             if let RecordedDigest::Digest(digest) = ledger.digest
                 && cache.layout().may_have_planned(&key.kind, &digest)
@@ -42,14 +42,14 @@ pub(super) fn digests_in_use(stores: &Stores, framework: &str) -> (u32, BTreeMap
 /// Returns the keys of the jobs that have not ended and that this digest has planned.
 pub(super) fn keys_pinned_to(stores: &Stores, digest: &Digest) -> Vec<JobKey> {
     stores.read(|cache| {
-        let pinned = cache.open_jobs().filter(|(key, _, ledger)| pin(cache, key, ledger).as_ref() == Some(digest));
-        pinned.map(|(key, ..)| key).collect()
+        let pinned = cache.open_jobs().filter(|(key, ledger)| pin(cache, key, ledger).as_ref() == Some(digest));
+        pinned.map(|(key, _)| key).collect()
     })
 }
 
 /// Returns the digests that have planned jobs that have not ended.
 pub(super) fn all_digests_in_use(stores: &Stores) -> BTreeSet<Digest> {
-    stores.read(|cache| cache.open_jobs().filter_map(|(key, _, ledger)| pin(cache, &key, &ledger)).collect())
+    stores.read(|cache| cache.open_jobs().filter_map(|(key, ledger)| pin(cache, &key, &ledger)).collect())
 }
 
 /// Returns the digest that has planned the job: the one in its ledger, or, if its status was never written, the one that

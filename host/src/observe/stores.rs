@@ -139,7 +139,7 @@ impl Stores {
     /// longer watched.
     pub(crate) fn prune(&self) -> BTreeSet<JobKey> {
         let mut inner = self.inner.lock();
-        let in_use: BTreeSet<GroupKind> = inner.cache.open_jobs().map(|(key, ..)| key.kind).collect();
+        let in_use: BTreeSet<GroupKind> = inner.cache.open_jobs().map(|(key, _)| key.kind).collect();
         let mut unwatched: BTreeSet<_> = inner.cache.keys().filter(|key| !in_use.contains(&key.kind)).collect();
         self.change_locked(&mut inner, |layout| layout.prune(&in_use));
         unwatched.retain(|key| !inner.cache.layout().kinds().contains_key(&key.kind));
