@@ -57,7 +57,8 @@ pub(super) fn all_digests_in_use(stores: &Stores) -> BTreeSet<Digest> {
 fn pin(cache: &Cache, key: &JobKey, ledger: &Ledger) -> Option<Digest> {
     match &ledger.digest {
         RecordedDigest::None if ledger.headline.is_empty() => {
-            cache.digest_of_children(&ledger.uid, |digest| cache.layout().may_have_planned(&key.kind, digest))
+            let may_be = |digest: &Digest| cache.layout().may_have_planned(&key.kind, digest);
+            cache.digest_of_children(&key.namespace, &ledger.uid, may_be)
         }
         recorded => recorded.digest().cloned(),
     }

@@ -270,9 +270,9 @@ impl Cache {
         })
     }
 
-    /// Returns the children of the controller with this uid.
-    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
-        self.tables.values().flat_map(move |table| table.owned_by(uid))
+    /// Returns the children of the controller with this uid in this namespace.
+    pub(crate) fn owned_by(&self, namespace: &str, uid: &str) -> impl Iterator<Item = &Object> {
+        self.tables.values().flat_map(move |table| table.owned_by(namespace, uid))
     }
 
     /// Returns whether the API server serves a kind that schedulers report on.
@@ -294,18 +294,31 @@ impl Cache {
         watches.filter_map(|(id, _)| self.table(*id))
     }
 
-    /// Returns the batch/v1 Jobs of the controller with this uid that have ended, as watches other than these show them.
-    pub(crate) fn ended_elsewhere(&self, watches: &[WatchId], uid: &str) -> impl Iterator<Item = &Arc<Child>> {
+    /// Returns the batch/v1 Jobs of the controller with this uid in this namespace that have ended, as watches other than
+    /// these show them.
+    pub(crate) fn ended_elsewhere(
+        &self,
+        watches: &[WatchId],
+        namespace: &str,
+        uid: &str,
+    ) -> impl Iterator<Item = &Arc<Child>> {
         let elsewhere = self.tables.iter().filter(|(id, _)| !watches.contains(id));
-        elsewhere.flat_map(move |(_, table)| table.owned_by(uid)).filter_map(|object| match &object.held {
+        let owned = elsewhere.flat_map(move |(_, table)| table.owned_by(namespace, uid));
+        owned.filter_map(|object| match &object.held {
             Held::Child(child) if child.job_is_over() => Some(child),
             Held::Job(_) | Held::Pod(_) | Held::Child(_) => None,
         })
     }
 
-    /// Returns the first digest named by a child of the job with this uid that `may_be` accepts.
-    pub(crate) fn digest_of_children(&self, uid: &str, may_be: impl Fn(&Digest) -> bool) -> Option<Digest> {
-        self.owned_by(uid).find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
+    /// Returns the first digest named by a child of the job with this uid in this namespace that `may_be` accepts.
+    pub(crate) fn digest_of_children(
+        &self,
+        namespace: &str,
+        uid: &str,
+        may_be: impl Fn(&Digest) -> bool,
+    ) -> Option<Digest> {
+        let mut children = self.owned_by(namespace, uid);
+        children.find_map(|object| object.made_by.clone().filter(|digest| may_be(digest)))
     }
 
     /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
@@ -331,9 +344,10 @@ impl Cache {
         taken
     }
 
-    /// Returns whether a pod of the job with this uid has not ended.
-    pub(crate) fn runs_pods_of(&self, uid: &str) -> bool {
-        self.owned_by(uid).any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
+    /// Returns whether a pod of the job with this uid in this namespace has not ended.
+    pub(crate) fn runs_pods_of(&self, namespace: &str, uid: &str) -> bool {
+        let mut children = self.owned_by(namespace, uid);
+        children.any(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()))
     }
 }
 

@@ -38,7 +38,7 @@ impl Children {
             found.add(cache, watches, tombstones, key, uid);
         }
         found.others.truncate(own);
-        found.add_dependents(cache, watches);
+        found.add_dependents(cache, watches, &key.namespace);
         found.pods.sort_by(|a, b| a.name.cmp(&b.name));
         found.others.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
         found
@@ -51,14 +51,14 @@ impl Children {
         self.others.extract_if(.., is_workload).collect()
     }
 
-    /// Adds what the pods control, in the order of kinds and names.
-    fn add_dependents(&mut self, cache: &Cache, watches: &[WatchId]) {
+    /// Adds what the pods, which are in this namespace, control, in the order of kinds and names.
+    fn add_dependents(&mut self, cache: &Cache, watches: &[WatchId], namespace: &str) {
         let is_of_pods = |id: &&WatchId| {
             cache.layout().watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Dependents(_)))
         };
         let tables: Vec<_> = watches.iter().filter(is_of_pods).filter_map(|id| cache.table(*id)).collect();
         for pod in self.pods.iter().filter(|_| !tables.is_empty()) {
-            for object in tables.iter().flat_map(|table| table.owned_by(&pod.uid)) {
+            for object in tables.iter().flat_map(|table| table.owned_by(namespace, &pod.uid)) {
                 if let Held::Child(child) = &object.held {
                     self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
                     self.dependents.push(Dependent { pod: pod.name.clone(), object: child.clone() });
@@ -70,7 +70,8 @@ impl Children {
     }
 
     fn add(&mut self, cache: &Cache, watches: &[WatchId], tombstones: &Tombstones, key: &JobKey, uid: &str) {
-        for object in watches.iter().filter_map(|id| cache.table(*id)).flat_map(|table| table.owned_by(uid)) {
+        let tables = watches.iter().filter_map(|id| cache.table(*id));
+        for object in tables.flat_map(|table| table.owned_by(&key.namespace, uid)) {
             self.unreadable = self.unreadable.take().or_else(|| object.unreadable.clone());
             match &object.held {
                 Held::Pod(pod) => self.pods.push(pod.clone()),
@@ -93,7 +94,7 @@ impl Children {
             }
         }
         // A list does not show how what it lacks has ended. Until another watch shows the deletion, too, it has no tombstone.
-        for over in cache.ended_elsewhere(watches, uid) {
+        for over in cache.ended_elsewhere(watches, &key.namespace, uid) {
             if self.named(over).is_none() {
                 self.others.push(Arc::new(Child { terminating: true, ..Child::clone(over) }));
             }

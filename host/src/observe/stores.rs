@@ -205,8 +205,8 @@ impl Stores {
         };
         let job = Arc::new(job);
         let mut ledger = Ledger::read(&job.status, &job.uid);
-        let of_children =
-            || inner.cache.digest_of_children(&job.uid, |digest| layout.may_have_planned(&key.kind, digest));
+        let may_be = |digest: &Digest| layout.may_have_planned(&key.kind, digest);
+        let of_children = || inner.cache.digest_of_children(&key.namespace, &job.uid, may_be);
         let (digest, held) = match layout.planner(&key.kind, &job, &ledger, of_children) {
             Planner::Digest(digest) => (Some(digest), None),
             Planner::Nobody => (None, None),

@@ -11,13 +11,14 @@ use std::{
 pub struct Table {
     /// The objects by namespace and name.
     pub objects: BTreeMap<(String, String), Object>,
+    /// By the uid of the controller that the objects name, whether it is theirs or not.
     by_owner: BTreeMap<String, Owned>,
     /// The newest resource version that an event, a bookmark or a list has shown.
     pub(crate) progress: u64,
     pub(crate) listed: Listed,
 }
 
-/// The objects of one controller.
+/// The objects that name one controller.
 #[derive(Debug)]
 struct Owned {
     owner: Arc<Owner>,
@@ -97,10 +98,11 @@ impl Table {
         Some(object)
     }
 
-    /// Returns the objects of this controller.
-    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Object> {
-        let owned = self.by_owner.get(uid).into_iter().flat_map(|owned| &owned.objects);
-        owned.filter_map(|here| self.objects.get(here))
+    /// Returns the objects of this controller, all in its namespace: an owner reference means nothing in another.
+    pub(crate) fn owned_by(&self, namespace: &str, uid: &str) -> impl Iterator<Item = &Object> {
+        let owned = self.by_owner.get(uid).into_iter();
+        let owned = owned.flat_map(move |owned| owned.objects.range((namespace.to_owned(), String::new())..));
+        owned.take_while(move |here| here.0 == namespace).filter_map(|here| self.objects.get(here))
     }
 }
 

@@ -103,14 +103,14 @@ impl Known {
     /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
     fn accept_claims(&mut self, cache: &Cache, kind: &GroupKind) {
         if self.claimed.insert(kind.clone()) {
-            self.blocks.see(|uid, ports| runs_on(cache, uid, ports));
+            self.blocks.see(|key, uid, ports| runs_on(cache, &key.namespace, uid, ports));
             self.blocks.accept(claims(cache, kind));
         }
     }
 
     fn release_former(&mut self, cache: &Cache, key: &JobKey, uid: Option<&str>) {
         for former in self.blocks.others(key, uid) {
-            if !cache.runs_pods_of(&former) {
+            if !cache.runs_pods_of(&key.namespace, &former) {
                 self.blocks.release(key, &former);
             }
         }
@@ -123,17 +123,18 @@ fn claims(cache: &Cache, kind: &GroupKind) -> Vec<Claim> {
         let Held::Job(packed) = &object.held else { return None };
         let (job, status) = (packed.job(), packed.status());
         let ledger = status.pointer("/troupe/hostPorts").map(|_| Ledger::read(&status, &job.uid))?;
-        let ports = ledger.host_ports.filter(|_| ledger.finished.is_none() || cache.runs_pods_of(&job.uid))?;
+        let holds = |_: &HostPorts| ledger.finished.is_none() || cache.runs_pods_of(&job.namespace, &job.uid);
+        let ports = ledger.host_ports.filter(holds)?;
         let key = JobKey::new(kind, &job.namespace, &job.name);
-        let evident = runs_on(cache, &job.uid, ports);
+        let evident = runs_on(cache, &job.namespace, &job.uid, ports);
         Some(Claim { key, uid: job.uid.clone(), created: job.created, ports, evident })
     };
     tables.flat_map(|(_, table)| table.objects.values()).filter_map(claim).collect()
 }
 
-/// Returns whether a live pod of the job with this uid is on a node and declares one of these ports.
-fn runs_on(cache: &Cache, uid: &str, ports: HostPorts) -> bool {
-    cache.owned_by(uid).any(|object| {
+/// Returns whether a live pod of the job with this uid in this namespace is on a node and declares one of these ports.
+fn runs_on(cache: &Cache, namespace: &str, uid: &str, ports: HostPorts) -> bool {
+    cache.owned_by(namespace, uid).any(|object| {
         let is_there = matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal() && !pod.node.is_empty());
         is_there && object.host_ports.iter().any(|port| ports.contains(*port))
     })

@@ -90,9 +90,11 @@ impl Blocks {
     }
 
     /// Takes note of the holders whose pods are on their ports, before claims of other jobs are accepted.
-    pub(crate) fn see(&mut self, runs_on: impl Fn(&str, HostPorts) -> bool) {
-        for holder in self.held.values_mut().flatten() {
-            holder.evident = holder.evident || runs_on(&holder.uid, holder.ports);
+    pub(crate) fn see(&mut self, runs_on: impl Fn(&JobKey, &str, HostPorts) -> bool) {
+        for (key, holders) in &mut self.held {
+            for holder in holders {
+                holder.evident = holder.evident || runs_on(key, &holder.uid, holder.ports);
+            }
         }
     }
 
@@ -271,7 +273,7 @@ mod tests {
         for runs in [true, false] {
             let mut blocks = Blocks::new(RANGE);
             let given = blocks.allocate(&key("a", "1"), "u", 20).unwrap();
-            blocks.see(|uid, ports| runs && uid == "u" && ports == given);
+            blocks.see(|_, uid, ports| runs && uid == "u" && ports == given);
             blocks.accept(vec![late.clone()]);
             assert_eq!(
                 (blocks.of(&key("a", "1"), "u"), held(&blocks, &late)),

@@ -210,12 +210,62 @@ fn what_a_pod_of_the_job_controls_is_seen_with_it() {
     assert_eq!(shown.has("Prop", &of_job("hamlet-sword", 5, "u")), keys(&[]), "another watch is for those of the job");
     let alien = owned("cup", 6, ("v1", "Pod", "hamlet-0"), "uid-of-another");
     assert_eq!(shown.has("Prop", &alien), keys(&[]), "the pod of that name is another");
+    assert_eq!(shown.has("Prop", &elsewhere(of_pod("crown", 6))), keys(&[]), "the pod is not in that namespace");
     let snapshot = shown.snapshot();
     let seen: Vec<_> = snapshot.dependents.iter().map(|it| (it.pod.as_str(), it.object.name.as_str())).collect();
     assert_eq!(seen, [("hamlet-0", "skull")]);
     assert!(snapshot.children.is_empty());
     assert_eq!(shown.lacks("Prop", &of_pod("skull", 7)), keys(&["hamlet"]));
     assert!(shown.snapshot().dependents.is_empty());
+}
+
+/// Returns the object as it would be in another namespace.
+fn elsewhere(mut object: Value) -> Value {
+    object["metadata"]["namespace"] = json!("elsewhere");
+    object
+}
+
+fn made_by(mut object: Value, digest: &Digest) -> Value {
+    object["metadata"]["annotations"] = json!({ decide::ownership::PLUGIN_DIGEST_ANNOTATION: digest });
+    object
+}
+
+// An owner reference never crosses namespaces: whoever may make pods in a namespace may write any uid into one.
+#[test]
+fn an_object_of_another_namespace_that_names_the_jobs_uid_is_none_of_its_children() {
+    let shown = Shown::nothing();
+    let another = shown.gets_another_watch_of_jobs();
+    shown.0.replace(another, vec![], 1);
+    shown.has("Tale", &tale("u", 2));
+    let alien = [
+        ("Pod", of_job("hamlet-0", 3, "u")),
+        ("Service", of_job("hamlet", 4, "u")),
+        ("Job", of_job("hamlet-stage", 5, "u")),
+    ];
+    for (kind, object) in alien {
+        let object = made_by(elsewhere(object), &digest());
+        assert!(!shown.has(kind, &object).contains(&key("hamlet")), "{kind}");
+    }
+    let over = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
+    let over = with(elsewhere(of_job("hamlet-over", 6, "u")), "status", over);
+    shown.0.upsert(another, shown.decoded("Job", &over));
+    let snapshot = shown.snapshot();
+    assert!(snapshot.pods.is_empty() && snapshot.children.is_empty() && snapshot.taken.is_empty(), "{snapshot:?}");
+    let seen = |namespace: &str| {
+        let digest_of = |cache: &Cache| cache.digest_of_children(namespace, "u", |_| true);
+        shown.0.read(|cache| (cache.runs_pods_of(namespace, "u"), digest_of(cache)))
+    };
+    assert_eq!(seen("ns"), (false, None));
+
+    shown.has("Pod", &made_by(of_job("hamlet-1", 7, "u"), &testkit::digest("own")));
+    assert_eq!(seen("ns"), (true, Some(testkit::digest("own"))));
+    assert_eq!(pods(&shown.snapshot()), ["hamlet-1"]);
+    shown.lacks("Pod", &of_job("hamlet-1", 8, "u"));
+    assert_eq!(seen("ns"), (false, None));
+
+    shown.has("Job", &of_job("hamlet-stage", 9, "u"));
+    shown.has("Pod", &elsewhere(of_stage("hamlet-stage-x", 10)));
+    assert!(pods(&shown.snapshot()).is_empty(), "nor of its Jobs");
 }
 
 #[test]
