@@ -28,13 +28,12 @@ pub fn triage(snapshot: &Snapshot) -> Triage {
         return settled(drop_retired_finalizers(snapshot));
     }
     match (&snapshot.ledger.finished, &snapshot.unreadable) {
-        (Some(finished), Some(_)) => Triage::Settled(over(snapshot, finished)),
-        (Some(finished), None) if !finished.counting && !was_edited(snapshot, finished) => {
-            Triage::Settled(over(snapshot, finished))
-        }
-        (None, Some(error)) => {
+        (_, Some(error)) => {
             let answer = Answer::Rejected(Rejection::Invalid(vec![error.clone()]));
             Triage::Settled(decide(snapshot, &answer))
+        }
+        (Some(finished), None) if !finished.counting && !was_edited(snapshot, finished) => {
+            Triage::Settled(over(snapshot, finished))
         }
         (_, None) => Triage::NeedsPlan,
     }

@@ -19,7 +19,8 @@ pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
 mod tests {
     use super::*;
     use crate::{
-        plan::{Answer, Clean, Outcome, Rejection},
+        lifecycle::{Triage, triage},
+        plan::{Answer, Clean, FieldError, Outcome, Rejection},
         testkit,
     };
     use jiff::Timestamp;
@@ -45,5 +46,13 @@ mod tests {
             crate::decide::decide(&snapshot, &answer).actions.len()
         };
         assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0));
+
+        snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
+        let mut deletions = |generation| {
+            snapshot.ledger.finished = Some(finished(generation));
+            let Triage::Settled(decision) = triage(&snapshot) else { panic!("no plugin is asked") };
+            decision.actions.len()
+        };
+        assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0), "unreadable");
     }
 }
