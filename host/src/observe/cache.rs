@@ -165,12 +165,19 @@ impl Cache {
         named.into_iter().find(|pod| pod.uid == owner.uid)
     }
 
-    /// Returns the batch/v1 Job that this owner reference names, unless it is gone.
+    /// Returns the batch/v1 Job that this owner reference names, as any watch of Jobs still shows it.
     fn batch_job(&self, namespace: &str, owner: &Owner) -> Option<&Object> {
         let here = (namespace.to_owned(), owner.name.clone());
         let of_jobs = self.layout.watches().iter().filter(|(_, watch)| watch.resource.kind == "Job");
         let named = of_jobs.filter_map(|(id, _)| self.table(*id)?.objects.get(&here));
         named.into_iter().find(|job| job.uid == owner.uid)
+    }
+
+    /// Returns whether one of these watches shows the object that this owner reference names.
+    fn is_shown_by(&self, watches: &[WatchId], namespace: &str, owner: &Owner) -> bool {
+        let here = (namespace.to_owned(), owner.name.clone());
+        let is_it = |id: &WatchId| self.table(*id)?.objects.get(&here).filter(|object| object.uid == owner.uid);
+        watches.iter().any(|id| is_it(id).is_some())
     }
 
     /// Returns the job that a deleted Job belonged to: the name of a Job is that of its job with a suffix.
@@ -322,7 +329,8 @@ impl Cache {
     }
 
     /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
-    /// earlier job of this name, and of deleted Jobs whose pods still exist.
+    /// earlier job of this name, and of deleted Jobs whose pods still exist. Both are as these watches show them: the job
+    /// waits for no other, which may be behind.
     pub(crate) fn taken(&self, children: &[WatchId], key: &JobKey, uid: &str) -> BTreeSet<(String, String)> {
         let JobKey { namespace, name: job, .. } = key;
         let mut taken = BTreeSet::new();
@@ -331,12 +339,13 @@ impl Cache {
             let named_alike = table.objects.range((namespace.clone(), job.clone())..);
             let named_alike = named_alike.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
             for ((_, name), object) in named_alike {
-                let ours = object.owner.as_ref().is_some_and(|owner| owner.uid == uid);
-                if !ours {
-                    taken.insert((watch.resource.kind.clone(), name.clone()));
+                let owner = object.owner.as_deref();
+                if owner.is_some_and(|owner| owner.uid == uid) {
+                    continue;
                 }
-                let of_a_job = object.owner.as_ref().filter(|owner| is_batch_job(owner));
-                if let Some(owner) = of_a_job.filter(|owner| self.batch_job(namespace, owner).is_none()) {
+                taken.insert((watch.resource.kind.clone(), name.clone()));
+                let of_a_job = owner.filter(|owner| is_batch_job(owner));
+                if let Some(owner) = of_a_job.filter(|owner| !self.is_shown_by(children, namespace, owner)) {
                     taken.insert((owner.kind.clone(), owner.name.clone()));
                 }
             }

@@ -476,6 +476,27 @@ fn an_end_that_another_watch_has_shown_counts_also_when_a_list_lacks_the_object(
 }
 
 #[test]
+fn the_name_of_a_deleted_job_is_taken_until_its_pod_is_gone_also_while_another_watch_still_shows_it() {
+    let shown = Shown::nothing();
+    let another = shown.gets_another_watch_of_jobs();
+    shown.has("Tale", &tale("u", 2));
+    let job = stage(3, &json!([]));
+    shown.has("Job", &job);
+    shown.0.upsert(another, shown.decoded("Job", &job));
+    let pod = of_stage("hamlet-stage-x", 4);
+    shown.has("Pod", &pod);
+    let name = ("Job".to_owned(), "hamlet-stage".to_owned());
+    assert!(!shown.snapshot().taken.contains(&name), "it is there");
+
+    shown.lacks("Job", &job);
+    assert!(shown.0.forget_tombstones(&key("hamlet"), 1));
+    let snapshot = shown.snapshot();
+    assert!(snapshot.children.is_empty() && snapshot.taken.contains(&name), "{:?}", snapshot.taken);
+    assert_eq!(shown.lacks("Pod", &pod), keys(&["hamlet"]), "its name is free");
+    assert!(shown.snapshot().taken.is_empty());
+}
+
+#[test]
 fn a_list_without_an_object_wakes_its_job() {
     let shown = Shown::nothing();
     shown.has("Tale", &tale("u", 2));
