@@ -264,14 +264,18 @@ async fn a_paddle_job_that_has_failed_stays_failed() {
     let completion = text(&before, "/status/completionTime");
     assert!(!completion.is_empty());
 
+    // The counters go on until all pods have ended, and then stay.
     world.play("wide-worker-0", &succeeded()).await;
+    let at_rest = world.counts_are("wide", &none, &json!({ "succeeded": 1, "failed": 1 })).await;
     world.play("wide-worker-1", &running("paddle")).await;
-    // A job submitted later is served after what was just played.
+    // The pod of a job submitted later is seen after what was just played.
     world.submit(&paddle("later").worker(1).by_hand()).await;
-    world.paddle_is("later", "Pending").await;
+    world.counts_are("later", &none, &json!({ "pending": 1 })).await;
     let after = world.get(&PADDLE_JOBS, "wide").await.unwrap();
     assert_eq!((text(&after, "/status/phase"), text(&after, "/status/completionTime")), ("Failed", completion));
-    assert_eq!(text(&after, "/metadata/resourceVersion"), text(&before, "/metadata/resourceVersion"));
+    for field in ["/status/worker", "/status/conditions"] {
+        assert_eq!(at(&after, field), at(&at_rest, field));
+    }
     operator.stop().await;
 }
 
