@@ -1,12 +1,42 @@
 //! A Plugin as the API server has it, read by itself: one that cannot be read costs itself a condition and nobody else
 //! anything.
 
-use crate::plugin_resource::{Plugin, PluginSpec, PluginStatus};
-use kube::{
-    Api, Client, ResourceExt,
-    core::{ApiResource, DynamicObject},
+use crate::{
+    observe::decode::{self, Decoded, LeftOut},
+    plugin_resource::{Plugin, PluginSpec, PluginStatus},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+/// A Plugin as an answer of the API server has it. Whatever its spec and status hold, however deep, it can be decoded, so
+/// that it does not spoil the list or the watch that others are in.
+#[derive(Debug, Clone, Deserialize, Resource)]
+#[resource(inherit = "Plugin")]
+pub(super) struct Object {
+    #[serde(deserialize_with = "identity")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Decoded,
+    #[serde(default, deserialize_with = "decode::of_any_depth")]
+    status: Value,
+}
+
+/// The metadata that identify an object. `managedFields` are as deep as the spec and are not decoded.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity {
+    name: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+}
+
+fn identity<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+    let Identity { name, uid, resource_version, generation } = Identity::deserialize(from)?;
+    Ok(ObjectMeta { name, uid, resource_version, generation, ..ObjectMeta::default() })
+}
 
 /// What is read of a Plugin.
 #[derive(Debug, Clone)]
@@ -29,27 +59,31 @@ pub(super) struct SpecError {
     why: String,
 }
 
-/// All Plugins, of which not one is decoded.
-pub(super) fn plugins(client: &Client) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &ApiResource::erase::<Plugin>(&()))
+/// All Plugins, of which not one has a spec that was read.
+pub(super) fn plugins(client: &Client) -> Api<Object> {
+    Api::all(client.clone())
 }
 
-impl From<DynamicObject> for Seen {
-    fn from(object: DynamicObject) -> Self {
-        let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
+impl From<Object> for Seen {
+    fn from(object: Object) -> Self {
         Self {
             name: object.name_any(),
             uid: object.uid().unwrap_or_default(),
             version: object.resource_version().unwrap_or_default(),
             generation: object.metadata.generation.unwrap_or_default(),
-            spec: spec(part("spec")),
-            status: status(&part("status")),
+            spec: spec(object.spec),
+            status: status(&object.status),
         }
     }
 }
 
-fn spec(value: Value) -> Result<PluginSpec, SpecError> {
-    let read = serde_path_to_error::deserialize(value);
+fn spec(decoded: Decoded) -> Result<PluginSpec, SpecError> {
+    if let Some(left_out) = decoded.left_out {
+        let why = left_out.to_string();
+        let field = if let LeftOut::TooDeep(path) = left_out { path } else { "config".to_owned() };
+        return Err(SpecError { field, why });
+    }
+    let read = serde_path_to_error::deserialize(decoded.value);
     read.map_err(|error| SpecError { field: error.path().to_string(), why: error.inner().to_string() })
 }
 
@@ -63,12 +97,13 @@ fn status(value: &Value) -> PluginStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::ObjectList;
     use serde_json::json;
 
     fn seen(spec: &Value, status: &Value) -> Seen {
         let metadata = json!({ "name": "plays", "generation": 3 });
         let object = json!({ "metadata": metadata, "spec": spec, "status": status });
-        serde_json::from_value::<DynamicObject>(object).unwrap().into()
+        serde_json::from_value::<Object>(object).unwrap().into()
     }
 
     #[test]
@@ -85,5 +120,24 @@ mod tests {
         let seen = seen(&json!({ "source": { "builtIn": {} } }), &json!({ "digest": "one", "jobs": -1 }));
         assert!(seen.spec.is_ok());
         assert_eq!(seen.status, PluginStatus { digest: Some("one".into()), ..PluginStatus::default() });
+    }
+
+    #[test]
+    fn a_plugin_that_is_nested_too_deeply_does_not_spoil_the_list_that_it_is_in() {
+        let nested = |open: &str| format!("{}7{}", open.repeat(1000), "}".repeat(1000));
+        let config = nested(r#"{"x":"#);
+        let fields = nested(r#"{"f:x":"#);
+        let deep = format!(
+            r#"{{"metadata":{{"name":"deep","managedFields":[{{"fieldsV1":{fields}}}]}},
+                "spec":{{"source":{{"builtIn":{{}}}},"config":{config}}},"status":{{"digest":"one","more":{config}}}}}"#
+        );
+        let flat = r#"{"metadata":{"name":"flat"},"spec":{"source":{"builtIn":{}}}}"#;
+        let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{deep},{flat}]}}"#);
+        let list: ObjectList<Object> = serde_json::from_str(&list).unwrap();
+        let [deep, flat] = <[Object; 2]>::try_from(list.items).unwrap().map(Seen::from);
+        let why = deep.spec.unwrap_err().to_string();
+        assert_eq!(why, "spec.config.x.x.x.x.x: is nested deeper than 100 levels");
+        assert_eq!(deep.status.digest.as_deref(), Some("one"));
+        assert!(flat.spec.is_ok());
     }
 }

@@ -27,7 +27,7 @@ const NODE: usize = 11 * (size_of::<String>() + VALUE);
 const USED: usize = 6;
 
 /// A decoded value, and what was left out of it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Decoded {
     /// The value, with null in place of what is too deep, and without what is too much.
     pub(crate) value: Value,
@@ -35,13 +35,25 @@ pub(crate) struct Decoded {
     pub(crate) left_out: Option<LeftOut>,
 }
 
-/// What was left out of a value.
-#[derive(Debug, PartialEq)]
+/// What was left out of a value. Displays why.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum LeftOut {
     /// The beginning of the path to what is nested too deep, such as `spec.worker.x`.
+    #[error("is nested deeper than {MOST_LEVELS} levels")]
     TooDeep(String),
     /// What comes after [`MOST_BYTES`].
+    #[error("has so many objects and lists that they take more than {} MiB of memory", MOST_BYTES >> 20)]
     TooMuch,
+}
+
+impl<'de> Deserialize<'de> for Decoded {
+    /// Decodes a field of any depth.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut bounds = Bounds::default();
+        let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(from)?;
+        let too_deep = bounds.too_deep.map(|steps| LeftOut::TooDeep(path(&steps)));
+        Ok(Self { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch) } else { too_deep } })
+    }
 }
 
 /// Decodes a text of any depth.
@@ -49,12 +61,7 @@ pub(crate) enum LeftOut {
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn value(text: &str) -> Result<Decoded, serde_json::Error> {
-    let mut bounds = Bounds::default();
-    let mut from = serde_json::Deserializer::from_str(text);
-    let value = Level { left: MOST_LEVELS, bounds: &mut bounds }.deserialize(&mut from)?;
-    from.end()?;
-    let too_deep = bounds.too_deep.map(|steps| LeftOut::TooDeep(path(&steps)));
-    Ok(Decoded { value, left_out: if bounds.left == 0 { Some(LeftOut::TooMuch) } else { too_deep } })
+    serde_json::from_str(text)
 }
 
 /// Returns whether the text is a JSON object that [`value`] decodes with nothing left out. Decodes nothing.
@@ -69,7 +76,7 @@ pub(crate) fn is_object(text: &str) -> bool {
 /// # Errors
 /// If the text is no JSON.
 pub(crate) fn of_any_depth<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Level { left: MOST_LEVELS, bounds: &mut Bounds::default() }.deserialize(from)
+    Decoded::deserialize(from).map(|decoded| decoded.value)
 }
 
 /// Returns the path from steps that were recorded from the innermost to the outermost.

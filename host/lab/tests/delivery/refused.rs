@@ -157,3 +157,33 @@ async fn a_plugin_that_cannot_be_read_costs_only_itself() {
     stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "limits": null } })).unwrap();
     stage.is("paddle", "Fetched", "Fetched").await;
 }
+
+/// So many maps in each other.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({ "x": inner }))
+}
+
+// serde_json refuses a list or an event with a value of more than 128 levels, unless that value is left out of it.
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_is_nested_too_deeply_costs_only_itself() {
+    let component = another("paddle", "one");
+    let mut deep = plugin("deep", &Grants::default());
+    deep["spec"]["config"] = nested(140);
+    let mut stage = Stage::with(vec![deep.clone(), map("paddle", &component), plugin("paddle", &grants("paddle"))]);
+    stage.serves("paddle", &component).await;
+    let reported = stage.is("deep", "Fetched", "InvalidSpec").await;
+    let error = reported["status"]["lastError"].as_str().unwrap();
+    assert!(error.contains("spec.config.x.x.x.x.x: is nested deeper than 100 levels"), "{error}");
+
+    // The same of one that serves already, which a watch shows: it serves on.
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "config": nested(140) } })).unwrap();
+    stage.is("paddle", "Fetched", "InvalidSpec").await;
+    stage.sim.create(job("hamlet"));
+    assert_eq!(stage.planner("hamlet").await, digest_of(&component));
+
+    stage.restart();
+    stage.sim.create(job("othello"));
+    assert_eq!(stage.planner("othello").await, digest_of(&component));
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "config": null } })).unwrap();
+    stage.is("paddle", "Fetched", "Fetched").await;
+}

@@ -1,7 +1,7 @@
 //! The sections of an object, each decoded by itself, so that an error in one leaves the others.
 
 use super::Metadata;
-use crate::observe::decode::{self, LeftOut, MOST_BYTES, MOST_LEVELS};
+use crate::observe::decode::{self, LeftOut};
 use decide::plan::FieldError;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
@@ -61,15 +61,11 @@ pub(super) fn section(name: &str, part: Option<&RawValue>) -> (Value, Option<Fie
 }
 
 fn wrong(section: &str, left_out: &LeftOut) -> FieldError {
-    match left_out {
-        LeftOut::TooDeep(path) => {
-            unreadable(format!("{section}.{path}"), &format!("is nested deeper than {MOST_LEVELS} levels"))
-        }
-        LeftOut::TooMuch => {
-            let most = MOST_BYTES >> 20;
-            unreadable(section, &format!("has so many objects and lists that they take more than {most} MiB of memory"))
-        }
-    }
+    let path = match left_out {
+        LeftOut::TooDeep(path) => format!("{section}.{path}"),
+        LeftOut::TooMuch => section.to_owned(),
+    };
+    unreadable(path, left_out)
 }
 
 /// Returns the values at these pointers, and the first error in the sections that they lead into. Decodes no other
