@@ -7,8 +7,9 @@ use http_body_util::BodyExt;
 use kube::{
     Client,
     client::Body,
-    core::{Status, response::StatusDetails},
+    core::{Status, request, response::StatusDetails},
 };
+use serde::de::DeserializeOwned;
 use std::{io, time::Duration};
 
 /// Upper limit of the wait that an API server asks for.
@@ -22,6 +23,18 @@ pub(crate) async fn warned(client: &Client, request: Request<Vec<u8>>) -> Result
     let answer = accepted(client.send(request.map(Body::from)).await?).await?;
     let warnings = warnings::of_headers(answer.headers());
     Ok((read(answer).await?, warnings))
+}
+
+/// Returns the value that a successful answer holds.
+///
+/// # Errors
+/// As for [`warned`], and if the request cannot be formed or the answer is no such value.
+pub(crate) async fn decoded<T: DeserializeOwned>(
+    client: &Client,
+    request: Result<Request<Vec<u8>>, request::Error>,
+) -> Result<T, kube::Error> {
+    let (text, _) = warned(client, request.map_err(kube::Error::BuildRequest)?).await?;
+    serde_json::from_str(&text).map_err(kube::Error::SerdeError)
 }
 
 /// Returns the body of a successful answer, or `None` if it has more than `most` bytes; the rest is not read then.

@@ -2,11 +2,16 @@
 //! anything.
 
 use crate::{
+    api::answer,
     observe::decode::{self, Decoded, LeftOut},
     plugin_resource::{Plugin, PluginSpec, PluginStatus},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::ListParams,
+    core::{ObjectList, Request},
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -64,6 +69,16 @@ pub(super) fn plugins(client: &Client) -> Api<Object> {
     Api::all(client.clone())
 }
 
+/// Lists all Plugins.
+///
+/// # Errors
+/// The API server refuses, or does not answer.
+pub(super) async fn list(client: &Client) -> Result<Vec<Seen>, kube::Error> {
+    let request = Request::new(Plugin::url_path(&(), None)).list(&ListParams::default());
+    let list: ObjectList<Object> = answer::decoded(client, request).await?;
+    Ok(list.items.into_iter().map(Seen::from).collect())
+}
+
 impl From<Object> for Seen {
     fn from(object: Object) -> Self {
         Self {
@@ -97,7 +112,6 @@ fn status(value: &Value) -> PluginStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::ObjectList;
     use serde_json::json;
 
     fn seen(spec: &Value, status: &Value) -> Seen {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{api::answer, error::chain, observe::layout::Route};
 use decide::Digest;
-use kube::{Client, api::ListParams};
+use kube::Client;
 use sandbox::Plugins;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-/// Between two attempts to learn which Plugins there are.
+/// Between two attempts to learn which Plugins there are, at least.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// All jobs wait for no longer than this until what served before is loaded and what comes with the host is kept. Where
@@ -168,21 +168,17 @@ impl Delivery {
     async fn list(&self) -> Vec<Seen> {
         let began = Instant::now();
         loop {
-            let asked = match seen::plugins(&self.shared.sources.client).list(&ListParams::default()).await {
-                Ok(list) => return list.items.into_iter().map(Seen::from).collect(),
-                // An API server that starts forbids everything until it has read its roles.
-                Err(kube::Error::Api(status))
-                    if status.code == 404 || (status.code == 403 && began.elapsed() >= ORDINARY) =>
-                {
+            match seen::list(&self.shared.sources.client).await {
+                Ok(plugins) => return plugins,
+                Err(kube::Error::Api(status)) if status.code == 404 || is_forbidden(status.code, began) => {
                     warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
                     return vec![];
                 }
                 Err(error) => {
                     warn!(error = chain(&error), "failed to list Plugins, trying again");
-                    answer::retry_after(&error).unwrap_or_default()
+                    pause(&error).await;
                 }
-            };
-            tokio::time::sleep(AGAIN.max(asked)).await;
+            }
         }
     }
 
@@ -225,4 +221,14 @@ impl Delivery {
             }) as Ending
         });
     }
+}
+
+/// The answer forbids the request for good. An API server that starts forbids everything until it has read its roles.
+fn is_forbidden(code: u16, since: Instant) -> bool {
+    code == 403 && since.elapsed() >= ORDINARY
+}
+
+/// Waits before the next attempt, as long as the API server asks for.
+async fn pause(error: &kube::Error) {
+    tokio::time::sleep(AGAIN.max(answer::retry_after(error).unwrap_or_default())).await;
 }

@@ -156,6 +156,12 @@ fn refusal(code: u16, status: &Value) -> Answer {
     http::Response::builder().status(code).body(axum::body::Body::from(status.to_string())).unwrap()
 }
 
+/// A refusal as API Priority and Fairness words it: the seconds stand in the header alone.
+fn busy(seconds: u32) -> Answer {
+    let body = axum::body::Body::from("Too many requests, please try again later.\n");
+    http::Response::builder().status(429).header("retry-after", seconds).body(body).unwrap()
+}
+
 /// A host starts while lists of Plugins are refused so, for this time or for good. Returns the digest that plans a job, and
 /// that of its Plugin.
 async fn planner_while_refused(time: Option<Duration>, (code, status): (u16, Value)) -> (String, String) {
@@ -197,15 +203,11 @@ async fn a_host_that_may_not_list_plugins_serves_what_comes_with_it() {
 async fn a_list_of_plugins_is_asked_for_again_when_the_api_server_says() {
     let asked = Arc::new(Mutex::new(vec![]));
     let times = asked.clone();
-    let busy = json!({
-        "kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "busy", "status": "Failure",
-        "details": { "retryAfterSeconds": 20 },
-    });
     let _stage = Stage::refusing(vec![], move |request| {
         let is_list = request.uri().path().ends_with("/plugins") && times.lock().len() < 2;
         is_list.then(|| {
             times.lock().push(Instant::now());
-            refusal(429, &busy)
+            busy(20)
         })
     });
     sleep(Duration::from_secs(60)).await;
