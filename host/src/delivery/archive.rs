@@ -8,15 +8,19 @@ use super::{
     mark::Mark,
     watched::watching,
 };
-use crate::{api::back_off::Waits, error::chain, plugin_resource::OciSource};
+use crate::{
+    api::{answer, back_off::Waits},
+    error::chain,
+    plugin_resource::OciSource,
+};
 use decide::Digest;
 use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
+    Api, Resource,
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
+    core::{PartialObjectMeta, Request},
     runtime::{
         WatchStreamExt, reflector,
         utils::ResetTimerBackoff,
@@ -101,6 +105,14 @@ impl ArchiveError {
     /// The API server may answer otherwise the next time.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Api { .. })
+    }
+
+    /// What the API server said.
+    pub(super) fn answer(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Api { source, .. } => Some(source),
+            _ => None,
+        }
     }
 }
 
@@ -228,9 +240,13 @@ impl Archive {
     /// The API server refuses, or does not answer.
     pub(super) async fn read_mark(&self, digest: &Digest) -> Result<Option<Mark>, ArchiveError> {
         let name = name(digest, 0);
-        let found = self.maps.get_metadata_opt(&name).await;
-        let found = found.map_err(|source| ArchiveError::Api { attempt: "get", name, source })?;
-        Ok(found.and_then(|map| Mark::read(map.metadata.annotations.as_ref()?)))
+        let maps = Request::new(ConfigMap::url_path(&(), Some(&self.namespace)));
+        let request = maps.get_metadata(&name, &GetParams::default());
+        match answer::decoded::<PartialObjectMeta<ConfigMap>>(&self.sources.client, request).await {
+            Ok(map) => Ok(map.metadata.annotations.as_ref().and_then(Mark::read)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(source) => Err(ArchiveError::Api { attempt: "get", name, source }),
+        }
     }
 
     /// Every plugin that is kept and marked, by digest, as the store of [`Self::watched`] has it.

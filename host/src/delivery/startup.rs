@@ -3,7 +3,7 @@
 
 use super::{
     Delivery, Ending, Handles, Options,
-    archive::ArchiveError,
+    archive::{Archive, ArchiveError},
     census,
     lost::{AT_ONCE, Again, QUIET},
     mark::Mark,
@@ -27,7 +27,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-/// Between two attempts to learn which Plugins there are, at least.
+/// Between two attempts to learn which Plugins there are, or with which settings one served, at least.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// All jobs wait for no longer than this until what served before is loaded and what comes with the host is kept. Where
@@ -64,7 +64,8 @@ impl Delivery {
         for plugin in delivery.list().await {
             served.extend(delivery.restore(plugin).await);
         }
-        // Before any pass, since one with other settings could change pods. This is one request to the API server for each.
+        // Before any pass, since one with other settings could change pods. This is one request to the API server for each, or
+        // more while that does not answer.
         delivery.end_all().await;
         for (name, digest) in served {
             delivery.shared.handles.route(&name, &Route::to(&digest));
@@ -203,23 +204,43 @@ impl Delivery {
         Some((name, active))
     }
 
-    /// Begins to give what comes with the host the settings again with which its Plugin had it serve.
+    /// Begins to give what comes with the host the settings again with which its Plugin had it serve. Asks for them until
+    /// there is an answer, since running jobs must not be planned with others; where it is forbidden, no longer than jobs
+    /// wait in any case.
     fn settle_as_accepted(&mut self, name: &str, digest: &Digest) {
         let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
         let Some(prepared) = handles.plugins.prepared(digest) else { return };
         let (name, archive) = (name.to_owned(), archive.clone());
         self.attempt(digest, async move {
-            let mark = archive.read_mark(&prepared.digest).await;
-            Box::new(move |delivery: &mut Self| match mark {
-                Ok(Some(mark)) if mark.is_of(&name) => {
+            let mark = known_mark(&archive, &name, &prepared.digest).await;
+            Box::new(move |delivery: &mut Self| {
+                if let Some(mark) = mark.filter(|mark| mark.is_of(&name)) {
                     delivery.shared.handles.settle(&name, &prepared, &mark.settings());
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    warn!(plugin = name, error = chain(&error), "its settings come with the first look at its Plugin");
                 }
             }) as Ending
         });
+    }
+}
+
+/// The mark on what is kept of this digest. Asks until there is an answer; none where it is forbidden.
+async fn known_mark(archive: &Archive, plugin: &str, digest: &Digest) -> Option<Mark> {
+    let began = Instant::now();
+    loop {
+        let error = match archive.read_mark(digest).await {
+            Ok(mark) => return mark,
+            Err(error) => error,
+        };
+        match error.answer() {
+            Some(kube::Error::Api(status)) if is_forbidden(status.code, began) => {
+                warn!(plugin, error = chain(&error), "its settings come with the first look at its Plugin");
+                return None;
+            }
+            Some(answer) => {
+                warn!(plugin, error = chain(&error), "failed to read its settings, trying again");
+                pause(answer).await;
+            }
+            None => return None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Requests that `which` picks have no answer while `is_silent`.
 fn silent(
@@ -89,15 +89,20 @@ async fn a_built_in_plugin_that_cannot_be_kept_while_a_host_starts_costs_jobs_of
     stage.starts_in_silence(&is_silent, &digest_of(component)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass() {
-    let (component, is_slow) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
-    let (slow, archived) = (is_slow.clone(), kept(component));
+/// A host starts while `first` may answer what is asked about the bytes that it keeps of a built-in plugin, whose Plugin
+/// gave it settings by which no job can run.
+async fn has_the_settings_of_its_plugin(
+    first: impl Fn() -> BoxFuture<'static, Option<Answer>> + Clone + Send + Sync + 'static,
+) {
+    let (component, is_starting) = (Plugins::built_in("paddle").unwrap(), Arc::new(AtomicBool::new(false)));
+    let (starts, archived) = (is_starting.clone(), kept(component));
     let mut paddle = plugin("paddle", &grants("paddle"));
     paddle["spec"]["source"] = json!({ "builtIn": {} });
-    let mut stage = Stage::meddled(vec![paddle], move |request| {
-        let is_late = slow.load(Relaxed) && request.uri().path().ends_with(&archived);
-        async move { sleep(Duration::from_secs(if is_late { 4 } else { 0 })).await }.boxed()
+    let mut stage = Stage::answered(vec![paddle], move |request| {
+        match starts.load(Relaxed) && request.uri().path().ends_with(&archived) {
+            true => first(),
+            false => std::future::ready(None).boxed(),
+        }
     });
     stage.serves("paddle", component).await;
     // Its pod finds no node.
@@ -119,10 +124,32 @@ async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass
     let pods = stage.sim.list("v1", "Pod", "default");
     let pod = pods[0]["metadata"]["name"].as_str().unwrap();
     stage.sim.delete("v1", "Pod", "default", pod).unwrap();
-    is_slow.store(true, Relaxed);
+    is_starting.store(true, Relaxed);
     stage.restart();
     sleep(Duration::from_secs(20)).await;
     assert_eq!(stage.pods_of("held-hamlet"), 0, "made by a pass with other settings");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_with_the_host_has_the_settings_of_its_plugin_before_any_pass() {
+    let late = || async { sleep(Duration::from_secs(4)).await };
+    has_the_settings_of_its_plugin(move || late().map(|()| None).boxed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_be_read_at_first_are_asked_for_again_before_any_pass() {
+    let refused = Arc::new(AtomicU32::new(0));
+    let times = refused.clone();
+    has_the_settings_of_its_plugin(move || {
+        let answer = match times.fetch_add(1, Relaxed) {
+            0 => Some(refusal(503, &json!("unavailable"))),
+            1 => Some(busy(5)),
+            _ => None,
+        };
+        std::future::ready(answer).boxed()
+    })
+    .await;
+    assert!(refused.load(Relaxed) > 2, "they were not asked for again");
 }
 
 // The pods of a kind that nothing else serves are listed together with those of other kinds, before it is known.
