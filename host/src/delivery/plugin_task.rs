@@ -113,8 +113,10 @@ impl PluginTask {
 
     /// A look has ended. What it says of a Plugin that has changed since does not count.
     async fn looked(&mut self, Looked { question, result }: Looked) {
-        let Question { spec, at, active, .. } = question;
-        if self.seen.generation != at.generation || self.serving() != active {
+        let Question { spec, at, active, status, .. } = question;
+        let is_as_asked = self.seen.generation == at.generation && self.serving() == active;
+        // A canary may have been stopped.
+        if !is_as_asked || tried(&self.status) != tried(&status) {
             return self.look_again().await;
         }
         match result.and_then(|acceptable| self.serve(&spec, acceptable)) {
@@ -172,4 +174,9 @@ impl PluginTask {
     pub(super) fn serving(&self) -> Option<Digest> {
         self.shared.handles.active(&self.seen.name).or_else(|| statuses::active(&self.status))
     }
+}
+
+/// The digest that is a candidate, and how far it has come.
+fn tried(status: &PluginStatus) -> Option<(&str, CandidateState)> {
+    status.candidate.as_ref().map(|candidate| (candidate.digest.as_str(), candidate.state))
 }
