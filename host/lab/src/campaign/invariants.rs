@@ -87,6 +87,7 @@ impl Invariants {
         let made_again: Arc<Mutex<Vec<MadeAgain>>> = Arc::default();
         let again_made = made_again.clone();
         let mut made = BTreeMap::new();
+        let mut gone = BTreeMap::new();
         sim.on_write(move |write, view| {
             let shown = shown.lock();
             let again = succeeded.is_run_again(write, &shown);
@@ -95,6 +96,7 @@ impl Invariants {
             losses.lock().extend(lost);
             let rerun = not_run_again(write, view, life.load(Ordering::Relaxed), &mut made);
             again_made.lock().extend(rerun);
+            let beside = no_job_beside_pods_of_another(write, view, &mut gone, &shown);
             // Nobody delivers the plugins of guests.
             let is_ours = !guests.contains::<str>(&write.kind);
             let checks = [
@@ -106,6 +108,7 @@ impl Invariants {
                 restarts::attempts_do_not_overlap(write, view),
                 times_to_live::has_passed(write).filter(|_| clocks_are_right && is_ours),
                 again,
+                beside,
                 digests.as_ref().filter(|_| is_ours).and_then(|digests| planner_is_sound(write, digests, migrates)),
                 digests.as_ref().and_then(|digests| plugin_serves(write, digests)),
             ];
@@ -183,11 +186,17 @@ struct Shown {
     complete: BTreeMap<String, Timestamp>,
     /// Pods that were shown as succeeded, by the uid of their controller and their name.
     succeeded: BTreeSet<(String, String)>,
+    /// When each host was first shown a pod of a Job, by the host and the uid of the pod.
+    of_jobs: BTreeMap<(String, String), Timestamp>,
 }
 
 impl Shown {
     fn note(&mut self, delivery: &Delivery<'_>) {
         let Some(uid) = controller(delivery.object).filter(|_| is_host(delivery.actor)) else { return };
+        if delivery.kind == "Pod" && owning_job(delivery.object).is_some() {
+            let pod = delivery.object["metadata"]["uid"].as_str().unwrap_or_default();
+            self.of_jobs.entry((delivery.actor.to_owned(), pod.to_owned())).or_insert(delivery.at);
+        }
         match delivery.kind {
             "Job" if is_complete(delivery.object) => {
                 self.complete.entry(uid.to_owned()).or_insert(delivery.at);
@@ -392,6 +401,40 @@ fn not_run_again(
     let is_noted = view.by_uid(uid).is_some_and(|job| job["status"]["troupe"]["made"].to_string().contains("job/"));
     let is_violation = vanishes && (before == life || is_noted);
     is_violation.then(|| MadeAgain { name: write.name.clone(), first, again: write.at, is_noted })
+}
+
+/// S11: a host makes no Job while a pod of an earlier Job of that name is there and has not ended. It need not know of pods
+/// that it had not been shown when that Job went; `gone` says when each did, by its uid.
+fn no_job_beside_pods_of_another(
+    write: &Write,
+    view: &View<'_>,
+    gone: &mut BTreeMap<String, Timestamp>,
+    shown: &Shown,
+) -> Option<String> {
+    if write.kind != "Job" {
+        return None;
+    }
+    if let Some(before) = write.before.as_deref().filter(|_| write.removed()) {
+        gone.insert(before["metadata"]["uid"].as_str()?.to_owned(), write.at);
+    }
+    if !write.created() || !is_host(&write.actor) {
+        return None;
+    }
+    let pod_is_known = |pod: &&&Value| {
+        let key = (write.actor.clone(), pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
+        let job_went = owning_job(pod).filter(|(name, _)| *name == write.name).and_then(|(_, uid)| gone.get(uid));
+        job_went.zip(shown.of_jobs.get(&key)).is_some_and(|(went, shown)| shown < went)
+    };
+    let pods = view.list("v1", "Pod", &write.namespace);
+    let left = pods.iter().filter(|pod| is_live(pod)).find(pod_is_known)?;
+    Some(format!("S11: {} is made while {} of an earlier one has not ended", write.name, left["metadata"]["name"]))
+}
+
+/// The name and the uid of the Job that controls this object.
+fn owning_job(object: &Value) -> Option<(&str, &str)> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Job")?;
+    Some((owner["name"].as_str()?, owner["uid"].as_str()?))
 }
 
 fn is_live(pod: &Value) -> bool {
