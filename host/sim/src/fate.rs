@@ -31,7 +31,6 @@ pub(crate) struct Fate {
     pub(crate) lost: bool,
     pub(crate) crash: Option<When>,
     pub(crate) wait_after: Duration,
-    pub(crate) stale_by: u64,
 }
 
 impl Fate {
@@ -188,10 +187,6 @@ impl World {
         }
         fate.broken = dice("connection").chance(faults.connection);
         fate.lost = dice("reply").chance(faults.reply_lost) && about.verb != "watch";
-        let mut stale = dice("stale");
-        if stale.chance(faults.stale) {
-            fate.stale_by = stale.below(faults.stale_by + 1);
-        }
         let mut crash = dice("crash");
         if crash.chance(faults.crash) {
             fate.crash = Some(if crash.chance(0.5) { When::Before } else { When::After });

@@ -37,10 +37,6 @@ pub struct Faults {
     pub watch_silent: f64,
     /// Watches get no bookmarks.
     pub no_bookmarks: bool,
-    /// Per list or get at resourceVersion 0: the response is from the past, up to `stale_by` changes ago.
-    pub stale: f64,
-    /// The maximum number of changes that a stale response lacks.
-    pub stale_by: u64,
     /// Per request: the client's process crashes before or after it is applied, and gets no response.
     pub crash: f64,
     /// The virtual time after which no faults happen, so that liveness can be checked.
@@ -67,8 +63,6 @@ impl Faults {
             watch_twice: 0.0,
             watch_silent: 0.0,
             no_bookmarks: false,
-            stale: 0.0,
-            stale_by: 0,
             crash: 0.0,
             until: None,
             seed: 0,
@@ -89,8 +83,6 @@ impl Faults {
             watch_gone: 0.002,
             reopen_gone: 0.02,
             watch_twice: 0.005,
-            stale: 0.1,
-            stale_by: 5,
             seed,
             ..Self::none()
         }
@@ -111,8 +103,6 @@ impl Faults {
             watch_gone: 0.01,
             reopen_gone: 0.1,
             watch_twice: 0.03,
-            stale: 0.5,
-            stale_by: 30,
             crash: 0.01,
             seed,
             ..Self::none()

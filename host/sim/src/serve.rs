@@ -1,6 +1,5 @@
 //! Verbs on resources, and their responses as kube-apiserver encodes them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,16 +68,12 @@ impl World {
                     let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
                     return Err(ApiError::new(500, "", format!("resourceVersion: Invalid value: {version:?}: {why}")));
                 }
-                let objects = self.past(&kind, request, fate);
-                let found = match &objects {
-                    Some(objects) => objects.get(&target.location().key),
-                    None => self.store.get(&target.location()),
-                };
+                let found = self.store.get(&target.location());
                 let object = found.ok_or_else(|| ApiError::not_found(&kind, &request.name))?;
                 Ok(Reply::Json(200, shown(object)))
             }
             "list" => {
-                let reply = self.list(&kind, request, fate)?;
+                let reply = self.list(&kind, request)?;
                 // An answer that takes longer than a client waits is not delivered either.
                 if let Reply::Json(_, list) = &reply
                     && fate.is_answered_within(PATIENCE)
@@ -113,15 +108,7 @@ impl World {
         }
     }
 
-    /// Returns the objects in an earlier state if a fault makes a read at resourceVersion 0 stale.
-    fn past(&self, kind: &Kind, request: &ApiRequest, fate: &Fate) -> Option<BTreeMap<String, Arc<Value>>> {
-        if fate.stale_by == 0 || request.param("resourceVersion") != "0" {
-            return None;
-        }
-        self.store.list_at(&kind.table(), self.store.version.saturating_sub(fate.stale_by))
-    }
-
-    fn list(&self, kind: &Kind, request: &ApiRequest, fate: &Fate) -> Result<Reply, ApiError> {
+    fn list(&self, kind: &Kind, request: &ApiRequest) -> Result<Reply, ApiError> {
         let selector = Selector::parse(kind, request.param("labelSelector"), request.param("fieldSelector"))?;
         let at_least: u64 = match request.param("resourceVersion") {
             "" => 0,
@@ -144,9 +131,6 @@ impl World {
                 .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?;
             version = at.parse().map_err(|_| ApiError::bad_request("continue key is not valid"))?;
             from = Some(start.to_owned());
-        } else if let Some(objects) = self.past(kind, request, fate) {
-            version -= fate.stale_by;
-            return Ok(self.page(kind, request, &selector, objects.into_values().collect(), version, 0, &None));
         }
         let objects: Vec<Arc<Value>> = if version == self.store.version {
             self.store.list(&kind.table(), &request.namespace).cloned().collect()

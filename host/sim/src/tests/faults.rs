@@ -154,17 +154,3 @@ async fn a_dropped_watch_ends_and_a_reopened_one_may_be_gone() {
     let events: Vec<_> = stream.collect().await;
     assert!(matches!(&events[..], [Ok(kube::api::WatchEvent::Error(status))] if status.code == 410), "{events:?}");
 }
-
-#[tokio::test(start_paused = true)]
-async fn stale_reads_happen_only_at_version_zero() {
-    let sim = with(Life::manual(), Faults { stale: 1.0, stale_by: 1, ..Faults::none() });
-    tales(&sim).create(&post(), &a_tale("a")).await.unwrap();
-    let mut stale = 0;
-    for _ in 0..20 {
-        assert_eq!(tales(&sim).list(&Default::default()).await.unwrap().items.len(), 1);
-        stale += usize::from(
-            tales(&sim).list(&kube::api::ListParams::default().match_any()).await.unwrap().items.is_empty(),
-        );
-    }
-    assert!(stale > 0);
-}
