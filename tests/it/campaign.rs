@@ -31,7 +31,7 @@ const ONCE_FAILED: [(u64, &str); 13] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 75] = [
+const HAPPENS: [&str; 80] = [
     "a pod is made for another attempt",
     "answer lost",
     "clock set back",
@@ -50,6 +50,11 @@ const HAPPENS: [&str; 75] = [
     "delivery: a digest is offered (None)",
     "delivery: a digest is offered (RolledBack)",
     "delivery: a digest is offered (Shadow)",
+    "delivery: a host refuses (FetchFailed)",
+    "delivery: a host refuses (KindsUnknown)",
+    "delivery: a host refuses (NotAPlugin)",
+    "delivery: a host refuses (NotKept)",
+    "delivery: a host refuses (WrongName)",
     "delivery: bytes are offered that no host accepts (AnotherPlugin)",
     "delivery: bytes are offered that no host accepts (Garbage)",
     "delivery: the Plugin is deleted",
