@@ -273,3 +273,59 @@ fn a_scenario_that_is_saved_is_played_again() {
     drop(reader.join());
     fs::remove_dir_all(folder).unwrap();
 }
+
+/// Answers requests as an API server with two jobs, of which one has a spec of 140 levels.
+fn serves_two_jobs(listener: &TcpListener) {
+    let deep = format!("{}1{}", "[".repeat(140), "]".repeat(140));
+    let job = |name: &str, spec: &str| {
+        let managed = format!(r#"[{{ "manager": "kubectl", "fieldsV1": {spec} }}]"#);
+        let metadata =
+            format!(r#"{{ "name": "{name}", "namespace": "lab", "uid": "{name}", "managedFields": {managed} }}"#);
+        format!(r#"{{ "metadata": {metadata}, "spec": {spec}, "status": {{ "phase": "Running" }} }}"#)
+    };
+    let items = [job("deep", &deep), job("hamlet", "{}")].join(",");
+    let version = r#"{ "groupVersion": "echo.example.com/v1", "version": "v1" }"#;
+    let group = format!(r#"{{ "name": "echo.example.com", "versions": [{version}], "preferredVersion": {version} }}"#);
+    let kind = r#"{ "name": "echojobs", "singularName": "echojob", "kind": "EchoJob", "namespaced": true,
+        "verbs": ["list"], "categories": ["troupe"] }"#;
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut lines = io::BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+        let request = lines.next().unwrap_or_default();
+        while lines.next().is_some_and(|line| !line.is_empty()) {}
+        let body = match request.split([' ', '?']).nth(1).unwrap_or_default() {
+            "/apis" => format!(r#"{{ "kind": "APIGroupList", "apiVersion": "v1", "groups": [{group}] }}"#),
+            "/apis/echo.example.com/v1" => {
+                format!(
+                    r#"{{ "kind": "APIResourceList", "groupVersion": "echo.example.com/v1", "resources": [{kind}] }}"#
+                )
+            }
+            "/apis/echo.example.com/v1/namespaces/lab/echojobs" => {
+                format!(r#"{{ "kind": "EchoJobList", "metadata": {{}}, "items": [{items}] }}"#)
+            }
+            "/apis/echo.example.com/v1/namespaces/lab/echojobs/deep" => job("deep", &deep),
+            _ => r#"{ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": [] }"#.to_owned(),
+        };
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    }
+}
+
+#[test]
+fn a_job_whose_spec_is_nested_too_deep_for_serde_json_is_listed_with_the_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || serves_two_jobs(&listener));
+    let kubeconfig = folder("deep").join("kubeconfig.yaml");
+    fs::write(&kubeconfig, NOBODY.replace("ADDRESS", &address.to_string())).unwrap();
+    let told = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+        let output =
+            command.args(["job", "-n", "lab"]).args(arguments).env("KUBECONFIG", &kubeconfig).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let rows = "JOB             STATE    AGE  WHY\nechojob/deep    Running  -\nechojob/hamlet  Running  -\n";
+    assert_eq!(told(&["list"]), rows);
+    assert_eq!(told(&["explain", "deep"]), "echojob/deep: Running, - old\n");
+}

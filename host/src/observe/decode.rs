@@ -75,7 +75,7 @@ pub(crate) fn is_object(text: &str) -> bool {
 ///
 /// # Errors
 /// If the text is no JSON.
-pub(crate) fn of_any_depth<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+pub fn of_any_depth<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
     Decoded::deserialize(from).map(|decoded| decoded.value)
 }
 

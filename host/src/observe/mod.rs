@@ -17,4 +17,5 @@ pub(crate) mod tombstones;
 pub mod watch;
 pub mod wire;
 
+pub use decode::of_any_depth;
 pub use wire::read_pod;

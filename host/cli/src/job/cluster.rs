@@ -1,5 +1,6 @@
 //! The jobs of a cluster and their objects, as far as the user may see them.
 
+use super::read::{self, Job};
 use crate::args::job::JobName;
 use anyhow::{Context, bail};
 use futures::future::{join_all, try_join_all};
@@ -13,15 +14,16 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config, Resource,
-    api::{ApiResource, DynamicObject, ListParams},
+    api::{ApiResource, DynamicObject, GetParams, ListParams},
     config::{KubeConfigOptions, Kubeconfig},
-    core::NamespaceResourceScope,
+    core::{NamespaceResourceScope, Request},
 };
 use serde::de::DeserializeOwned;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
+use troupe::out;
 
 /// A cluster, by a user's kubeconfig or a service account.
 pub(super) struct Cluster {
@@ -32,7 +34,7 @@ pub(super) struct Cluster {
 /// A job with its kind.
 pub(super) struct Found {
     pub(super) resource: ApiResource,
-    pub(super) job: DynamicObject,
+    pub(super) job: Job,
 }
 
 impl Found {
@@ -98,23 +100,46 @@ impl Cluster {
         Ok(kinds)
     }
 
-    /// Returns the jobs of all kinds in the namespace, or in all.
+    /// Returns the jobs of all kinds in the namespace, or in all. Tells the user of each that cannot be read.
     pub(super) async fn jobs(&self, all_namespaces: bool) -> anyhow::Result<Vec<Found>> {
         let kinds = self.kinds().await?;
         let lists = try_join_all(kinds.iter().map(async |kind| {
-            let api: Api<DynamicObject> = match all_namespaces {
-                true => Api::all_with(self.client.clone(), kind),
-                false => Api::namespaced_with(self.client.clone(), &self.namespace, kind),
-            };
-            let listed = api.list(&ListParams::default()).await;
-            let listed = listed.with_context(|| format!("{} cannot be listed", kind.plural))?;
-            let found = listed.items.into_iter().map(|job| Found { resource: kind.clone(), job });
+            let namespace = (!all_namespaces).then_some(self.namespace.as_str());
+            let (jobs, unreadable) = self.jobs_of(kind, namespace).await?;
+            for error in unreadable {
+                out::diagnostic(format_args!("one of the {} cannot be read: {error}", kind.plural));
+            }
+            let found = jobs.into_iter().map(|job| Found { resource: kind.clone(), job });
             anyhow::Ok(found.collect::<Vec<_>>())
         }));
         let mut jobs: Vec<_> = lists.await?.into_iter().flatten().collect();
         let place = |it: &Found| (it.job.metadata.namespace.clone(), it.resource.plural.clone(), it.name().to_owned());
         jobs.sort_by_key(place);
         Ok(jobs)
+    }
+
+    /// Returns the jobs of this kind in the namespace, or in all, and the error of each that cannot be read.
+    async fn jobs_of(
+        &self,
+        kind: &ApiResource,
+        namespace: Option<&str>,
+    ) -> anyhow::Result<(Vec<Job>, Vec<serde_json::Error>)> {
+        let wrong = || format!("{} cannot be listed", kind.plural);
+        let path = DynamicObject::url_path(kind, namespace);
+        let request = Request::new(path).list(&ListParams::default()).with_context(wrong)?;
+        let text = self.client.request_text(request).await.with_context(wrong)?;
+        read::jobs(&text).with_context(wrong)
+    }
+
+    /// Returns the job of this kind and name in the namespace, if there is one.
+    async fn job_of(&self, kind: &ApiResource, name: &str) -> anyhow::Result<Option<Job>> {
+        let wrong = || format!("{} cannot be read", kind.plural);
+        let path = DynamicObject::url_path(kind, Some(&self.namespace));
+        let request = Request::new(path).get(name, &GetParams::default()).with_context(wrong)?;
+        match self.client.request_text(request).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            text => Ok(Some(read::job(&text.with_context(wrong)?).with_context(wrong)?)),
+        }
     }
 
     /// Returns the job of this name, of the kind that the name says, if it says one.
@@ -127,8 +152,7 @@ impl Cluster {
             }
         }
         let seen = try_join_all(kinds.iter().map(async |kind| {
-            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, kind);
-            let got = api.get_opt(&name.name).await.with_context(|| format!("{} cannot be read", kind.plural))?;
+            let got = self.job_of(kind, &name.name).await?;
             anyhow::Ok(got.map(|job| Found { resource: kind.clone(), job }))
         }));
         let mut found: Vec<_> = seen.await?.into_iter().flatten().collect();

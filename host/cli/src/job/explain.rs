@@ -29,7 +29,7 @@ pub(super) async fn explain(cluster: &Cluster, name: &JobName) -> anyhow::Result
 }
 
 fn explained(found: &Found, pods: &[Pod], happened: &[Event], now: Timestamp) -> anyhow::Result<String> {
-    let status = &found.job.data["status"];
+    let status = &found.job.status;
     let created = found.job.metadata.creation_timestamp.as_ref().map(|it| it.0);
     let mut text = format!("{}: {}, {} old\n", found.title(), state(status), age(now, created));
     if let Some(why) = why(status) {
@@ -68,7 +68,6 @@ fn section(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
 mod tests {
     use super::*;
     use crate::testkit::{echo_jobs, read};
-    use kube::api::DynamicObject;
     use serde_json::json;
 
     #[test]
@@ -78,7 +77,7 @@ mod tests {
         let waiting = json!({
             "type": "Waiting", "status": "True", "reason": "ImagePull", "message": "an image", "lastTransitionTime": at,
         });
-        let job: DynamicObject = read(json!({
+        let job = read(json!({
             "apiVersion": "echo.example.com/v1", "kind": "EchoJob",
             "metadata": { "name": "hamlet", "uid": "1", "creationTimestamp": at },
             "status": { "phase": "Starting", "conditions": [waiting] },

@@ -16,7 +16,7 @@ pub(super) async fn list(cluster: &Cluster, all_namespaces: bool) -> anyhow::Res
     }
     let now = Clock::system().now();
     let rows = jobs.iter().map(|found| {
-        let status = &found.job.data["status"];
+        let status = &found.job.status;
         let created = found.job.metadata.creation_timestamp.as_ref().map(|it| it.0);
         let mut row = vec![found.title(), state(status), age(now, created), why(status).unwrap_or_default()];
         if all_namespaces {

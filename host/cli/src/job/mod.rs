@@ -6,6 +6,7 @@ mod events;
 mod explain;
 mod list;
 mod logs;
+mod read;
 mod top;
 mod wait;
 
