@@ -33,7 +33,7 @@ const ONCE_FAILED: [(u64, &str); 15] = [
 ];
 
 /// What has to happen in these seeds, or their faults are none.
-const HAPPENS: [&str; 80] = [
+const HAPPENS: [&str; 81] = [
     "a pod is made for another attempt",
     "answer lost",
     "clock set back",
@@ -47,6 +47,7 @@ const HAPPENS: [&str; 80] = [
     "crash after delivery: bytes are offered that no host accepts (AnotherPlugin)",
     "crash after delivery: bytes are offered that no host accepts (Garbage)",
     "crash after delivery: the Plugin is deleted",
+    "crash after delivery: what is tried serves",
     "crash before a request",
     "delivery: a digest is offered (Canary)",
     "delivery: a digest is offered (None)",

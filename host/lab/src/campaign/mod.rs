@@ -219,6 +219,7 @@ impl Course {
         let workload = Workload::drawn(seed, false, guests);
         let mut draw = Draw::new(seed, "deliveries");
         let deliveries = draw.one_in(4).then(|| Deliveries::drawn(&mut draw, &workload.config, FAULTY));
+        let deliveries = deliveries.map(|it| it.promoted(&mut Draw::new(seed, "promoted early")));
         let mut draw = Draw::new(seed, "clock");
         let clock = draw.one_in(6).then(|| {
             let back = draw.ms(1000, 3_600_000);
