@@ -190,7 +190,7 @@ impl Watch {
         if left.is_zero() {
             return self.missing(error, reported);
         }
-        self.tell(position, in_a_row, error);
+        self.log_failure(position, in_a_row, error);
         self.pause(in_a_row, error).min(left).max(error.retry_after())
     }
 
@@ -213,12 +213,12 @@ impl Watch {
             WatchError::Broken(_) | WatchError::Silent | WatchError::Ended => position.ended(lasted),
             _ => position.failed(error.failure()),
         };
-        self.tell(position, in_a_row, error);
+        self.log_failure(position, in_a_row, error);
         self.pause(in_a_row, error)
     }
 
     /// Logs a failed attempt and what comes next.
-    fn tell(&self, position: &Position, in_a_row: u32, error: &WatchError) {
+    fn log_failure(&self, position: &Position, in_a_row: u32, error: &WatchError) {
         let kind = &self.spec.resource.plural;
         match (error, position.step()) {
             (WatchError::Ended, Step::Follow(version)) => debug!(kind, version, "watch ended and goes on where it was"),
