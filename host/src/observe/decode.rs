@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    // A hundredth of what these would take would be the text.
+    // As values, some of these take a hundred times their text.
     #[test]
     fn of_a_text_that_takes_too_much_memory_the_rest_is_left_out() {
         for item in [r#"{"":0}"#, "[[[]]]", "{}", "7", r#""text""#, r#"{"a":{},"b":[0,0]}"#] {

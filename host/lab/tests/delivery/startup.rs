@@ -178,9 +178,9 @@ async fn pods_of_a_kind_that_is_loaded_late_are_seen() {
     assert_eq!(stage.sim.requests_of("troupe").iter().filter(created).count(), 1, "no pod is created again");
 }
 
-/// The answer to a request for a list of Plugins.
-fn refusal(code: u16, status: &Value) -> Answer {
-    http::Response::builder().status(code).body(axum::body::Body::from(status.to_string())).unwrap()
+/// A refusal with this body.
+fn refusal(code: u16, body: &Value) -> Answer {
+    http::Response::builder().status(code).body(axum::body::Body::from(body.to_string())).unwrap()
 }
 
 /// A refusal as API Priority and Fairness words it: the seconds stand in the header alone.
@@ -189,40 +189,36 @@ fn busy(seconds: u32) -> Answer {
     http::Response::builder().status(429).header("retry-after", seconds).body(body).unwrap()
 }
 
-/// A host starts while lists of Plugins are refused so, for this time or for good. Returns the digest that plans a job, and
+/// A host starts while lists of Plugins are forbidden, for this time or for good. Returns the digest that plans a job, and
 /// that of its Plugin.
-async fn planner_while_refused(time: Option<Duration>, (code, status): (u16, Value)) -> (String, String) {
-    let (component, is_refused) = (another("paddle", "one"), Arc::new(AtomicBool::new(false)));
-    let starts = is_refused.clone();
+async fn planner_while_forbidden(time: Option<Duration>) -> (String, String) {
+    let (component, is_forbidden) = (another("paddle", "one"), Arc::new(AtomicBool::new(false)));
+    let starts = is_forbidden.clone();
     let objects = vec![map("paddle", &component), plugin("paddle", &grants("paddle"))];
     let mut stage = Stage::refusing(objects, move |request| {
         let is_list = request.uri().path().ends_with("/plugins");
-        (is_list && starts.load(Relaxed)).then(|| refusal(code, &status))
+        (is_list && starts.load(Relaxed)).then(|| refusal(403, &json!("forbidden")))
     });
     stage.serves("paddle", &component).await;
-    is_refused.store(true, Relaxed);
+    is_forbidden.store(true, Relaxed);
     stage.restart();
     stage.sim.create(job("hamlet"));
     if let Some(time) = time {
         sleep(time).await;
-        is_refused.store(false, Relaxed);
+        is_forbidden.store(false, Relaxed);
     }
     (stage.planner("hamlet").await, digest_of(&component))
 }
 
-fn forbidden() -> (u16, Value) {
-    (403, json!({ "kind": "Status", "code": 403, "reason": "Forbidden", "message": "forbidden", "status": "Failure" }))
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_list_of_plugins_that_is_forbidden_at_first_is_asked_for_again_before_a_job_is_planned() {
-    let (planner, digest) = planner_while_refused(Some(Duration::from_secs(2)), forbidden()).await;
+    let (planner, digest) = planner_while_forbidden(Some(Duration::from_secs(2))).await;
     assert_eq!(planner, digest);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_may_not_list_plugins_serves_what_comes_with_it() {
-    let (planner, _) = planner_while_refused(None, forbidden()).await;
+    let (planner, _) = planner_while_forbidden(None).await;
     assert_eq!(planner, digest_of(Plugins::built_in("paddle").unwrap()));
 }
 
