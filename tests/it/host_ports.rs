@@ -3,13 +3,16 @@
 use lab::campaign::{self, HOST};
 use sandbox::{Plugins, source};
 use serde_json::{Value, json};
-use sim::{Life, Running, Sim};
+use sim::{ApiError, Life, Matching, Refusal, Running, Sim};
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use troupe::{
     clock::Clock,
-    control::host_ports::Limits,
-    control::operator::{Ended, Operator, Options},
+    control::{
+        host_ports::Limits,
+        operator::{Ended, Operator, Options},
+        reconcile::Context,
+    },
 };
 
 const PADDLE: (&str, &str) = ("batch.paddlepaddle.org/v1", "PaddleJob");
@@ -20,7 +23,7 @@ struct World {
     sim: Sim,
     plugins: Arc<Plugins>,
     ports: RangeInclusive<u32>,
-    host: Option<JoinHandle<Ended>>,
+    host: Option<(JoinHandle<Ended>, Arc<Context>)>,
     _running: Running,
 }
 
@@ -55,11 +58,12 @@ impl World {
             ..Options::alone(Clock::starting_at(self.sim.now()), [1; 32])
         };
         let mut operator = Operator::new(self.sim.client(HOST), Arc::clone(&self.plugins), options);
-        self.host = Some(tokio::spawn(async move { operator.run(std::future::pending()).await }));
+        let context = operator.context();
+        self.host = Some((tokio::spawn(async move { operator.run(std::future::pending()).await }), context));
     }
 
     fn crashes(&mut self) {
-        self.host.take().unwrap().abort();
+        self.host.take().unwrap().0.abort();
     }
 
     fn job(&self, namespace: &str, name: &str, workers: u32) {
@@ -174,6 +178,48 @@ fn the_ledger_of_a_job_that_asks_for_no_ports_takes_none() {
         world.job("modest", "one", 1);
         a_while().await;
         assert_eq!(world.port("modest", "one"), Some(35_000));
+    });
+}
+
+impl World {
+    /// The API server forbids the hosts to list this kind until the refusal is lifted.
+    fn forbids(&self, resource: &str) -> Refusal {
+        let error = ApiError::new(403, "Forbidden", format!("{resource} is forbidden"));
+        self.sim.refuse(Matching::verb("list", resource), error)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.host.as_ref().unwrap().1.is_ready()
+    }
+}
+
+// A Plugin may serve a kind that nobody has granted the host.
+#[test]
+fn a_kind_of_job_that_the_host_may_not_list_costs_others_half_a_minute_at_most() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=35_099);
+        let _forbidden = world.forbids("mpijobs");
+        world.starts();
+        world.job("modest", "one", 1);
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        assert_eq!((world.port("modest", "one"), world.is_ready()), (None, false), "the API server may just start");
+        a_while().await;
+        assert_eq!((world.port("modest", "one"), world.is_ready()), (Some(35_000), true));
+    });
+}
+
+#[test]
+fn a_host_that_may_not_list_pods_is_not_ready_and_gives_no_ports() {
+    in_virtual_time(async {
+        let mut world = World::new(35_000..=35_099);
+        let forbidden = world.forbids("pods");
+        world.starts();
+        world.job("modest", "one", 1);
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!((world.port("modest", "one"), world.is_ready()), (None, false));
+        world.sim.lift(forbidden);
+        a_while().await;
+        assert_eq!((world.port("modest", "one"), world.is_ready()), (Some(35_000), true));
     });
 }
 

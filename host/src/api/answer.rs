@@ -95,8 +95,19 @@ async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error>
     if !code.is_client_error() && !code.is_server_error() {
         return Ok(answer);
     }
-    let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let asked = seconds(&answer);
     Err(refusal(code.as_u16(), asked, &read(answer).await?))
+}
+
+/// Returns how long the header of a refusal asks to wait before the next attempt; at most a minute.
+pub(crate) fn asked_to_wait(answer: &Response<Body>) -> Option<Duration> {
+    let is_refusal = answer.status().is_client_error() || answer.status().is_server_error();
+    let seconds = seconds(answer).filter(|seconds| is_refusal && *seconds > 0)?;
+    Some(Duration::from_secs(seconds.into()).min(LONGEST_WAIT))
+}
+
+fn seconds(answer: &Response<Body>) -> Option<u32> {
+    answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns the error of a refusal, with the seconds of its header in its details. API Priority and Fairness refuses

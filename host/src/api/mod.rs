@@ -3,6 +3,8 @@
 pub(crate) mod answer;
 pub(crate) mod back_off;
 pub(crate) mod deadline;
+pub(crate) mod forbidden;
+pub(crate) mod patient;
 pub mod resource;
 
 use std::time::Duration;

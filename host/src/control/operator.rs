@@ -335,12 +335,12 @@ impl Context {
         }
     }
 
-    /// Returns whether it was tried to load what served before, and every watch has listed or waits for its kind to be
-    /// served, or this host waits for the lease.
+    /// Returns whether it was tried to load what served before, and every watch has listed, or waits for its kind to be
+    /// served or for the right to it, or this host waits for the lease.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let is_starting = self.delivery.is_starting.load(Ordering::Relaxed);
-        self.stands_by.load(Ordering::Relaxed) || (!is_starting && self.stores.have_listed())
+        self.stands_by.load(Ordering::Relaxed) || (!is_starting && self.stores.have_answers())
     }
 
     /// Returns how many passes ended in a panic of the host.
@@ -376,7 +376,7 @@ impl Context {
 
     /// Returns how often long-lived tasks were started again.
     #[must_use]
-    pub fn restarts(&self) -> &Restarts {
+    pub fn restarts(&self) -> &Arc<Restarts> {
         &self.delivery.restarts
     }
 

@@ -8,7 +8,10 @@ use super::{
     mark::Mark,
     watched::{Version, Versions},
 };
-use crate::plugin_resource::{PluginSpec, PluginStatus};
+use crate::{
+    api::patient::patient,
+    plugin_resource::{PluginSpec, PluginStatus},
+};
 use decide::Digest;
 use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
@@ -37,7 +40,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(client: Client, handles: Arc<Handles>, options: Options) -> Self {
         let sources = Sources {
-            client,
+            client: patient(client),
             namespace: options.namespace,
             allowed: options.source_namespaces,
             limit: handles.plugins.limits().component,

@@ -11,7 +11,7 @@ use super::{
     shared::Shared,
     statuses::{active, named},
 };
-use crate::{api::answer, error::chain, observe::layout::Route};
+use crate::{api::forbidden::Forbidden, error::chain, observe::layout::Route};
 use decide::Digest;
 use kube::Client;
 use sandbox::Plugins;
@@ -23,7 +23,7 @@ use std::{
 use tokio::{
     sync::Semaphore,
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tracing::{info, warn};
 
@@ -164,20 +164,19 @@ impl Delivery {
             .for_each(|key| self.shared.handles.queue.add(key));
     }
 
-    /// All Plugins; none where the API server does not have them, or forbids to list them for as long as jobs wait in any
-    /// case. Asks until there is an answer, since a job must not be planned by what a Plugin has replaced.
+    /// All Plugins; none where the API server does not have them, or the host has no right to list them. Asks until there is an answer, since a job must not be planned by what a Plugin has replaced.
     async fn list(&self) -> Vec<Seen> {
-        let began = Instant::now();
+        let mut forbidden = Forbidden::default();
         loop {
             match seen::list(&self.shared.sources.client).await {
                 Ok(plugins) => return plugins,
-                Err(kube::Error::Api(status)) if status.code == 404 || is_forbidden(status.code, began) => {
-                    warn!(why = status.message, "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
+                Err(error) if is_missing(&error) || forbidden.is_for_good(&error, Instant::now()) => {
+                    warn!(error = chain(&error), "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
                     return vec![];
                 }
                 Err(error) => {
                     warn!(error = chain(&error), "failed to list Plugins, trying again");
-                    pause(&error).await;
+                    sleep(AGAIN).await;
                 }
             }
         }
@@ -205,8 +204,8 @@ impl Delivery {
     }
 
     /// Begins to give what comes with the host the settings again with which its Plugin had it serve. Asks for them until
-    /// there is an answer, since running jobs must not be planned with others; where it is forbidden, no longer than jobs
-    /// wait in any case.
+    /// there is an answer, since running jobs must not be planned with others, or the host has no right to
+    /// them.
     fn settle_as_accepted(&mut self, name: &str, digest: &Digest) {
         let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
         let Some(prepared) = handles.plugins.prepared(digest) else { return };
@@ -222,34 +221,28 @@ impl Delivery {
     }
 }
 
-/// The mark on what is kept of this digest. Asks until there is an answer; none where it is forbidden.
+/// The mark on what is kept of this digest. Asks until there is an answer; none where the host has no right to it.
 async fn known_mark(archive: &Archive, plugin: &str, digest: &Digest) -> Option<Mark> {
-    let began = Instant::now();
+    let mut forbidden = Forbidden::default();
     loop {
         let error = match archive.read_mark(digest).await {
             Ok(mark) => return mark,
             Err(error) => error,
         };
         match error.answer() {
-            Some(kube::Error::Api(status)) if is_forbidden(status.code, began) => {
+            Some(answer) if forbidden.is_for_good(answer, Instant::now()) => {
                 warn!(plugin, error = chain(&error), "its settings come with the first look at its Plugin");
                 return None;
             }
-            Some(answer) => {
+            Some(_) => {
                 warn!(plugin, error = chain(&error), "failed to read its settings, trying again");
-                pause(answer).await;
+                sleep(AGAIN).await;
             }
             None => return None,
         }
     }
 }
 
-/// The answer forbids the request for good. An API server that starts forbids everything until it has read its roles.
-fn is_forbidden(code: u16, since: Instant) -> bool {
-    code == 403 && since.elapsed() >= ORDINARY
-}
-
-/// Waits before the next attempt, as long as the API server asks for.
-async fn pause(error: &kube::Error) {
-    tokio::time::sleep(AGAIN.max(answer::retry_after(error).unwrap_or_default())).await;
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }

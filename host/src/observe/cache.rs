@@ -103,6 +103,15 @@ impl Cache {
         std::mem::replace(&mut table.listed, Listed::NoSuchKind) == Listed::NotYet
     }
 
+    /// Records that the host has no right to the kind of this watch. What it has listed before, it keeps to. Pods are
+    /// awaited whatever is forbidden: the host knows nothing of any job without them.
+    pub(crate) fn forbidden(&mut self, watch: WatchId) {
+        let is_of_pods = self.layout.watches().get(&watch).is_some_and(|it| matches!(it.purpose, Purpose::Pods(_)));
+        if let Some(table) = self.tables.get_mut(&watch).filter(|table| !is_of_pods && table.listed == Listed::NotYet) {
+            table.listed = Listed::Forbidden;
+        }
+    }
+
     /// Stores an object. Drops a child whose controller is neither a batch/v1 Job nor of a kind that may be one of jobs, and
     /// what should be of a pod and is not.
     fn insert(&mut self, watch: WatchId, object: Object) {
@@ -200,7 +209,7 @@ impl Cache {
         self.table(watch).is_some_and(|table| match table.listed {
             Listed::Yes => true,
             Listed::NoSuchKind => is_optional(),
-            Listed::NotYet => false,
+            Listed::NotYet | Listed::Forbidden => false,
         })
     }
 
@@ -209,12 +218,18 @@ impl Cache {
         self.table(watch).is_none_or(|table| table.shows(namespace, expected))
     }
 
-    /// Returns whether a watch of jobs or pods has not listed yet.
+    /// Returns whether a watch of jobs or pods has not listed yet. Nobody waits for kinds that the host may not list.
     pub(crate) fn awaits_jobs_or_pods(&self) -> bool {
         self.layout.watches().iter().any(|(id, watch)| {
             matches!(watch.purpose, Purpose::Jobs(_) | Purpose::Pods(_))
                 && self.table(*id).is_some_and(|table| table.listed == Listed::NotYet)
         })
+    }
+
+    /// Returns whether the jobs of this kind have been listed.
+    pub(crate) fn has_listed_jobs_of(&self, kind: &GroupKind) -> bool {
+        let table = self.layout.jobs_of(kind).and_then(|watch| self.table(watch));
+        table.is_some_and(|table| table.listed == Listed::Yes)
     }
 
     /// Returns the tables of jobs, each with its kind.

@@ -1,5 +1,6 @@
 //! What a watch does next, from the results of its attempts. Pure.
 
+use crate::api::forbidden::Forbidden;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -8,10 +9,6 @@ const DOUBTS: u32 = 8;
 
 /// A connection that lasted this long ends a row of failures.
 const LASTING: Duration = Duration::from_secs(10);
-
-/// An API server that starts forbids everything until it has read its roles. What it has forbidden for this long, and
-/// nothing else answered, the host has no right to.
-const FORBIDDEN: Duration = Duration::from_secs(30);
 
 /// What a watch does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +37,7 @@ pub(crate) struct Position {
     from: Option<u64>,
     failures: u32,
     barren: u32,
-    /// The first of the forbidden attempts in a row.
-    forbidden: Option<Instant>,
+    forbidden: Forbidden,
 }
 
 impl Position {
@@ -73,27 +69,29 @@ impl Position {
 
     /// Records that the API server has begun to answer, and so does not forbid the kind.
     pub(crate) fn allowed(&mut self) {
-        self.forbidden = None;
+        self.forbidden.ended();
     }
 
     /// Records an attempt that was forbidden at `now`. Returns the number of failures in a row. The version is given up
     /// once the host has no right to the kind.
     pub(crate) fn forbidden(&mut self, now: Instant) -> u32 {
-        let since = *self.forbidden.get_or_insert(now);
-        let in_a_row = self.failed(if self.lacks_right_in(now).is_zero() { Failure::Expired } else { Failure::Barren });
-        self.forbidden = Some(since);
-        in_a_row
+        self.forbidden.again(now);
+        self.failed_in_a_row(if self.lacks_right_in(now).is_zero() { Failure::Expired } else { Failure::Barren })
     }
 
     /// Returns how long after `now` nothing but further forbidden attempts show that the host has no right to the kind:
     /// zero once they have.
     pub(crate) fn lacks_right_in(&self, now: Instant) -> Duration {
-        self.forbidden.map_or(FORBIDDEN, |since| (since + FORBIDDEN).saturating_duration_since(now))
+        self.forbidden.lacks_right_in(now)
     }
 
     /// Records a failed attempt that was not forbidden. Returns the number of failures in a row.
     pub(crate) fn failed(&mut self, failure: Failure) -> u32 {
-        self.forbidden = None;
+        self.forbidden.ended();
+        self.failed_in_a_row(failure)
+    }
+
+    fn failed_in_a_row(&mut self, failure: Failure) -> u32 {
         self.failures += 1;
         self.barren += u32::from(failure == Failure::Barren);
         if failure == Failure::Expired || self.barren >= DOUBTS {
@@ -106,6 +104,8 @@ impl Position {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FORBIDDEN: Duration = Duration::from_secs(30);
 
     fn at(version: u64) -> Position {
         let mut position = Position::default();

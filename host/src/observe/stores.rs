@@ -165,9 +165,20 @@ impl Stores {
     /// Returns whether every watch has listed or waits for its kind to be served, but for those that nothing waits for.
     #[must_use]
     pub fn have_listed(&self) -> bool {
+        self.all_listed(|listed| matches!(listed, Listed::Yes | Listed::NoSuchKind))
+    }
+
+    /// Returns whether every watch has listed, or waits for its kind to be served or for the right to it, but for those that
+    /// nothing waits for.
+    #[must_use]
+    pub fn have_answers(&self) -> bool {
+        self.all_listed(|listed| listed != Listed::NotYet)
+    }
+
+    fn all_listed(&self, is_enough: impl Fn(Listed) -> bool) -> bool {
         self.read(|cache| {
             let layout = cache.layout();
-            cache.tables().iter().all(|(id, table)| table.listed != Listed::NotYet || layout.is_of_unserved(*id))
+            cache.tables().iter().all(|(id, table)| is_enough(table.listed) || layout.is_of_unserved(*id))
         })
     }
 
@@ -419,6 +430,11 @@ impl Stores {
         let is_first = inner.cache.no_such_kind(watch);
         // The table of an optional kind that is not served counts as shown.
         if is_first && inner.cache.is_shown(watch) { inner.cache.keys().collect() } else { BTreeSet::new() }
+    }
+
+    /// Records that the host has no right to the kind of this watch.
+    pub(crate) fn forbidden(&self, watch: WatchId) {
+        self.inner.lock().cache.forbidden(watch);
     }
 
     /// Waits until a write shows that the kind of this watch, which was not served when it was last listed, is served.

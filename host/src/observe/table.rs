@@ -34,6 +34,8 @@ pub enum Listed {
     NotYet,
     /// The API server does not serve the kind.
     NoSuchKind,
+    /// It has never listed, and the host has no right to.
+    Forbidden,
     /// It has listed.
     Yes,
 }

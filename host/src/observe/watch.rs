@@ -5,7 +5,7 @@
 //! and decodes an answer as a whole, so that one unreadable object hides all others.
 
 use crate::{
-    api::{answer, back_off::BackOff},
+    api::{answer, back_off::BackOff, forbidden::is_forbidden},
     control::queue::Queue,
     error::chain,
     observe::{
@@ -83,7 +83,7 @@ impl WatchError {
     }
 
     fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Client(kube::Error::Api(status)) if status.code == 403)
+        matches!(self, Self::Client(error) if is_forbidden(error))
     }
 
     pub(super) fn retry_after(&self) -> Duration {
@@ -167,9 +167,7 @@ impl Watch {
                     position.failed(error.failure());
                     self.missing(&error, &mut reported_missing)
                 }
-                Err(error) if self.spec.optional && error.is_forbidden() => {
-                    self.forbidden(&mut position, &error, &mut reported_missing)
-                }
+                Err(error) if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported_missing),
                 Err(error) => self.failed(&mut position, &error, began.elapsed()),
             };
             // A write of the host may show first that the kind is served now.
@@ -181,17 +179,22 @@ impl Watch {
         }
     }
 
-    /// Records that the API server forbids this optional kind; returns the time to the next attempt. The kind counts as
-    /// not served once the host has no right to it.
+    /// Records that the API server forbids this kind; returns the time to the next attempt. Once the host has no right to
+    /// it, an optional kind counts as not served, and nobody waits for jobs of another.
     fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut bool) -> Duration {
         let now = Instant::now();
         let in_a_row = position.forbidden(now);
         let left = position.lacks_right_in(now);
-        if left.is_zero() {
+        if left.is_zero() && self.spec.optional {
             return self.missing(error, reported);
         }
         self.log_failure(position, in_a_row, error);
-        self.pause(in_a_row, error).min(left).max(error.retry_after())
+        let pause = self.pause(in_a_row, error);
+        if left.is_zero() {
+            self.stores.forbidden(self.id);
+            return pause;
+        }
+        pause.min(left).max(error.retry_after())
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.

@@ -160,7 +160,11 @@ async fn jobs(client: &Client, plugins: Arc<Plugins>, options: &Options) -> (Vec
     while !context.is_ready() && start.elapsed() < PATIENCE {
         sleep(Duration::from_millis(20)).await;
     }
-    let unlisted = context.stores().progress().into_iter().filter(|watch| watch.listed == Listed::NotYet);
+    let unlisted = context
+        .stores()
+        .progress()
+        .into_iter()
+        .filter(|watch| matches!(watch.listed, Listed::NotYet | Listed::Forbidden));
     let unlisted: BTreeSet<_> = unlisted.map(|of| of.watch.resource.plural).collect();
     let mut jobs = vec![];
     for key in context.stores().jobs() {

@@ -1,6 +1,7 @@
 //! Kinds of job that two Plugins want to serve.
 
-use super::*;
+use super::{startup::refusal, *};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(super) const POODLE: &str = "PoodleJob";
 
@@ -167,4 +168,42 @@ async fn a_plugin_whose_crd_drops_what_the_host_remembers_says_so_until_the_crd_
     stage.submit_poodle("othello").await;
     stage.planner_of_poodle("othello").await;
     stage.is("poodla", "Degraded", "AsExpected").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_a_host_may_not_list_for_a_while_keep_their_ports_and_delay_others_by_half_a_minute() {
+    let (component, is_forbidden) = (of_poodles("poodla"), Arc::new(AtomicBool::new(false)));
+    let forbidden = is_forbidden.clone();
+    let objects = vec![map("poodla", &component), plugin("poodla", &grants("paddle"))];
+    let mut stage = Stage::refusing(objects, move |request| {
+        let is_list = request.uri().path().ends_with("/poodlejobs");
+        (is_list && forbidden.load(Relaxed)).then(|| refusal(403, &json!("forbidden")))
+    });
+    stage.serves("poodla", &component).await;
+    let on_ports = |mut job: Value, kind: &str| {
+        job["kind"] = json!(kind);
+        job["spec"]["intranet"] = json!("Host");
+        job
+    };
+    stage.sim.create(on_ports(job("long-rex"), POODLE));
+    let of_rex = |stage: &Stage| {
+        let job = stage.sim.get(JOBS.0, POODLE, "default", "long-rex")?;
+        let pod = stage.sim.get("v1", "Pod", "default", "long-rex-worker-0")?;
+        let first = job["status"]["troupe"]["hostPorts"]["first"].as_u64()?;
+        (pod["status"]["phase"] == "Running").then(|| (first, pod["metadata"]["uid"].clone()))
+    };
+    let before = stage.until("rex to run", of_rex).await;
+    is_forbidden.store(true, Relaxed);
+    stage.restart();
+    stage.sim.create(on_ports(job("hamlet"), JOBS.1));
+    let began = Instant::now();
+    stage.planner("hamlet").await;
+    let waited = began.elapsed();
+    assert!((Duration::from_secs(30)..Duration::from_secs(50)).contains(&waited), "{waited:?}");
+    assert!(stage.context.is_ready());
+    is_forbidden.store(false, Relaxed);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(of_rex(&stage), Some(before));
+    stage.submit_poodle("spot").await;
+    assert_eq!(stage.planner_of_poodle("spot").await, digest_of(&component));
 }

@@ -146,7 +146,7 @@ impl Stage {
         let mut kinds = campaign::kinds(&built_in());
         kinds.push(Kind::new(API, "Plugin", "plugins", false, true));
         kinds.push(Kind::custom(JOBS.0, kinds::POODLE, "poodlejobs"));
-        let life = sim::Life::default().rule("held-*", "schedule-after", "forever");
+        let life = sim::Life::default().rule("held-*", "schedule-after", "forever").rule("long-*", "run-for", "1h");
         let sim = Sim::new(sim::Options { kinds, life, ..sim::Options::default() });
         let running = sim.start();
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });

@@ -66,7 +66,7 @@ impl PortAllocator {
     /// Returns a block for the job: the block that it holds, else a free one, which it holds from now on.
     ///
     /// # Errors
-    /// Returns why there is none. No ports are free until all jobs and pods have been listed.
+    /// Returns why there is none. No ports are free until all pods, and all jobs that the host may list, have been listed.
     pub(crate) fn allocate(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
         let mut known = self.known.lock();
         self.stores.read(|cache| {
@@ -100,9 +100,9 @@ impl PortAllocator {
 }
 
 impl Known {
-    /// Reads the host ports in the ledgers of a kind, once; its jobs must have been listed.
+    /// Reads the host ports in the ledgers of a kind, once its jobs have been listed.
     fn accept_claims(&mut self, cache: &Cache, kind: &GroupKind) {
-        if self.claimed.insert(kind.clone()) {
+        if cache.has_listed_jobs_of(kind) && self.claimed.insert(kind.clone()) {
             self.blocks.see(|key, uid, ports| runs_on(cache, &key.namespace, uid, ports));
             self.blocks.accept(claims(cache, kind));
         }
