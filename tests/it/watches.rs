@@ -415,6 +415,34 @@ fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute(
     });
 }
 
+#[test]
+fn a_job_whose_creates_are_put_off_for_long_says_what_it_waits_for() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(2)).await;
+        let busy = world.sim.refuse(Matching::create("services"), too_many(5));
+        world.sim.create(world.paddle("held"));
+        after(Duration::from_secs(9)).await;
+        assert_eq!(world.times("patch", "paddlejobs").len(), 0, "an API server that is busy for a moment is spared");
+        let waits = |it: &World| condition_of(&it.status(PADDLE, "held"), "Waiting");
+        world.until("the condition", 20, waits).await;
+        let message = world.condition(PADDLE, "held", "Waiting").unwrap()["message"].clone();
+        assert!(message.as_str().unwrap().contains("service/held-worker-0"), "{message}");
+        after(Duration::from_secs(120)).await;
+        let patches = world.times("patch", "paddlejobs").len();
+        world.sim.lift(busy);
+        let service = |it: &World| it.sim.get("v1", "Service", "default", "held-worker-1").is_some();
+        world.until("the Services", 60, service).await;
+        after(Duration::from_secs(5)).await;
+        assert!(patches <= 4, "{patches} writes of a status that says the same");
+        let events = world.sim.list("v1", "Event", "default");
+        let created = events.iter().filter(|event| event["reason"] == "Created");
+        let created: Vec<_> = created.filter_map(|event| event["message"].as_str()).collect();
+        assert_eq!(created, ["created pod/held-worker-0, pod/held-worker-1"], "an event is about pods");
+    });
+}
+
 // The pass that is asked to wait writes no event, and the next one finds the pods.
 #[test]
 fn the_event_of_a_job_names_the_pods_that_were_made_before_the_host_was_asked_to_wait() {

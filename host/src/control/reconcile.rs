@@ -204,10 +204,7 @@ impl Context {
             });
         let status = match (&failed, retry_after) {
             // If the API server asks to wait, neither the status nor an event is written.
-            (Some(_), Some(_)) => {
-                self.publisher.hold(key, &snapshot.job.uid, &applied.created);
-                None
-            }
+            (Some(_), Some(_)) if self.publisher.hold(key, &snapshot.job.uid, &applied.created) => None,
             _ => {
                 let fold = status::fold(self.queue.busy());
                 Some(self.publisher.publish(key, &snapshot, &decision, &applied, fold).await)

@@ -30,6 +30,9 @@ use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
 use tracing::{Instrument, debug, warn};
 
+/// After this many passes in a row that wrote no status, since the API server asked to wait, the next one does.
+const MOST_HELD: u32 = 3;
+
 /// The API server refuses longer messages of events; in bytes.
 const LONGEST_MESSAGE: usize = 1024;
 
@@ -54,14 +57,23 @@ pub struct Publisher {
     clock: Clock,
     published: Arc<PublishedStatuses>,
     events: Events,
-    /// What was created for a job and no event has named yet, with the job's uid.
-    unreported: Mutex<BTreeMap<JobKey, (String, Vec<String>)>>,
+    held: Mutex<BTreeMap<JobKey, Held>>,
+}
+
+/// The passes in a row over a job that published nothing.
+#[derive(Default)]
+struct Held {
+    /// The job's uid.
+    uid: String,
+    passes: u32,
+    /// What was created and no event has named yet.
+    created: Vec<String>,
 }
 
 impl Publisher {
     /// Returns a publisher that remembers there what it has written.
     pub(crate) fn new(client: Client, stores: Arc<Stores>, clock: Clock, published: Arc<PublishedStatuses>) -> Self {
-        Self { client, stores, clock, published, events: Events::default(), unreported: Mutex::default() }
+        Self { client, stores, clock, published, events: Events::default(), held: Mutex::default() }
     }
 
     /// Returns the latest events that were emitted.
@@ -77,28 +89,31 @@ impl Publisher {
     /// Forgets what was last written to the job's status, and what no event has named yet: the job is gone.
     pub(crate) fn forget(&self, key: &JobKey) {
         self.published.forget(key);
-        self.unreported.lock().remove(key);
+        self.held.lock().remove(key);
     }
 
-    /// Keeps the names of what a pass over the job with this uid has created for the event of the next pass that is
-    /// published. No later pass names them by itself: it finds them there.
-    pub(crate) fn hold(&self, key: &JobKey, uid: &str, created: &[String]) {
-        if created.is_empty() {
-            return;
+    /// Returns whether a pass over the job with this uid, which the API server has asked to wait, publishes nothing: not if
+    /// several before it did not, since the user has to see what the job waits for. Keeps the names of what it has created
+    /// for the event of the next pass that is published. No later pass names them by itself: it finds them there.
+    pub(crate) fn hold(&self, key: &JobKey, uid: &str, created: &[String]) -> bool {
+        let mut all = self.held.lock();
+        let held = all.entry(key.clone()).or_default();
+        if held.uid != uid {
+            *held = Held { uid: uid.to_owned(), ..Held::default() };
         }
-        let mut unreported = self.unreported.lock();
-        let (of, names) = unreported.entry(key.clone()).or_default();
-        if *of != uid {
-            (*of, *names) = (uid.to_owned(), vec![]);
+        if held.passes == MOST_HELD {
+            return false;
         }
-        names.extend_from_slice(created);
+        held.passes += 1;
+        held.created.extend_from_slice(created);
+        true
     }
 
     /// Returns the names that [`Publisher::hold`] has kept for the job with this uid, then those of this pass; they are
-    /// kept no longer.
+    /// kept no longer, and its passes in a row end.
     fn take_created(&self, key: &JobKey, uid: &str, applied: &Applied) -> Vec<String> {
-        let held = self.unreported.lock().remove(key).filter(|(of, _)| of == uid);
-        let mut names = held.map(|(_, names)| names).unwrap_or_default();
+        let held = self.held.lock().remove(key).filter(|held| held.uid == uid);
+        let mut names = held.map(|held| held.created).unwrap_or_default();
         names.extend_from_slice(&applied.created);
         names
     }
@@ -126,6 +141,10 @@ impl Publisher {
             }
         };
         let created = self.take_created(key, &snapshot.job.uid, applied);
+        if matches!(&status, Err(error) if error.retry_after().is_some()) {
+            self.hold(key, &snapshot.job.uid, &created);
+            return status;
+        }
         let created = creation(&Applied { created, ..Applied::default() }, reasons);
         self.emit_all(snapshot, created.as_slice()).await;
         status
