@@ -86,6 +86,9 @@ pub(super) enum ArchiveError {
         /// Where they were said to be.
         reference: String,
     },
+    /// Something else has the name of what is to be kept.
+    #[error("configmap/{0} is there and holds something else: delete it, and the host keeps the plugin there")]
+    Occupied(String),
     /// They cannot be compressed.
     #[error("failed to compress the plugin")]
     Compress(#[source] std::io::Error),
@@ -190,21 +193,28 @@ impl Archive {
         let name = name(digest, number);
         let own =
             [(DIGEST_ANNOTATION.to_owned(), digest.to_string()), (CHUNKS_ANNOTATION.to_owned(), count.to_string())];
-        let mark = mark.filter(|_| number == 0).map(Mark::annotation);
+        let annotation = mark.filter(|_| number == 0).map(Mark::annotation);
         let map = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
                 labels: Some(BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])),
-                annotations: Some(own.into_iter().chain(mark).collect()),
+                annotations: Some(own.into_iter().chain(annotation).collect()),
                 ..ObjectMeta::default()
             },
             immutable: Some(true),
             ..content
         };
         match self.maps.create(&PostParams::default(), &map).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            Err(source) => Err(ArchiveError::Api { attempt: "create", name, source }),
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(source) => return Err(ArchiveError::Api { attempt: "create", name, source }),
+        }
+        let found = self.maps.get(&name).await;
+        let found = found.map_err(|source| ArchiveError::Api { attempt: "get", name: name.clone(), source })?;
+        match is_same(&found, &map) {
+            true if number == 0 => self.mark(digest, mark).await.map(drop),
+            true => Ok(()),
+            false => Err(ArchiveError::Occupied(name)),
         }
     }
 
@@ -387,6 +397,15 @@ fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<Digest>, now: Time
         (false, Some(since)) if now.duration_since(since) >= RELEASED_AFTER => Fate::Goes,
         (false, Some(_)) => Fate::Stays,
     }
+}
+
+/// They hold the same part of the same plugin.
+fn is_same(one: &ConfigMap, other: &ConfigMap) -> bool {
+    let annotation = |of: &ConfigMap, key: &str| of.metadata.annotations.as_ref()?.get(key).cloned();
+    let is_alike = |key: &str| annotation(one, key) == annotation(other, key);
+    is_alike(DIGEST_ANNOTATION)
+        && is_alike(CHUNKS_ANNOTATION)
+        && (&one.data, &one.binary_data) == (&other.data, &other.binary_data)
 }
 
 fn name(digest: &Digest, number: usize) -> String {

@@ -198,6 +198,24 @@ async fn few_bytes_and_those_of_no_registry_are_kept_themselves() {
 }
 
 #[tokio::test]
+async fn what_has_the_name_and_holds_something_else_does_not_count_as_kept() {
+    let stage = Stage::new().await;
+    let wasm = component(1);
+    let digest = source::digest(&wasm);
+    let keep = async || stage.archive().keep(&digest, &wasm, None, None).await;
+    keep().await.unwrap();
+    let maps = stage.archive().maps;
+    let mut kept = maps.get(&name(&digest, 0)).await.unwrap();
+    maps.delete(&name(&digest, 0), &DeleteParams::default()).await.unwrap();
+    kept.metadata = ObjectMeta { name: kept.metadata.name, ..ObjectMeta::default() };
+    maps.create(&PostParams::default(), &kept).await.unwrap();
+    let error = keep().await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("configmap/{} is there and holds something else", name(&digest, 0))), "{error}");
+    maps.delete(&name(&digest, 0), &DeleteParams::default()).await.unwrap();
+    keep().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_names_a_registry_is_released_as_bytes_are() {
     let stage = Stage::new().await;
     stage.repository.push(&component(1));
