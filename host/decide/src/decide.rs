@@ -43,8 +43,8 @@ const SOONEST: SignedDuration = SignedDuration::from_secs(1);
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     match (answer, &snapshot.ledger.finished) {
         (Answer::Judged { plan, .. }, _) => Standing::of(snapshot, plan).decide(answer),
-        // Its user may have asked for another time to live in the edit that is refused.
-        (Answer::Rejected(_), Some(finished)) if over::was_edited(snapshot, finished) => {
+        // Its user may have asked for another time to live in the edit, of which no plan says so.
+        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) if over::was_edited(snapshot, finished) => {
             over::over(snapshot, &Finished { delete_at: None, ..finished.clone() })
         }
         (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) => over::over(snapshot, finished),

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
     use crate::{
         lifecycle::{Triage, triage},
-        plan::{Answer, Clean, FieldError, Outcome, Rejection},
+        plan::{Answer, Clean, Fault, FieldError, Outcome, Rejection},
         testkit,
     };
     use jiff::Timestamp;
@@ -40,12 +40,14 @@ mod tests {
             clean_kinds: BTreeSet::new(),
             delete_at: Some(Timestamp::UNIX_EPOCH),
         };
-        let answer = Answer::Rejected(Rejection::Unsupported("tales".into()));
-        let mut deletions = |generation| {
-            snapshot.ledger.finished = Some(finished(generation));
-            crate::decide::decide(&snapshot, &answer).actions.len()
-        };
-        assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0));
+        let rejected = Answer::Rejected(Rejection::Unsupported("tales".into()));
+        for answer in [rejected, Answer::Faulted(Fault::NotAccepted { digest: testkit::digest("tales") })] {
+            let mut deletions = |generation| {
+                snapshot.ledger.finished = Some(finished(generation));
+                crate::decide::decide(&snapshot, &answer).actions.len()
+            };
+            assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0), "{answer:?}");
+        }
 
         snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
         let mut deletions = |generation| {
