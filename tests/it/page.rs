@@ -414,6 +414,28 @@ fn a_name_that_no_api_server_has_and_a_flood_of_names_are_not_asked_about() {
 }
 
 #[test]
+fn a_flood_of_made_up_tokens_does_not_keep_out_who_has_one() {
+    in_virtual_time(async {
+        let world = World::new(running());
+        after(2).await;
+        let asked = Arc::default();
+        let routes = world.routes(reviewer(&asked));
+        assert_eq!(get(&routes, "/page/jobs?namespace=hers", "ann").await.0, 200);
+        // Longer than a verdict is cached, and than most scrape intervals.
+        after(60).await;
+        let mut codes = vec![];
+        for number in 0..1_100 {
+            codes.push(get(&routes, "/page/jobs?namespace=hers", &format!("made-up-{number}")).await.0);
+        }
+        assert_eq!((codes[0], codes[1_099]), (StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(get(&routes, "/page/jobs?namespace=hers", "ann").await.0, 200);
+        assert_eq!(get(&routes, "/page/jobs?namespace=hers", "root").await.0, StatusCode::TOO_MANY_REQUESTS);
+        after(5).await;
+        assert_eq!(get(&routes, "/page/jobs?namespace=hers", "root").await.0, 200);
+    });
+}
+
+#[test]
 fn there_is_a_most_of_viewers_and_one_who_leaves_makes_room() {
     in_virtual_time(async {
         let world = World::new(running());

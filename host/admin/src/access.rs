@@ -30,15 +30,20 @@ const COUNTS_FOR: Duration = Duration::from_secs(10);
 /// The maximum number of cached verdicts, and of cached users.
 const MOST_VERDICTS: usize = 1024;
 
-/// The maximum number of concurrent reviews: a flood of tokens does not become a flood of requests to the API server.
+/// The maximum number of concurrent reviews of tokens that the API server has accepted lately, and of others: a flood of
+/// tokens does not become a flood of requests to the API server.
 const REVIEWS: usize = 4;
 
 /// How many reviews one token causes at once, and then each second: the API server counts them as the host's requests, and
 /// whoever asks for one namespace after the other must not slow the host.
 const OF_ONE: Rate = Rate { burst: 200.0, per_second: 20.0 };
 
-/// The same of all tokens together, those among them that nobody knows.
-const OF_ALL: Rate = Rate { burst: 1_000.0, per_second: 100.0 };
+/// The same of all tokens together that the API server has not accepted lately: whoever makes some up delays nobody who has
+/// one.
+const OF_STRANGERS: Rate = Rate { burst: 1_000.0, per_second: 100.0 };
+
+/// How long a token counts as accepted for this: longer than any scrape interval.
+const ACCEPTED_FOR: Duration = Duration::from_secs(600);
 
 /// The maximum length of a token in bytes; the token of a service account has about one KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -138,16 +143,34 @@ impl Left {
     }
 }
 
-/// The reviews that are left, of one token and of all.
+/// The reviews that are left, of one token and of all strangers.
 struct Rates {
-    all: Left,
+    strangers: Left,
     /// Only of tokens that have used some lately.
     tokens: BTreeMap<[u8; 32], Left>,
+    /// When the API server has accepted a token last.
+    accepted: BTreeMap<[u8; 32], Instant>,
 }
 
 impl Rates {
     fn new() -> Self {
-        Self { all: Left { reviews: OF_ALL.burst, at: Instant::now() }, tokens: BTreeMap::new() }
+        let strangers = Left { reviews: OF_STRANGERS.burst, at: Instant::now() };
+        Self { strangers, tokens: BTreeMap::new(), accepted: BTreeMap::new() }
+    }
+
+    /// Returns whether the API server has accepted this token lately.
+    fn knows(&self, token: &[u8; 32]) -> bool {
+        self.accepted.get(token).is_some_and(|at| at.elapsed() < ACCEPTED_FOR)
+    }
+
+    /// Records that the API server accepts this token.
+    fn accept(&mut self, token: [u8; 32]) {
+        if self.accepted.len() >= MOST_VERDICTS {
+            self.accepted.retain(|_, at| at.elapsed() < ACCEPTED_FOR);
+        }
+        if self.accepted.len() < MOST_VERDICTS || self.accepted.contains_key(&token) {
+            self.accepted.insert(token, Instant::now());
+        }
     }
 
     /// Takes one review of this token, if there is one left.
@@ -157,11 +180,14 @@ impl Rates {
             self.tokens.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
         }
         let own = self.tokens.get(&token).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
-        let all = self.all.at(now, OF_ALL);
-        if own < 1.0 || all < 1.0 {
+        let of_strangers = self.strangers.at(now, OF_STRANGERS);
+        let is_known = self.knows(&token);
+        if own < 1.0 || !is_known && of_strangers < 1.0 {
             return false;
         }
-        self.all = Left { reviews: all - 1.0, at: now };
+        if !is_known {
+            self.strangers = Left { reviews: of_strangers - 1.0, at: now };
+        }
         if self.tokens.len() < MOST_VERDICTS || self.tokens.contains_key(&token) {
             self.tokens.insert(token, Left { reviews: own - 1.0, at: now });
         }
@@ -172,7 +198,8 @@ impl Rates {
 /// Sends reviews to the API server and caches the verdicts.
 pub struct Reviewer {
     client: Client,
-    under_way: Semaphore,
+    known: Semaphore,
+    strangers: Semaphore,
     rates: Mutex<Rates>,
     verdicts: Mutex<Cached<Result<(), Denied>>>,
     /// The user of each token; `None` where the API server accepts none.
@@ -208,8 +235,8 @@ impl Reviewer {
     /// Returns a reviewer that uses this client. The client's user must be allowed to create both kinds of review.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        let (under_way, rates) = (Semaphore::new(REVIEWS), Mutex::new(Rates::new()));
-        Self { client, under_way, rates, verdicts: Mutex::default(), users: Mutex::default() }
+        let ([known, strangers], rates) = ([REVIEWS; 2].map(Semaphore::new), Mutex::new(Rates::new()));
+        Self { client, known, strangers, rates, verdicts: Mutex::default(), users: Mutex::default() }
     }
 
     async fn check(&self, token: &str, right: &Right) -> Result<(), Denied> {
@@ -218,10 +245,14 @@ impl Reviewer {
         if let Some(passes) = self.verdicts.lock().known(&key.into()) {
             return passes;
         }
-        if !self.rates.lock().take(Sha256::digest(token).into()) {
-            return Err(Denied::TooMany);
-        }
-        let Ok(_seat) = self.under_way.acquire().await else {
+        let seats = {
+            let (mut rates, token) = (self.rates.lock(), Sha256::digest(token).into());
+            if !rates.take(token) {
+                return Err(Denied::TooMany);
+            }
+            if rates.knows(&token) { &self.known } else { &self.strangers }
+        };
+        let Ok(_seat) = seats.acquire().await else {
             return Err(Denied::Unavailable("the host is ending".into()));
         };
         let passes = match timeout(DEADLINE, self.review(token, right)).await {
@@ -253,6 +284,9 @@ impl Reviewer {
         let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
         let status = answer.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
+        if user.is_some() {
+            self.rates.lock().accept(key);
+        }
         self.users.lock().remember(key, user.clone());
         Ok(user)
     }
