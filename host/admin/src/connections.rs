@@ -35,7 +35,7 @@ const MOST_OF_ONE: usize = 16;
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Accepts and serves connections for as long as the future is polled.
-pub(super) async fn serve(listener: TcpListener, access: &Arc<Access>, routes: &Router) {
+pub(super) async fn serve(listener: &TcpListener, access: &Arc<Access>, routes: &Router) {
     let open = Arc::new(Open::default());
     loop {
         let (stream, peer) = match listener.accept().await {

@@ -37,7 +37,7 @@ use serde_json::json;
 use std::{collections::BTreeSet, io, sync::Arc};
 use tokio::{net::TcpListener, sync::Semaphore};
 use troupe::{
-    control::reconcile::Context,
+    control::{reconcile::Context, supervise::supervise},
     job_key::{GroupKind, JobKey},
     measure::requests::Requests,
     observe::layout::Layout,
@@ -61,16 +61,25 @@ struct Admin {
     rehearsals: Arc<Semaphore>,
 }
 
-/// Serves the admin port for as long as the future is polled.
+/// Serves the admin port for as long as the future is polled. Starts again if that panics.
 pub fn serve(
     listener: TcpListener,
     context: Arc<Context>,
     requests: Requests,
     access: Access,
 ) -> BoxFuture<'static, ()> {
-    let access = Arc::new(access);
-    let routes = routes(context, requests, Arc::clone(&access));
-    Box::pin(async move { connections::serve(listener, &access, &routes).await })
+    let (access, restarts) = (Arc::new(access), Arc::clone(context.restarts()));
+    let served = Arc::new((listener, Arc::clone(&access), routes(context, requests, access)));
+    Box::pin(async move {
+        let _accepts = supervise("admin", &restarts, move || {
+            let served = Arc::clone(&served);
+            async move {
+                let (listener, access, routes) = &*served;
+                connections::serve(listener, access, routes).await;
+            }
+        });
+        std::future::pending::<()>().await;
+    })
 }
 
 /// Returns what the admin port answers, without connections.

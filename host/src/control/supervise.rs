@@ -48,7 +48,7 @@ impl Restarts {
 }
 
 /// Runs the task that `start` returns until the returned value is dropped. Starts it again if it ends or panics.
-pub(crate) fn supervise<F>(
+pub fn supervise<F>(
     task: &'static str,
     restarts: &Arc<Restarts>,
     mut start: impl FnMut() -> F + Send + 'static,
