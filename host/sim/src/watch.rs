@@ -131,6 +131,7 @@ pub(crate) fn open(sim: &Sim, world: &mut World, actor: &str, plan: WatchPlan) -
         Some(from) => match world.store.since(&table, from) {
             Some(events) => backlog = events,
             None => {
+                world.trouble("watch refused with 410");
                 let _ = lines.send(Ok(gone(from, world.store.compacted)));
                 return body;
             }

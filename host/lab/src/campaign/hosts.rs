@@ -66,6 +66,18 @@ pub(super) struct Hosts {
     /// What went wrong in those that are over.
     found: Vec<String>,
     passes: Vec<Latest>,
+    /// How many watches they had.
+    watches: usize,
+}
+
+/// What is known of hosts that are over.
+pub(super) struct Over {
+    /// What they found wrong with themselves.
+    pub(super) found: Vec<String>,
+    /// Their latest passes.
+    pub(super) passes: Vec<Latest>,
+    /// How many watches they had, in all lives.
+    pub(super) watches: usize,
 }
 
 struct Host {
@@ -83,7 +95,7 @@ impl Drop for Host {
 impl Hosts {
     /// Starts as many as there are.
     pub(super) fn start(program: Program) -> Self {
-        let mut hosts = Self { program, running: vec![], lives: 0, found: vec![], passes: vec![] };
+        let mut hosts = Self { program, running: vec![], lives: 0, found: vec![], passes: vec![], watches: 0 };
         let count = if hosts.program.two { 2 } else { 1 };
         ACTORS.iter().take(count).for_each(|actor| hosts.begin(actor));
         hosts
@@ -129,11 +141,11 @@ impl Hosts {
         self.running.iter().for_each(|host| host.context.clock().set_by(step));
     }
 
-    /// What they found wrong with themselves, and their latest passes.
-    pub(super) fn end(mut self) -> (Vec<String>, Vec<Latest>) {
+    /// Ends them all.
+    pub(super) fn end(mut self) -> Over {
         let running = std::mem::take(&mut self.running);
         self.note(running);
-        (self.found, self.passes)
+        Over { found: self.found, passes: self.passes, watches: self.watches }
     }
 
     fn note(&mut self, over: Vec<Host>) {
@@ -144,6 +156,7 @@ impl Hosts {
                 self.found.push(format!("S8: the host panicked {panics} times"));
             }
             self.passes.push(host.context.passes().latest(None));
+            self.watches += host.context.stores().progress().len();
         }
     }
 

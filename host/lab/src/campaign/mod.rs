@@ -12,6 +12,7 @@ mod history;
 mod hosts;
 mod invariants;
 mod jobs;
+mod lists;
 mod neighbours;
 mod outages;
 mod restarts;
@@ -30,7 +31,7 @@ use draw::Draw;
 use ends::End;
 pub use guests::{Guest, invited};
 use history::History;
-use hosts::{Hosts, Program, is_host};
+use hosts::{Hosts, Over, Program, is_host};
 use invariants::Invariants;
 use jiff::SignedDuration;
 use jobs::Job;
@@ -309,9 +310,10 @@ impl Course {
         if writes != before + marked {
             seen.push(format!("S7: {} writes of the host at rest", writes - before));
         }
-        let (found, passes) = hosts.end();
+        let Over { found, passes, watches } = hosts.end();
         volcano.abort();
         seen.extend(found);
+        seen.extend(lists::needless(&sim, watches));
         seen.extend(invariants.found());
         seen.extend(invariants.lost_successes(&sim));
         seen.extend(invariants.made_again(&sim));

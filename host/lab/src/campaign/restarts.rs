@@ -36,11 +36,11 @@ pub(super) fn counted(sim: &Sim, tally: Tally) {
     });
 }
 
-/// S9: no pod of an attempt is made before those of earlier ones are gone.
+/// S13: no pod of an attempt is made before those of earlier ones are gone.
 pub(super) fn attempts_do_not_overlap(write: &Write, view: &View<'_>) -> Option<String> {
     let pod = write.after.as_ref().filter(|_| write.kind == "Pod" && write.created() && is_host(&write.actor))?;
     let (uid, made_for) = (controller(pod)?, attempt(pod));
     let mut others = view.owned_by(uid).into_iter().filter(|other| other["kind"] == "Pod" && attempt(other) < made_for);
     let other = others.next()?;
-    Some(format!("S9: {} is made for attempt {made_for} while {} is there", write.name, other["metadata"]["name"]))
+    Some(format!("S13: {} is made for attempt {made_for} while {} is there", write.name, other["metadata"]["name"]))
 }
