@@ -77,16 +77,28 @@ impl PluginTask {
     }
 
     /// A cluster operator has taken grants away from the digest that the Plugin serves. There is no other component that
-    /// this could be meant for, so it holds at once.
+    /// this could be meant for, so it holds at once, and for the older ones that jobs are pinned to.
     pub(super) async fn withdraw(&self, digest: Option<&Digest>) {
         let (name, handles) = (&self.seen.name, &self.shared.handles);
         let (Some(digest), Ok(spec)) = (digest, &self.seen.spec) else { return };
         let is_tried = handles.trials.candidate(name).as_ref() == Some(digest);
-        let is_its = is_tried || self.status.digest.as_deref() == Some(digest.as_str());
-        if is_its && handles.bundled.digests().all(|bundled| bundled != digest) {
-            warn!(plugin = name, digest = digest.short(), "grants were withdrawn from the digest that serves");
-            handles.plugins.grant(digest, &spec.grants);
-            handles.wake(name);
+        let serves = self.status.digest.as_deref() == Some(digest.as_str());
+        let mut from = match (serves, is_tried) {
+            (true, _) => handles.plugins.digests_of(name),
+            (false, true) => vec![digest.clone()],
+            (false, false) => vec![],
+        };
+        from.retain(|digest| handles.bundled.digests().all(|bundled| bundled != digest));
+        for digest in &from {
+            let Some(grants) = handles.plugins.grants(digest).map(|had| had.within(&spec.grants)) else { continue };
+            warn!(plugin = name, digest = digest.short(), "grants were withdrawn from a digest that plans jobs");
+            handles.plugins.grant(digest, &grants);
+        }
+        if from.is_empty() {
+            return;
+        }
+        handles.wake(name);
+        for digest in &from {
             self.remember_withdrawn(digest, &spec.grants).await;
         }
     }

@@ -98,10 +98,37 @@ async fn what_is_taken_from_a_plugins_grants_is_taken_at_once_from_what_it_serve
     stage.gets_no_pod("ophelia").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_from_a_plugins_grants_is_taken_from_older_digests_that_jobs_are_pinned_to() {
+    let (one, two) = (another("paddle", "one"), another("paddle", "two"));
+    let mut stage = Stage::with(vec![map("paddle", &one), plugin("paddle", &grants("paddle"))]);
+    stage.serves("paddle", &one).await;
+    stage.sim.create(job("held-hamlet"));
+    let has_pod = |stage: &Stage| stage.sim.get("v1", "Pod", "default", "held-hamlet-worker-0").map(drop);
+    stage.until("its pod", has_pod).await;
+    let data = json!({ "binaryData": { source::KEY: STANDARD.encode(&two) } });
+    stage.sim.patch("v1", "ConfigMap", NAMESPACE, "paddle", data).unwrap();
+    stage.serves("paddle", &two).await;
+    stage.sim.patch(API, "Plugin", "", "paddle", json!({ "spec": { "grants": null } })).unwrap();
+    stage.is("paddle", "Accepted", "GrantMissing").await;
+    stage.sim.delete("v1", "Pod", "default", "held-hamlet-worker-0").unwrap();
+    stage.reports_that_it_is_refused("held-hamlet").await;
+
+    // The next host remembers it.
+    stage.restart();
+    sleep(Duration::from_secs(60)).await;
+    assert!(stage.sim.list("v1", "Pod", "default").is_empty());
+}
+
 impl Stage {
     /// The component that plans this new job is refused what the job needs.
     async fn gets_no_pod(&self, name: &str) {
         self.sim.create(job(name));
+        self.reports_that_it_is_refused(name).await;
+    }
+
+    /// The job that has no pods says that its component is refused what it needs.
+    async fn reports_that_it_is_refused(&self, name: &str) {
         self.until("the job to report it", |stage| {
             let job = stage.sim.get(JOBS.0, JOBS.1, "default", name)?;
             let mut conditions = job["status"]["conditions"].as_array()?.iter();
