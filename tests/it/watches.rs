@@ -415,6 +415,27 @@ fn a_host_without_the_right_to_workloads_serves_queued_jobs_after_half_a_minute(
     });
 }
 
+// What is granted is a kind, and a plural that is another's would have the host read that.
+#[test]
+fn a_kind_that_comes_later_under_the_plural_of_another_is_not_listed() {
+    let plugins = campaign::plugins().unwrap();
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(2)).await;
+        let lists = |it: &World| it.times("list", "workloads").len();
+        assert_eq!(lists(&world), 1, "it is not served");
+        world.sim.serve(Kind::custom(WORKLOAD.0, "Vault", "workloads"));
+        after(Duration::from_secs(1300)).await;
+        assert_eq!(lists(&world), 1);
+    });
+    in_virtual_time(async {
+        let world = World::new(&plugins, 1, Faults::none());
+        after(Duration::from_secs(2)).await;
+        world.sim.serve(Kind::custom(WORKLOAD.0, WORKLOAD.1, "workloads"));
+        world.until("the list", 620, |it| it.times("list", "workloads").len() == 2).await;
+    });
+}
+
 #[test]
 fn a_job_whose_creates_are_put_off_for_long_says_what_it_waits_for() {
     let plugins = campaign::plugins().unwrap();

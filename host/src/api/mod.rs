@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod back_off;
 pub(crate) mod deadline;
 pub(crate) mod forbidden;
+pub(crate) mod names;
 pub(crate) mod patient;
 pub mod resource;
 

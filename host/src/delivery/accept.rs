@@ -4,12 +4,12 @@
 use super::{
     census,
     look::Question,
-    names::{self, NamesError},
+    names,
     report::{Stage, StageFailure},
     shared::Shared,
     trial,
 };
-use crate::{observe::stores::Observed, plugin_resource::Comparison};
+use crate::{api::names::NamesError, observe::stores::Observed, plugin_resource::Comparison};
 use decide::{
     Digest, Snapshot,
     difference::differences,

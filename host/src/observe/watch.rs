@@ -5,7 +5,12 @@
 //! and decodes an answer as a whole, so that one unreadable object hides all others.
 
 use crate::{
-    api::{answer, back_off::BackOff, forbidden::is_forbidden},
+    api::{
+        answer,
+        back_off::BackOff,
+        forbidden::is_forbidden,
+        names::{self, Mismatch, NamesError},
+    },
     control::queue::Queue,
     error::chain,
     observe::{
@@ -16,6 +21,7 @@ use crate::{
         wire::{self, Object, Page, PageMetadata},
     },
 };
+use decide::vet::is_kubernetes;
 use futures::StreamExt;
 use kube::{
     Client,
@@ -49,6 +55,8 @@ pub(super) const OPTIONAL_AGAIN: Duration = Duration::from_secs(600);
 pub(super) enum WatchError {
     #[error("the API server does not serve {0}")]
     NoSuchKind(String),
+    #[error("{0}: the plugin has to be mended")]
+    Misnamed(Mismatch),
     #[error("the version to go on from has expired")]
     Expired,
     #[error("no answer within {} s", .0.as_secs())]
@@ -73,7 +81,7 @@ impl WatchError {
     /// Returns what the error says about the version to continue from.
     fn failure(&self) -> Failure {
         match self {
-            Self::NoSuchKind(_) | Self::Expired => Failure::Expired,
+            Self::NoSuchKind(_) | Self::Misnamed(_) | Self::Expired => Failure::Expired,
             Self::Client(kube::Error::Api(status)) if !matches!(status.code, 429 | 502 | 503) => Failure::Barren,
             Self::Client(_) | Self::NoAnswer(_) => Failure::Unanswered,
             Self::Broken(_) | Self::Silent | Self::Ended | Self::Garbled(_) | Self::Request(_) | Self::TooLarge => {
@@ -158,12 +166,18 @@ impl Watch {
         loop {
             let began = Instant::now();
             let result = match position.step() {
-                Step::List => self.list(&mut position).await,
+                Step::List => match self.check_names(reported_missing).await {
+                    Ok(()) => self.list(&mut position).await,
+                    Err(error) => Err(error),
+                },
                 Step::Follow(from) => self.follow(&mut position, from).await,
             };
             let wait = match result {
-                Ok(()) => continue,
-                Err(error @ WatchError::NoSuchKind(_)) => {
+                Ok(()) => {
+                    reported_missing = false;
+                    continue;
+                }
+                Err(error @ (WatchError::NoSuchKind(_) | WatchError::Misnamed(_))) => {
                     position.failed(error.failure());
                     self.missing(&error, &mut reported_missing)
                 }
@@ -200,7 +214,9 @@ impl Watch {
     /// Records that the kind is not served; returns the time to the next attempt.
     fn missing(&self, error: &WatchError, reported: &mut bool) -> Duration {
         self.wake(self.stores.no_such_kind(self.id));
-        if !*reported && self.spec.optional {
+        if !*reported && matches!(error, WatchError::Misnamed(_)) {
+            warn!(%error, "a kind of a plugin is not watched");
+        } else if !*reported && self.spec.optional {
             info!(%error, "jobs are served without this optional kind");
         } else if !*reported {
             let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
@@ -235,6 +251,18 @@ impl Watch {
     fn pause(&self, in_a_row: u32, error: &WatchError) -> Duration {
         let back_off = if in_a_row == 0 { Duration::ZERO } else { self.back_off.after(in_a_row) };
         back_off.max(error.retry_after())
+    }
+
+    /// Looks up the names of a kind that was not served when its plugin was accepted, before anything of it is listed.
+    async fn check_names(&self, was_missing: bool) -> Result<(), WatchError> {
+        if !was_missing || is_kubernetes(&self.spec.resource.group) {
+            return Ok(());
+        }
+        let checked = timeout(LIST_DEADLINE, names::check(&self.client, &self.spec.resource)).await;
+        checked.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))?.map_err(|error| match error {
+            NamesError::Mismatch { other, .. } => WatchError::Misnamed(other),
+            NamesError::LookUp { source, .. } => self.classify(source),
+        })
     }
 
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page

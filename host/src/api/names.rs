@@ -1,0 +1,69 @@
+//! Whether the API server calls a kind what a plugin calls it. Those of Kubernetes are known without it.
+
+use crate::{api::resource::Resource, error::chain};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::Client;
+
+/// What is called otherwise, or why that cannot be found out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NamesError {
+    #[error("{api_version}: {other}")]
+    Mismatch { api_version: String, other: Mismatch },
+    #[error("failed to look up the kinds of {api_version}: {}", chain(source))]
+    LookUp { api_version: String, source: kube::Error },
+}
+
+/// A kind and a plural of the API server, of which the plugin has only one.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API server calls {} {}, and not {} {}", there.0, there.1, here.0, here.1)]
+pub(crate) struct Mismatch {
+    there: (String, String),
+    here: (String, String),
+}
+
+/// Looks up whether the kind and the plural of this resource agree. One that the API server does not serve cannot be wrong
+/// yet.
+///
+/// # Errors
+/// What is called otherwise, or why that cannot be found out.
+pub(crate) async fn check(client: &Client, resource: &Resource) -> Result<(), NamesError> {
+    let api_version = resource.api_version();
+    let resources = match client.list_api_group_resources(&api_version).await {
+        Ok(list) => list.resources,
+        // By its code: the answer for a group that nobody serves is plain text and has no reason.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(source) => return Err(NamesError::LookUp { api_version, source }),
+    };
+    agree(&resources, &resource.kind, &resource.plural).map_err(|other| NamesError::Mismatch { api_version, other })
+}
+
+fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<(), Mismatch> {
+    // `widgets/status` has the kind Widget, too.
+    let mut whole = resources.iter().filter(|it| !it.name.contains('/'));
+    match whole.find(|it| (it.kind == kind) != (it.name == plural)) {
+        Some(other) => Err(Mismatch {
+            there: (other.kind.clone(), other.name.clone()),
+            here: (kind.to_owned(), plural.to_owned()),
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(kind: &str, name: &str) -> APIResource {
+        APIResource { kind: kind.into(), name: name.into(), ..APIResource::default() }
+    }
+
+    #[test]
+    fn kind_and_plural_are_those_of_one_resource() {
+        let served = [resource("Widget", "widgets"), resource("Widget", "widgets/status"), resource("Vault", "vaults")];
+        assert_eq!(agree(&served, "Widget", "widgets"), Ok(()));
+        assert_eq!(agree(&served, "Gadget", "gadgets"), Ok(()), "not served yet");
+        for (kind, plural) in [("Widget", "vaults"), ("Gadget", "vaults"), ("Widget", "gadgets")] {
+            assert!(agree(&served, kind, plural).is_err(), "{kind} {plural}");
+        }
+    }
+}
