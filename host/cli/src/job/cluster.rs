@@ -50,6 +50,17 @@ impl Found {
     pub(super) fn uid(&self) -> &str {
         self.job.metadata.uid.as_deref().unwrap_or_default()
     }
+
+    pub(super) fn identity(&self) -> Identity {
+        identity(self.job.metadata.namespace.as_deref(), self.uid())
+    }
+}
+
+/// The namespace and the uid of an object.
+pub(super) type Identity = (String, String);
+
+fn identity(namespace: Option<&str>, uid: &str) -> Identity {
+    (namespace.unwrap_or_default().to_owned(), uid.to_owned())
 }
 
 impl Cluster {
@@ -169,20 +180,24 @@ impl Cluster {
     /// Returns the pods of the job, those of its batch/v1 Jobs among them, by name.
     pub(super) async fn pods(&self, found: &Found) -> anyhow::Result<Vec<Pod>> {
         let namespace = found.job.metadata.namespace.as_deref().unwrap_or(&self.namespace);
-        Ok(self.pods_by_job(Some(namespace)).await?.remove(found.uid()).unwrap_or_default())
+        Ok(self.pods_by_job(Some(namespace)).await?.remove(&found.identity()).unwrap_or_default())
     }
 
-    /// Returns the pods of the namespace, or of all, each list by name, by the uid of what controls them: of the
-    /// controller of their batch/v1 Job, if that has one.
-    pub(super) async fn pods_by_job(&self, namespace: Option<&str>) -> anyhow::Result<BTreeMap<String, Vec<Pod>>> {
+    /// Returns the pods of the namespace, or of all, each list by name, by the namespace and the uid of what controls them:
+    /// of the controller of their batch/v1 Job, if that has one. An owner reference means nothing in another namespace.
+    pub(super) async fn pods_by_job(&self, namespace: Option<&str>) -> anyhow::Result<BTreeMap<Identity, Vec<Pod>>> {
         let batch: Vec<BatchJob> = self.all(namespace).await.context("batch/v1 Jobs cannot be listed")?;
-        let above = |it: BatchJob| Some((it.metadata.uid.clone()?, controller(&it.metadata)?.to_owned()));
+        let above = |it: BatchJob| {
+            let here = |uid: &str| identity(it.metadata.namespace.as_deref(), uid);
+            Some((here(it.metadata.uid.as_deref()?), here(controller(&it.metadata)?)))
+        };
         let above: BTreeMap<_, _> = batch.into_iter().filter_map(above).collect();
         let pods: Vec<Pod> = self.all(namespace).await.context("pods cannot be listed")?;
-        let mut by_job: BTreeMap<String, Vec<Pod>> = BTreeMap::new();
+        let mut by_job: BTreeMap<Identity, Vec<Pod>> = BTreeMap::new();
         for pod in pods {
             if let Some(owner) = controller(&pod.metadata) {
-                by_job.entry(above.get(owner).map_or(owner, |it| it).to_owned()).or_default().push(pod);
+                let owner = identity(pod.metadata.namespace.as_deref(), owner);
+                by_job.entry(above.get(&owner).cloned().unwrap_or(owner)).or_default().push(pod);
             }
         }
         by_job.values_mut().for_each(|pods| pods.sort_by_key(|pod| pod.metadata.name.clone()));

@@ -1,7 +1,7 @@
 //! `troupe job top`: what jobs and their pods use, of what they request.
 
 use super::{
-    cluster::{Cluster, Found},
+    cluster::{Cluster, Found, Identity},
     list::table,
 };
 use crate::args::job::JobName;
@@ -69,9 +69,9 @@ fn of_pods(pods: &[Pod], uses: &Uses) -> Vec<Vec<String>> {
 }
 
 /// Returns a row for each job that has pods, below a head.
-fn of_jobs(jobs: &[Found], pods: &BTreeMap<String, Vec<Pod>>, uses: &Uses, with_namespace: bool) -> Vec<Vec<String>> {
+fn of_jobs(jobs: &[Found], pods: &BTreeMap<Identity, Vec<Pod>>, uses: &Uses, with_namespace: bool) -> Vec<Vec<String>> {
     let rows = jobs.iter().filter_map(|found| {
-        let pods = pods.get(found.uid())?;
+        let pods = pods.get(&found.identity())?;
         let measured: Vec<_> = pods.iter().filter_map(|pod| Some((pod, *uses.get(&place(pod))?))).collect();
         let used = measured.iter().fold(Amount::default(), |sum, (_, used)| sum.plus(*used));
         let requested = measured.iter().fold(Amount::default(), |sum, (pod, _)| sum.plus(requests(pod)));
@@ -214,7 +214,9 @@ hamlet-1  -           -       -              -
             job: read(json!({ "metadata": { "namespace": "lab", "name": name, "uid": name } })),
         };
         let pods = ["hamlet-0", "hamlet-1", "hamlet-2"].map(|name| pod(name, &json!({})));
-        let pods = BTreeMap::from([("hamlet".to_owned(), pods.to_vec())]);
+        let elsewhere = pod("hamlet-3", &json!({}));
+        let [here, there] = ["lab", "other"].map(|namespace| (namespace.to_owned(), "hamlet".to_owned()));
+        let pods = BTreeMap::from([(here, pods.to_vec()), (there, vec![elsewhere])]);
         let rows = of_jobs(&[named("hamlet"), named("idle")], &pods, &uses(&["hamlet-0", "hamlet-2"]), true);
         let expected = "NAMESPACE  JOB             PODS    CPU(cores)  CPU(%)  MEMORY(bytes)  MEMORY(%)
 lab        echojob/hamlet  2 of 3  3001m       75%     514Mi          25%
