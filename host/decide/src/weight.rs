@@ -11,18 +11,25 @@ use std::collections::BTreeMap;
 /// Size of a string without its bytes.
 const TEXT: usize = size_of::<String>();
 
+/// Size of a JSON value without what it contains.
+pub const VALUE: usize = size_of::<Value>();
+
+/// Size of a node of a B-tree map of JSON values. It has eleven places, of which [`PLACES_USED`] or more are used once there
+/// are two nodes.
+pub const MAP_NODE: usize = 11 * (TEXT + VALUE);
+
+/// See [`MAP_NODE`].
+pub const PLACES_USED: usize = 6;
+
 /// Estimates the size of a JSON document.
 pub fn json(value: &Value) -> usize {
-    const NODE: usize = size_of::<Value>();
-    // A node of a B-tree map has eleven places, of which six or more are used once there are two nodes.
-    const PLACES: usize = 11;
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => NODE,
-        Value::String(text) => NODE + text.len(),
-        Value::Array(items) => NODE + items.iter().map(json).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
+        Value::String(text) => VALUE + text.len(),
+        Value::Array(items) => VALUE + items.iter().map(json).sum::<usize>(),
         Value::Object(fields) => {
-            let nodes = fields.len().div_ceil(PLACES / 2 + 1) * PLACES * (TEXT + NODE);
-            NODE + nodes + fields.iter().map(|(key, value)| key.len() + json(value) - NODE).sum::<usize>()
+            let nodes = fields.len().div_ceil(PLACES_USED) * MAP_NODE;
+            VALUE + nodes + fields.iter().map(|(key, value)| key.len() + json(value) - VALUE).sum::<usize>()
         }
     }
 }

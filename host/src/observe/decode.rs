@@ -4,6 +4,7 @@
 //! [`MOST_LEVELS`], without recursion, and returns the path to it. It leaves out, too, what comes after the first
 //! [`MOST_BYTES`] of values: a text of small objects takes a hundred times its size as values.
 
+use decide::weight::{MAP_NODE, PLACES_USED, VALUE};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -18,13 +19,6 @@ const TOLD: usize = 6;
 /// At most so many bytes of values are decoded of one text, as estimated: the largest spec that a job may have by default,
 /// 256 KiB, takes half as much if it is a list of environment variables.
 pub(crate) const MOST_BYTES: usize = 8 << 20;
-
-/// The size of a value without what it contains.
-const VALUE: usize = size_of::<Value>();
-
-/// A node of a map takes so many bytes, and has room for eleven entries, of which six or more are used once there are two.
-const NODE: usize = 11 * (size_of::<String>() + VALUE);
-const USED: usize = 6;
 
 /// A decoded value, and what was left out of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -112,7 +106,7 @@ impl Bounds {
 
     /// Counts one more entry of a map of so many. Returns whether there is room for it.
     fn entry(&mut self, entries: usize) -> bool {
-        self.has_room(if entries.is_multiple_of(USED) { NODE } else { 0 })
+        self.has_room(if entries.is_multiple_of(PLACES_USED) { MAP_NODE } else { 0 })
     }
 
     fn has_room(&mut self, bytes: usize) -> bool {
