@@ -18,13 +18,32 @@ use decide::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
+use tokio::time::Instant;
+
+/// A watch of pods is awaited no longer: one without events, of an API server without bookmarks, shows nothing.
+const SHOWN_WITHIN: Duration = Duration::from_secs(100);
+
+/// So few Jobs that have departed are kept whatever their time.
+const FEW_DEPARTED: usize = 64;
 
 /// The objects of all watches, by watch.
 #[derive(Debug, Default)]
 pub struct Cache {
     layout: Arc<Layout>,
     tables: BTreeMap<WatchId, Table>,
+    /// Jobs behind roles that went before their end, by namespace and name. Not all of their pods need have been shown.
+    departed: BTreeMap<(String, String), Departure>,
+    /// Once there are so many, those that are of no interest any more go.
+    most_departed: usize,
+}
+
+/// When an object went: as of this resource version, and by the clock.
+#[derive(Debug)]
+struct Departure {
+    version: u64,
+    at: Instant,
 }
 
 impl Cache {
@@ -82,6 +101,23 @@ impl Cache {
     /// Removes a deleted object.
     pub(crate) fn remove(&mut self, watch: WatchId, object: &Object) {
         self.take(watch, object, object.resource_version);
+        self.record_departure(object, object.resource_version);
+    }
+
+    /// Records that this object was gone at this version.
+    pub(crate) fn record_departure(&mut self, object: &Object, version: u64) {
+        let of_a_job = object.owner.as_deref().is_some_and(may_be_job);
+        let is_job = matches!(&object.held, Held::Child(child) if child.kind == "Job" && !child.job_is_over());
+        if of_a_job && is_job {
+            if self.departed.len() >= self.most_departed {
+                self.departed.retain(|_, departure| departure.at.elapsed() < SHOWN_WITHIN);
+                self.most_departed = 2 * self.departed.len().max(FEW_DEPARTED);
+            }
+            // Another watch of Jobs may show an earlier one of this name late.
+            let here = (object.namespace.clone(), object.name.clone());
+            let before = self.departed.get(&here).map_or(0, |departure| departure.version);
+            self.departed.insert(here, Departure { version: version.max(before), at: Instant::now() });
+        }
     }
 
     fn take(&mut self, watch: WatchId, object: &Object, version: u64) -> Option<Object> {
@@ -232,6 +268,20 @@ impl Cache {
         table.is_some_and(|table| table.listed == Listed::Yes)
     }
 
+    /// Returns the host ports that live pods of jobs declare, if there may be jobs that the host may not list.
+    pub(crate) fn ports_of_hidden_jobs(&self) -> BTreeSet<u32> {
+        let is_hidden = |(id, watch): (&WatchId, &WatchSpec)| {
+            matches!(watch.purpose, Purpose::Jobs(_))
+                && self.table(*id).is_some_and(|table| table.listed == Listed::Forbidden)
+        };
+        if !self.layout.watches().iter().any(is_hidden) {
+            return BTreeSet::new();
+        }
+        let objects = self.tables.values().flat_map(|table| table.objects.values());
+        let live = objects.filter(|object| matches!(&object.held, Held::Pod(pod) if !pod.phase.is_terminal()));
+        live.flat_map(|pod| pod.host_ports.iter().copied()).collect()
+    }
+
     /// Returns the tables of jobs, each with its kind.
     pub fn tables_of_jobs(&self) -> impl Iterator<Item = (&GroupKind, &Table)> {
         self.layout.watches().iter().filter_map(|(id, watch)| match &watch.purpose {
@@ -344,8 +394,8 @@ impl Cache {
     }
 
     /// Returns kinds and names that the job cannot use: of objects with another controller, such as children of an
-    /// earlier job of this name, and of deleted Jobs whose pods still exist. Both are as these watches show them: the job
-    /// waits for no other, which may be behind.
+    /// earlier job of this name, and of deleted Jobs whose pods still exist, or may exist: those that were there when the
+    /// Job went have not been shown yet. All are as these watches show them: the job waits for no other, which may be behind.
     pub(crate) fn taken(&self, children: &[WatchId], key: &JobKey, uid: &str) -> BTreeSet<(String, String)> {
         let JobKey { namespace, name: job, .. } = key;
         let mut taken = BTreeSet::new();
@@ -365,7 +415,20 @@ impl Cache {
                 }
             }
         }
+        let departed = self.departed.range((namespace.clone(), job.clone())..);
+        let named_alike = departed.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
+        let may_have_pods = named_alike.filter(|(_, departure)| !self.shows_pods_of(children, departure));
+        taken.extend(may_have_pods.map(|((_, name), _)| ("Job".to_owned(), name.clone())));
         taken
+    }
+
+    /// Returns whether those of these watches that are of pods have shown all that were there when a Job went.
+    fn shows_pods_of(&self, watches: &[WatchId], departure: &Departure) -> bool {
+        let is_of_pods = |id: &&WatchId| {
+            self.layout.watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Pods(_)))
+        };
+        let is_there = |id: &WatchId| self.table(*id).is_none_or(|table| table.progress >= departure.version);
+        departure.at.elapsed() >= SHOWN_WITHIN || watches.iter().filter(is_of_pods).all(is_there)
     }
 
     /// Returns whether a pod of the job with this uid in this namespace has not ended.

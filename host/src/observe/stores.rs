@@ -362,6 +362,7 @@ impl Stores {
             if inner.cache.table(watch).is_none_or(|table| !table.objects.contains_key(here)) {
                 let of_object = inner.cache.concerned(watch, object);
                 inner.tombstones.record(watch, &of_object, object, Witness::List);
+                inner.cache.record_departure(object, version);
                 inner.reports.forget(&object.uid);
                 concerned.extend(of_object);
             }

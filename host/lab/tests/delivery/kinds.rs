@@ -199,6 +199,14 @@ async fn jobs_that_a_host_may_not_list_for_a_while_keep_their_ports_and_delay_ot
     let began = Instant::now();
     stage.planner("hamlet").await;
     let waited = began.elapsed();
+    let hamlet = stage.sim.get(JOBS.0, JOBS.1, "default", "hamlet").unwrap();
+    let port = stage.sim.get("v1", "Pod", "default", "long-rex-worker-0").unwrap()["spec"]["containers"][0]["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|port| port["hostPort"].as_u64())
+        .max();
+    assert!(hamlet["status"]["troupe"]["hostPorts"]["first"].as_u64() > port, "{port:?} {hamlet:#}");
     assert!((Duration::from_secs(30)..Duration::from_secs(50)).contains(&waited), "{waited:?}");
     assert!(stage.context.is_ready());
     is_forbidden.store(false, Relaxed);

@@ -74,6 +74,7 @@ impl PortAllocator {
                 return Err(NoPorts::NoneFree);
             }
             cache.layout().kinds().keys().for_each(|kind| known.accept_claims(cache, kind));
+            known.blocks.avoid(cache.ports_of_hidden_jobs());
             known.blocks.allocate(key, uid, count)
         })
     }
@@ -83,10 +84,14 @@ impl PortAllocator {
     /// # Errors
     /// As for [`PortAllocator::allocate`].
     pub(crate) fn preview(&self, key: &JobKey, uid: &str, count: u32) -> Result<HostPorts, NoPorts> {
-        if self.stores.read(|cache| self.awaits_holders(cache)) {
-            return Err(NoPorts::NoneFree);
-        }
-        self.known.lock().blocks.preview(key, uid, count)
+        let mut known = self.known.lock();
+        self.stores.read(|cache| {
+            if self.awaits_holders(cache) {
+                return Err(NoPorts::NoneFree);
+            }
+            known.blocks.avoid(cache.ports_of_hidden_jobs());
+            known.blocks.preview(key, uid, count)
+        })
     }
 
     fn awaits_holders(&self, cache: &Cache) -> bool {

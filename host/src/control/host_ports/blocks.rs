@@ -5,7 +5,10 @@ use super::{Limits, free::Free};
 use crate::job_key::JobKey;
 use decide::{ledger::HostPorts, ports::NoPorts};
 use jiff::Timestamp;
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// The blocks of host ports that jobs hold, and the ports that are free.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct Blocks {
     held: BTreeMap<JobKey, Vec<Holder>>,
     /// Number of ports that the jobs of each namespace hold.
     used: BTreeMap<String, u32>,
+    /// Ports that are not given although no job is known to hold them.
+    avoided: BTreeSet<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +51,12 @@ impl Default for Blocks {
 impl Blocks {
     pub(crate) fn new(limits: Limits) -> Self {
         let free = Free::all(&limits.range);
-        Self { limits, free, held: BTreeMap::new(), used: BTreeMap::new() }
+        Self { limits, free, held: BTreeMap::new(), used: BTreeMap::new(), avoided: BTreeSet::new() }
+    }
+
+    /// Gives none of these ports to a job that does not hold it already.
+    pub(crate) fn avoid(&mut self, ports: BTreeSet<u32>) {
+        self.avoided = ports;
     }
 
     /// Returns the ports that the job holds.
@@ -85,7 +95,7 @@ impl Blocks {
         if used.saturating_add(count) > most {
             return Err(NoPorts::Quota { used, most });
         }
-        let first = self.free.lowest(count).ok_or(NoPorts::NoneFree)?;
+        let first = self.free.lowest(count, &self.avoided).ok_or(NoPorts::NoneFree)?;
         Ok(HostPorts { first, count })
     }
 

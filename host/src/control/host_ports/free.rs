@@ -1,7 +1,10 @@
 //! Free host ports, as runs of consecutive ports.
 
 use decide::ledger::HostPorts;
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 /// Free ports of a range. `runs` has the first port of each run and the port after its last; runs do not touch.
 #[derive(Debug)]
@@ -16,9 +19,18 @@ impl Free {
         Self { range: range.clone(), runs: BTreeMap::from([(*range.start(), *range.end() + 1)]) }
     }
 
-    /// Returns the first port of the lowest run of at least `count` free ports.
-    pub(super) fn lowest(&self, count: u32) -> Option<u32> {
-        self.runs.iter().find(|(first, end)| *end - *first >= count).map(|(first, _)| *first)
+    /// Returns the first port of the lowest run of `count` free ports of which none is to be avoided.
+    pub(super) fn lowest(&self, count: u32, avoided: &BTreeSet<u32>) -> Option<u32> {
+        self.runs.iter().find_map(|(first, end)| {
+            let mut first = *first;
+            while first + count <= *end {
+                match avoided.range(first..first + count).next_back() {
+                    Some(port) => first = port + 1,
+                    None => return Some(first),
+                }
+            }
+            None
+        })
     }
 
     /// Returns whether all of these ports are free.
@@ -105,7 +117,17 @@ mod tests {
             }
             assert_eq!(free.runs, runs_of(&set));
             let lowest = runs_of(&set).into_iter().find(|(first, end)| end - first >= ports.count);
-            assert_eq!(free.lowest(ports.count), lowest.map(|(first, _)| first));
+            assert_eq!(free.lowest(ports.count, &BTreeSet::new()), lowest.map(|(first, _)| first));
         }
+    }
+
+    #[test]
+    fn ports_that_are_avoided_are_in_no_run_that_is_given() {
+        let free = Free::all(&(100..=199));
+        let lowest = |count, avoided: &[u32]| free.lowest(count, &avoided.iter().copied().collect());
+        assert_eq!(lowest(20, &[100, 119]), Some(120));
+        assert_eq!(lowest(20, &[125]), Some(100));
+        assert_eq!(lowest(60, &[150]), None);
+        assert_eq!(lowest(50, &[150]), Some(100));
     }
 }

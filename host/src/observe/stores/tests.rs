@@ -496,6 +496,35 @@ fn the_name_of_a_deleted_job_is_taken_until_its_pod_is_gone_also_while_another_w
     assert!(shown.snapshot().taken.is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_name_of_a_deleted_job_is_taken_until_the_watch_of_pods_has_shown_those_that_it_had() {
+    let name = BTreeSet::from([("Job".to_owned(), "hamlet-stage".to_owned())]);
+    let deleted = || {
+        let shown = Shown::nothing();
+        shown.has("Tale", &tale("u", 2));
+        shown.has("Job", &stage(3, &json!([])));
+        shown.lacks("Job", &stage(6, &json!([])));
+        assert_eq!(shown.snapshot().taken, name, "its pod of version 4 is on its way");
+        shown
+    };
+    let shown = deleted();
+    shown.0.bookmark(shown.watch("Pod"), 5);
+    assert_eq!(shown.snapshot().taken, name);
+    shown.0.bookmark(shown.watch("Pod"), 6);
+    assert!(shown.snapshot().taken.is_empty(), "it had none");
+
+    let shown = deleted();
+    tokio::time::advance(std::time::Duration::from_secs(100)).await;
+    assert!(shown.snapshot().taken.is_empty(), "an API server without bookmarks");
+
+    let shown = Shown::nothing();
+    shown.has("Tale", &tale("u", 2));
+    let complete = json!([{ "type": "Complete", "status": "True" }]);
+    shown.has("Job", &stage(3, &complete));
+    shown.lacks("Job", &stage(6, &complete));
+    assert!(shown.snapshot().taken.is_empty(), "its pods have ended");
+}
+
 #[test]
 fn a_list_without_an_object_wakes_its_job() {
     let shown = Shown::nothing();
