@@ -43,9 +43,13 @@ const SOONEST: SignedDuration = SignedDuration::from_secs(1);
 pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     match (answer, &snapshot.ledger.finished) {
         (Answer::Judged { plan, .. }, _) => Standing::of(snapshot, plan).decide(answer),
-        // Its user may have asked for another time to live in the edit, of which no plan says so.
-        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) if over::was_edited(snapshot, finished) => {
+        // Its user may have asked for another time to live in the edit, and no plan says so.
+        (Answer::Rejected(_), Some(finished)) if over::was_edited(snapshot, finished) => {
             over::over(snapshot, &Finished { delete_at: None, ..finished.clone() })
+        }
+        (Answer::Faulted(fault), Some(finished)) if over::was_edited(snapshot, finished) => {
+            let over = over::over(snapshot, &Finished { delete_at: None, ..finished.clone() });
+            Decision { wake: over.wake.min(again(snapshot, fault)), ..over }
         }
         (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) => over::over(snapshot, finished),
         (Answer::Rejected(rejection), None) => rejected(snapshot, rejection),
@@ -274,11 +278,16 @@ fn rejected(snapshot: &Snapshot, rejection: &Rejection) -> Decision {
 }
 
 fn faulted(snapshot: &Snapshot, fault: &Fault) -> Decision {
-    let again = match fault {
+    let wake = again(snapshot, fault);
+    without_verdict(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), wake)
+}
+
+/// Returns when the plugin is asked again after a fault.
+fn again(snapshot: &Snapshot, fault: &Fault) -> Wake {
+    Wake::At(match fault {
         Fault::BreakerOpen { until, .. } | Fault::Throttled { until, .. } => *until,
         _ => later(snapshot, FAULT_AGAIN),
-    };
-    without_verdict(snapshot, Condition::PluginFaulted, fault.reason(), fault.to_string(), Wake::At(again))
+    })
 }
 
 fn without_verdict(snapshot: &Snapshot, kind: Condition, reason: Reason, message: String, wake: Wake) -> Decision {

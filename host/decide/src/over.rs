@@ -19,6 +19,7 @@ pub(crate) fn over(snapshot: &Snapshot, finished: &Finished) -> Decision {
 mod tests {
     use super::*;
     use crate::{
+        decision::Wake,
         lifecycle::{Triage, triage},
         plan::{Answer, Clean, Fault, FieldError, Outcome, Rejection},
         testkit,
@@ -41,12 +42,15 @@ mod tests {
             delete_at: Some(Timestamp::UNIX_EPOCH),
         };
         let rejected = Answer::Rejected(Rejection::Unsupported("tales".into()));
-        for answer in [rejected, Answer::Faulted(Fault::NotAccepted { digest: testkit::digest("tales") })] {
-            let mut deletions = |generation| {
+        let faulted = Answer::Faulted(Fault::NotAccepted { digest: testkit::digest("tales") });
+        for (answer, is_asked_again) in [(rejected, false), (faulted, true)] {
+            let mut decided = |generation| {
                 snapshot.ledger.finished = Some(finished(generation));
-                crate::decide::decide(&snapshot, &answer).actions.len()
+                crate::decide::decide(&snapshot, &answer)
             };
-            assert_eq!((deletions(generation), deletions(generation - 1)), (1, 0), "{answer:?}");
+            let (unedited, edited) = (decided(generation), decided(generation - 1));
+            assert_eq!((unedited.actions.len(), edited.actions.len()), (1, 0), "{answer:?}");
+            assert_eq!(matches!(edited.wake, Wake::At(_)), is_asked_again, "{answer:?}");
         }
 
         snapshot.unreadable = Some(FieldError { path: "spec.x".into(), message: "is nested too deep".into() });
