@@ -34,8 +34,9 @@ const MOST_VERDICTS: usize = 1024;
 /// tokens does not become a flood of requests to the API server.
 const REVIEWS: usize = 4;
 
-/// How many reviews one token causes at once, and then each second: the API server counts them as the host's requests, and
-/// whoever asks for one namespace after the other must not slow the host.
+/// How many reviews one token causes at once, and then each second, or one user, once the API server has named him; the
+/// service accounts of a namespace are one. The API server counts reviews as the host's requests, and whoever asks for one
+/// namespace after the other must not slow the host.
 const OF_ONE: Rate = Rate { burst: 200.0, per_second: 20.0 };
 
 /// The same of all tokens together that the API server has not accepted lately: whoever makes some up delays nobody who has
@@ -44,6 +45,9 @@ const OF_STRANGERS: Rate = Rate { burst: 1_000.0, per_second: 100.0 };
 
 /// How long a token counts as accepted for this: longer than any scrape interval.
 const ACCEPTED_FOR: Duration = Duration::from_secs(600);
+
+/// The names of service accounts begin with it; their namespace follows.
+const SERVICE_ACCOUNTS: &str = "system:serviceaccount:";
 
 /// The maximum length of a token in bytes; the token of a service account has about one KiB.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -143,55 +147,58 @@ impl Left {
     }
 }
 
-/// The reviews that are left, of one token and of all strangers.
+/// The reviews that are left, of each token or user and of all strangers.
 struct Rates {
     strangers: Left,
-    /// Only of tokens that have used some lately.
-    tokens: BTreeMap<[u8; 32], Left>,
-    /// When the API server has accepted a token last.
-    accepted: BTreeMap<[u8; 32], Instant>,
+    /// Only of tokens and users that have used some lately.
+    each: BTreeMap<[u8; 32], Left>,
+    /// When the API server has accepted a token last, and whose it is.
+    accepted: BTreeMap<[u8; 32], (Instant, [u8; 32])>,
 }
 
 impl Rates {
     fn new() -> Self {
         let strangers = Left { reviews: OF_STRANGERS.burst, at: Instant::now() };
-        Self { strangers, tokens: BTreeMap::new(), accepted: BTreeMap::new() }
+        Self { strangers, each: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
-    /// Returns whether the API server has accepted this token lately.
-    fn knows(&self, token: &[u8; 32]) -> bool {
-        self.accepted.get(token).is_some_and(|at| at.elapsed() < ACCEPTED_FOR)
+    /// Returns whose token this is, if the API server has accepted it lately.
+    fn user_of(&self, token: &[u8; 32]) -> Option<[u8; 32]> {
+        self.accepted.get(token).filter(|(at, _)| at.elapsed() < ACCEPTED_FOR).map(|(_, user)| *user)
     }
 
-    /// Records that the API server accepts this token.
-    fn accept(&mut self, token: [u8; 32]) {
+    /// Records that the API server accepts this token, of a user with this name.
+    fn accept(&mut self, token: [u8; 32], name: &str) {
         if self.accepted.len() >= MOST_VERDICTS {
-            self.accepted.retain(|_, at| at.elapsed() < ACCEPTED_FOR);
+            self.accepted.retain(|_, (at, _)| at.elapsed() < ACCEPTED_FOR);
         }
         if self.accepted.len() < MOST_VERDICTS || self.accepted.contains_key(&token) {
-            self.accepted.insert(token, Instant::now());
+            let namespace = name.strip_prefix(SERVICE_ACCOUNTS).and_then(|rest| rest.split_once(':'));
+            let user = namespace.map_or(name, |(namespace, _)| &name[..SERVICE_ACCOUNTS.len() + namespace.len() + 1]);
+            self.accepted.insert(token, (Instant::now(), Sha256::digest(user).into()));
         }
     }
 
-    /// Takes one review of this token, if there is one left.
-    fn take(&mut self, token: [u8; 32]) -> bool {
+    /// Takes one review of this token, if there is one left. Returns whether the API server has accepted the token lately.
+    fn take(&mut self, token: [u8; 32]) -> Option<bool> {
         let now = Instant::now();
-        if self.tokens.len() >= MOST_VERDICTS {
-            self.tokens.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
+        if self.each.len() >= MOST_VERDICTS {
+            self.each.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
         }
-        let own = self.tokens.get(&token).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
+        let user = self.user_of(&token);
+        let whose = user.unwrap_or(token);
+        let own = self.each.get(&whose).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
         let of_strangers = self.strangers.at(now, OF_STRANGERS);
-        let is_known = self.knows(&token);
-        if own < 1.0 || !is_known && of_strangers < 1.0 {
-            return false;
+        if own < 1.0 || user.is_none() && of_strangers < 1.0 {
+            return None;
         }
-        if !is_known {
+        if user.is_none() {
             self.strangers = Left { reviews: of_strangers - 1.0, at: now };
         }
-        if self.tokens.len() < MOST_VERDICTS || self.tokens.contains_key(&token) {
-            self.tokens.insert(token, Left { reviews: own - 1.0, at: now });
+        if self.each.len() < MOST_VERDICTS || self.each.contains_key(&whose) {
+            self.each.insert(whose, Left { reviews: own - 1.0, at: now });
         }
-        true
+        Some(user.is_some())
     }
 }
 
@@ -245,13 +252,8 @@ impl Reviewer {
         if let Some(passes) = self.verdicts.lock().known(&key.into()) {
             return passes;
         }
-        let seats = {
-            let (mut rates, token) = (self.rates.lock(), Sha256::digest(token).into());
-            if !rates.take(token) {
-                return Err(Denied::TooMany);
-            }
-            if rates.knows(&token) { &self.known } else { &self.strangers }
-        };
+        let is_known = self.rates.lock().take(Sha256::digest(token).into()).ok_or(Denied::TooMany)?;
+        let seats = if is_known { &self.known } else { &self.strangers };
         let Ok(_seat) = seats.acquire().await else {
             return Err(Denied::Unavailable("the host is ending".into()));
         };
@@ -284,8 +286,8 @@ impl Reviewer {
         let answer = Api::all(self.client.clone()).create(&PostParams::default(), &review).await?;
         let status = answer.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
-        if user.is_some() {
-            self.rates.lock().accept(key);
+        if let Some(user) = &user {
+            self.rates.lock().accept(key, user.username.as_deref().unwrap_or_default());
         }
         self.users.lock().remember(key, user.clone());
         Ok(user)
