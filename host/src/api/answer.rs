@@ -95,8 +95,13 @@ async fn accepted(answer: Response<Body>) -> Result<Response<Body>, kube::Error>
     if !code.is_client_error() && !code.is_server_error() {
         return Ok(answer);
     }
-    let asked = seconds(&answer);
-    Err(refusal(code.as_u16(), asked, &read(answer).await?))
+    Err(kube::Error::Api(status_of(answer).await?.boxed()))
+}
+
+/// Returns the status of a refusal, with the seconds of its header in its details.
+pub(crate) async fn status_of(answer: Response<Body>) -> Result<Status, kube::Error> {
+    let (code, asked) = (answer.status().as_u16(), seconds(&answer));
+    Ok(refusal(code, asked, &read(answer).await?))
 }
 
 /// Returns how long the header of a refusal asks to wait before the next attempt; at most a minute.
@@ -110,16 +115,16 @@ fn seconds(answer: &Response<Body>) -> Option<u32> {
     answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns the error of a refusal, with the seconds of its header in its details. API Priority and Fairness refuses
+/// Returns the status of a refusal, with the seconds of its header in its details. API Priority and Fairness refuses
 /// with plain text and gives the seconds in the header alone.
-fn refusal(code: u16, seconds: Option<u32>, body: &str) -> kube::Error {
+fn refusal(code: u16, seconds: Option<u32>, body: &str) -> Status {
     let plain = || Status::failure(body.trim(), "").with_code(code);
     let mut status = serde_json::from_str::<Status>(body).unwrap_or_else(|_| plain());
     if let Some(seconds) = seconds {
         let details = status.details.get_or_insert_with(no_details);
         details.retry_after_seconds = details.retry_after_seconds.max(seconds);
     }
-    kube::Error::Api(status.boxed())
+    status
 }
 
 fn no_details() -> StatusDetails {
@@ -138,7 +143,7 @@ mod tests {
     use super::*;
 
     fn wait(seconds: Option<u32>, body: &str) -> Option<u64> {
-        retry_after(&refusal(429, seconds, body)).map(|wait| wait.as_secs())
+        retry_after(&kube::Error::Api(refusal(429, seconds, body).boxed())).map(|wait| wait.as_secs())
     }
 
     #[test]
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_refusal_that_is_no_status_has_its_code_and_its_text() {
-        let kube::Error::Api(status) = refusal(502, None, "Bad Gateway\n") else { panic!("a refusal is of the API") };
+        let status = refusal(502, None, "Bad Gateway\n");
         assert_eq!((status.code, status.message.as_str()), (502, "Bad Gateway"));
     }
 }

@@ -1,18 +1,39 @@
-//! A client for libraries that know nothing of `Retry-After`, such as kube-runtime's watches.
+//! Clients for libraries that do not know `Retry-After`, such as kube-runtime's watches.
 
-use super::answer;
+use super::answer::{self, asked_to_wait};
+use http::{Request, Response, header::RETRY_AFTER};
 use kube::{Client, client::Body};
 use tower::service_fn;
+
+/// Returns a client whose refusals name the seconds of their `Retry-After` in their details, where [`answer::retry_after`]
+/// finds them: API Priority and Fairness names them in the header alone, which kube's errors lack.
+pub(crate) fn explicit(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            let answer = client.send(request).await?;
+            let asked = answer.headers().get(RETRY_AFTER).cloned();
+            let Some(asked) = asked.filter(|_| asked_to_wait(&answer).is_some()) else { return Ok(answer) };
+            let (code, status) = (answer.status(), answer::status_of(answer).await?);
+            let mut answer = Response::new(Body::from(serde_json::to_vec(&status).map_err(kube::Error::SerdeError)?));
+            *answer.status_mut() = code;
+            answer.headers_mut().insert(RETRY_AFTER, asked);
+            Ok::<_, kube::Error>(answer)
+        }
+    });
+    Client::new(service, namespace)
+}
 
 /// Returns a client whose refusals come once the time is over that the API server asks to wait, so that whoever asks again
 /// does so no sooner.
 pub(crate) fn patient(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let service = service_fn(move |request: http::Request<Body>| {
+    let service = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         async move {
             let answer = client.send(request).await?;
-            if let Some(wait) = answer::asked_to_wait(&answer) {
+            if let Some(wait) = asked_to_wait(&answer) {
                 tokio::time::sleep(wait).await;
             }
             Ok::<_, kube::Error>(answer)

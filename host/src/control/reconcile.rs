@@ -4,6 +4,7 @@ use crate::{
     clock::Clock,
     control::{host_ports::PortAllocator, queue::Queue},
     delivery::Handles,
+    error::chain,
     job_key::JobKey,
     measure::{
         Policies,
@@ -33,6 +34,7 @@ use decide::{
 use futures::future::BoxFuture;
 use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
+use tracing::warn;
 
 /// A reconcile error: why a job is requeued with back-off.
 #[derive(Debug, thiserror::Error)]
@@ -226,6 +228,11 @@ impl Context {
             self.passes.record(pass);
         }
         let (status, next) = match (status.transpose(), failed) {
+            // The status comes with the next pass, which the API server asks to put off for longer.
+            (Err(error), Some(failed)) if failed.retry_after() > error.retry_after().unwrap_or_default() => {
+                warn!(error = chain(&error), "failed to write the status");
+                (None, Err(failed))
+            }
             (Err(error), _) => (None, Err(ReconcileError::Status(error))),
             (Ok(status), Some(failed)) => (status, Err(failed)),
             (Ok(status), None) => (status, Ok(self.wake(key, tombstones, &decision, status))),

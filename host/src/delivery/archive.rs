@@ -9,7 +9,7 @@ use super::{
     watched::watching,
 };
 use crate::{
-    api::{answer, back_off::Waits},
+    api::{answer, back_off::Waits, patient::patient},
     error::chain,
     plugin_resource::OciSource,
 };
@@ -35,6 +35,7 @@ use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 /// A component with more bytes than this stays with the registry that it came from.
@@ -108,6 +109,11 @@ impl ArchiveError {
     /// The API server may answer otherwise the next time.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Api { .. })
+    }
+
+    /// How long the API server asks to wait.
+    pub(super) fn retry_after(&self) -> Duration {
+        self.answer().and_then(answer::retry_after).unwrap_or_default()
     }
 
     /// What the API server said.
@@ -276,7 +282,8 @@ impl Archive {
         waits: ResetTimerBackoff<Waits>,
     ) -> (ArchiveStore, impl Stream<Item = ()> + Send + use<>) {
         let (store, writer) = reflector::store();
-        let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.sources.client.clone(), &self.namespace);
+        let client = patient(self.sources.client.clone());
+        let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client, &self.namespace);
         let config = watching().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let changes = watcher::watcher(maps, config).backoff(waits).reflect(writer);
         let changes = changes.filter_map(async |event| match event {

@@ -7,11 +7,11 @@ use super::{
     archive::{Archive, ArchiveError},
     census,
     mark::Mark,
-    settings,
+    names, settings,
     shared::Shared,
     statuses::{active, named},
 };
-use crate::{error::chain, observe::layout::Route, plugin_resource::PluginStatus};
+use crate::{api::names::NamesError, error::chain, observe::layout::Route, plugin_resource::PluginStatus};
 use decide::Digest;
 use sandbox::{ConfigError, LoadError, Prepared, Settings};
 use std::{collections::BTreeMap, time::Duration};
@@ -41,11 +41,11 @@ impl Again {
         Self { attempts: 0, at: Instant::now() }
     }
 
-    /// After one more attempt.
-    pub(super) fn after(before: Option<Self>) -> Self {
+    /// After one more attempt, and no sooner than the API server asks for.
+    pub(super) fn after(before: Option<Self>, asked: Duration) -> Self {
         let attempts = before.map_or(0, |before| before.attempts).saturating_add(1);
         let pause = Duration::from_secs(1 << (attempts - 1).min(6)).min(LONGEST);
-        Self { attempts, at: Instant::now() + pause }
+        Self { attempts, at: Instant::now() + pause.max(asked) }
     }
 }
 
@@ -54,6 +54,8 @@ impl Again {
 #[error(transparent)]
 enum Absent {
     Archive(#[from] ArchiveError),
+    /// The API server calls its kinds otherwise, or did not say what it calls them.
+    Names(#[from] NamesError),
     /// Its bytes are here, and are no plugin for this host.
     Load(#[from] LoadError),
     Config(#[from] ConfigError),
@@ -177,10 +179,15 @@ impl Delivery {
     }
 
     fn is_absent(&mut self, digest: &Digest, absent: &Absent) {
-        let again = Again::after(self.sought.get(digest).copied());
+        let asked = if let Absent::Archive(error) = absent { error.retry_after() } else { Duration::ZERO };
+        let again = Again::after(self.sought.get(digest).copied(), asked);
         self.sought.insert(digest.clone(), again);
         let why = chain(absent);
-        let is_passing = matches!(absent, Absent::Archive(error) if error.is_passing());
+        let is_passing = match absent {
+            Absent::Archive(error) => error.is_passing(),
+            Absent::Names(error) => matches!(error, NamesError::LookUp { .. }),
+            Absent::Load(_) | Absent::Config(_) => false,
+        };
         warn!(digest = digest.short(), why, "a plugin that jobs need cannot be loaded; their pods are left alone");
         if !is_passing || again.attempts >= QUIET {
             self.shared.handles.stores.change(|layout| layout.record_lost(digest, &why));
@@ -204,7 +211,10 @@ impl Shared {
         {
             self.marks().insert(digest.clone(), mark);
         }
-        Ok(self.handles.plugins.prepare_foreign(digest.short(), &wasm).await?)
+        let prepared = self.handles.plugins.prepare_foreign(digest.short(), &wasm).await?;
+        // A kind that was not served when it was accepted may be by now.
+        names::check(&self.sources.client, &prepared.descriptor).await?;
+        Ok(prepared)
     }
 }
 

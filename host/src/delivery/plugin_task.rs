@@ -35,6 +35,8 @@ pub(super) struct PluginTask {
     /// How it ended, unless well.
     refusal: Option<Refusal>,
     pub(super) status: PluginStatus,
+    /// The API server asks not to be written a status before.
+    pub(super) status_not_before: Instant,
 }
 
 impl PluginTask {
@@ -45,7 +47,8 @@ impl PluginTask {
         let mut stops = shared.handles.trials.stops();
         let seen = shown.borrow_and_update().clone();
         let status = shared.statuses().get(&seen.name).unwrap_or(&seen.status).clone();
-        let mut task = Self { shared, seen, looks: JoinSet::new(), looked_at: None, refusal: None, status };
+        let (looks, status_not_before) = (JoinSet::new(), Instant::now());
+        let mut task = Self { shared, seen, looks, looked_at: None, refusal: None, status, status_not_before };
         task.look_at().await;
         let mut tick = interval(REFRESH);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

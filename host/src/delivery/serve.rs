@@ -88,16 +88,22 @@ impl PluginTask {
             (false, true) => vec![digest.clone()],
             (false, false) => vec![],
         };
-        from.retain(|digest| handles.bundled.digests().all(|bundled| bundled != digest));
+        // What came with a host is not this Plugin's.
+        let is_its = |digest: &Digest| self.shared.marks().get(digest).is_none_or(|mark| mark.is_of(name));
+        from.retain(|digest| is_its(digest) && handles.bundled.digests().all(|bundled| bundled != digest));
+        let mut is_news = false;
         for digest in &from {
-            let Some(grants) = handles.plugins.grants(digest).map(|had| had.within(&spec.grants)) else { continue };
-            warn!(plugin = name, digest = digest.short(), "grants were withdrawn from a digest that plans jobs");
-            handles.plugins.grant(digest, &grants);
+            let Some(had) = handles.plugins.grants(digest) else { continue };
+            let has = had.within(&spec.grants);
+            if has != had {
+                warn!(plugin = name, digest = digest.short(), "grants were withdrawn from a digest that plans jobs");
+                handles.plugins.grant(digest, &has);
+                is_news = true;
+            }
         }
-        if from.is_empty() {
-            return;
+        if is_news {
+            handles.wake(name);
         }
-        handles.wake(name);
         for digest in &from {
             self.remember_withdrawn(digest, &spec.grants).await;
         }

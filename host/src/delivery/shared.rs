@@ -9,7 +9,7 @@ use super::{
     watched::{Version, Versions},
 };
 use crate::{
-    api::patient::patient,
+    api::patient::explicit,
     plugin_resource::{PluginSpec, PluginStatus},
 };
 use decide::Digest;
@@ -40,7 +40,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(client: Client, handles: Arc<Handles>, options: Options) -> Self {
         let sources = Sources {
-            client: patient(client),
+            client: explicit(client),
             namespace: options.namespace,
             allowed: options.source_namespaces,
             limit: handles.plugins.limits().component,

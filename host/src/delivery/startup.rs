@@ -11,7 +11,11 @@ use super::{
     shared::Shared,
     statuses::{active, named},
 };
-use crate::{api::forbidden::Forbidden, error::chain, observe::layout::Route};
+use crate::{
+    api::{answer, forbidden::Forbidden},
+    error::chain,
+    observe::layout::Route,
+};
 use decide::Digest;
 use kube::Client;
 use sandbox::Plugins;
@@ -119,7 +123,7 @@ impl Delivery {
                 let answer = archive.keep(&kept, wasm, None, Some(&mark)).await;
                 Box::new(move |delivery: &mut Self| match answer {
                     Ok(()) => delivery.is_kept(&name, &kept),
-                    Err(error) => delivery.is_not_kept(&name, &kept, &error, Again::after(before)),
+                    Err(error) => delivery.is_not_kept(&name, &kept, &error, Again::after(before, error.retry_after())),
                 }) as Ending
             });
         }
@@ -176,7 +180,7 @@ impl Delivery {
                 }
                 Err(error) => {
                     warn!(error = chain(&error), "failed to list Plugins, trying again");
-                    sleep(AGAIN).await;
+                    pause(&error).await;
                 }
             }
         }
@@ -234,13 +238,18 @@ async fn known_mark(archive: &Archive, plugin: &str, digest: &Digest) -> Option<
                 warn!(plugin, error = chain(&error), "its settings come with the first look at its Plugin");
                 return None;
             }
-            Some(_) => {
+            Some(answer) => {
                 warn!(plugin, error = chain(&error), "failed to read its settings, trying again");
-                sleep(AGAIN).await;
+                pause(answer).await;
             }
             None => return None,
         }
     }
+}
+
+/// Waits before the next attempt, as long as the API server asks for.
+async fn pause(error: &kube::Error) {
+    sleep(AGAIN.max(answer::retry_after(error).unwrap_or_default())).await;
 }
 
 fn is_missing(error: &kube::Error) -> bool {

@@ -2,6 +2,7 @@
 
 use super::{census, plugin_task::PluginTask, report, seen, shared::Shared};
 use crate::{
+    api::answer,
     error::chain,
     job_key::GroupKind,
     observe::layout::{Layout, Route},
@@ -11,6 +12,7 @@ use decide::{Digest, status::merge_patch};
 use kube::api::{Patch, PatchParams};
 use sandbox::{BreakerState, Position};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 /// Digests that the host says in a status to have accepted.
@@ -78,7 +80,7 @@ impl PluginTask {
         self.shared.statuses().insert(name.clone(), self.status.clone());
         let json = |status: &PluginStatus| serde_json::to_value(status).unwrap_or_default();
         let patch = merge_patch(&json(&self.seen.status), &json(&self.status));
-        if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+        if patch.as_object().is_none_or(serde_json::Map::is_empty) || Instant::now() < self.status_not_before {
             return;
         }
         let params = PatchParams { field_manager: Some(crate::api::FIELD_MANAGER.into()), ..PatchParams::default() };
@@ -89,7 +91,10 @@ impl PluginTask {
                 let stored = seen::Seen::from(stored);
                 (self.seen.version, self.seen.status) = (stored.version, stored.status);
             }
-            Err(error) => debug!(plugin = name, error = chain(&error), "status not written, it is tried again"),
+            Err(error) => {
+                self.status_not_before = Instant::now() + answer::retry_after(&error).unwrap_or_default();
+                debug!(plugin = name, error = chain(&error), "status not written, it is tried again");
+            }
         }
     }
 }

@@ -5,7 +5,10 @@ use super::{
     seen::{self, Seen},
 };
 use crate::{
-    api::back_off::{BackOff, Waits},
+    api::{
+        back_off::{BackOff, Waits},
+        patient::patient,
+    },
     error::chain,
 };
 use futures::{
@@ -140,8 +143,8 @@ pub(super) fn waits(seed: [u8; 32], number: u64) -> ResetTimerBackoff<Waits> {
 impl Delivery {
     /// Plugins, and the metadata of ConfigMaps: of those that may be sources, and of what is kept.
     pub(super) fn watched(&mut self) -> Pin<Box<dyn Stream<Item = Happened> + Send>> {
-        let (client, sources) = (&self.shared.sources.client, &self.shared.sources);
-        let plugins = watcher(seen::plugins(client), watching());
+        let (client, sources) = (patient(self.shared.sources.client.clone()), &self.shared.sources);
+        let plugins = watcher(seen::plugins(&client), watching());
         let seed = self.shared.handles.seed;
         let plugins = plugins.backoff(waits(seed, 0)).filter_map(async |event| match event {
             Ok(Event::Apply(plugin) | Event::InitApply(plugin)) => Some(Happened::Plugin(Box::new(plugin.into()))),

@@ -30,7 +30,13 @@ use kube::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    mem::{Discriminant, discriminant},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -116,6 +122,9 @@ pub async fn watch(
     Watch { client, stores, queue, id, namespace, spec, back_off }.run().await;
 }
 
+/// Why a kind is not watched, as far as it was logged.
+type Why = Discriminant<WatchError>;
+
 struct Watch {
     client: Client,
     stores: Arc<Stores>,
@@ -162,11 +171,11 @@ struct Bookmark {
 impl Watch {
     async fn run(&self) {
         let mut position = Position::default();
-        let mut reported_missing = false;
+        let mut reported = None;
         loop {
             let began = Instant::now();
             let result = match position.step() {
-                Step::List => match self.check_names(reported_missing).await {
+                Step::List => match self.check_names(reported.is_some()).await {
                     Ok(()) => self.list(&mut position).await,
                     Err(error) => Err(error),
                 },
@@ -174,14 +183,14 @@ impl Watch {
             };
             let wait = match result {
                 Ok(()) => {
-                    reported_missing = false;
+                    reported = None;
                     continue;
                 }
                 Err(error @ (WatchError::NoSuchKind(_) | WatchError::Misnamed(_))) => {
                     position.failed(error.failure());
-                    self.missing(&error, &mut reported_missing)
+                    self.missing(&error, &mut reported)
                 }
-                Err(error) if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported_missing),
+                Err(error) if error.is_forbidden() => self.forbidden(&mut position, &error, &mut reported),
                 Err(error) => self.failed(&mut position, &error, began.elapsed()),
             };
             // A write of the host may show first that the kind is served now.
@@ -195,7 +204,7 @@ impl Watch {
 
     /// Records that the API server forbids this kind; returns the time to the next attempt. Once the host has no right to
     /// it, an optional kind counts as not served, and nobody waits for jobs of another.
-    fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut bool) -> Duration {
+    fn forbidden(&self, position: &mut Position, error: &WatchError, reported: &mut Option<Why>) -> Duration {
         let now = Instant::now();
         let in_a_row = position.forbidden(now);
         let left = position.lacks_right_in(now);
@@ -212,17 +221,20 @@ impl Watch {
     }
 
     /// Records that the kind is not served; returns the time to the next attempt.
-    fn missing(&self, error: &WatchError, reported: &mut bool) -> Duration {
+    fn missing(&self, error: &WatchError, reported: &mut Option<Why>) -> Duration {
         self.wake(self.stores.no_such_kind(self.id));
-        if !*reported && matches!(error, WatchError::Misnamed(_)) {
+        let why = Some(discriminant(error));
+        if *reported == why {
+            // It is logged already.
+        } else if matches!(error, WatchError::Misnamed(_)) {
             warn!(%error, "a kind of a plugin is not watched");
-        } else if !*reported && self.spec.optional {
+        } else if self.spec.optional {
             info!(%error, "jobs are served without this optional kind");
-        } else if !*reported {
+        } else {
             let crd = format!("{}.{}", self.spec.resource.plural, self.spec.resource.group);
             warn!(%error, crd, "waiting for the CRD: apply crds/ or start with --install-crds");
         }
-        *reported = true;
+        *reported = why;
         if self.spec.optional { OPTIONAL_AGAIN } else { NO_SUCH_KIND_AGAIN }
     }
 
