@@ -119,7 +119,7 @@ const HAPPENS: [&str; 81] = [
     "watch silent",
 ];
 
-// S1, S2, S3, S4, S5, S7, S8, S10, S11, L1, L2, L3, D1, P1, P2 of the list of invariants.
+// S1, S2, S3, S4, S5, S7, S8, S10, S11, S12, S13, L1, L2, L3, D1, P1, P2 of the list of invariants.
 #[test]
 fn invariants_hold_under_faults_and_crashes() {
     let plugins = campaign::plugins().unwrap();

@@ -131,7 +131,7 @@ metrics! {
     WATCHED: Gauge "troupe_watched_objects" ["resource"]
         "Objects that the watches hold"
     READY: Gauge "troupe_ready" []
-        "Whether every watch has listed, or this host waits for the lease: what /readyz says"
+        "Whether every watch has listed, or waits for its kind or the right to it, or this host waits for the lease: what /readyz says"
     POLICIES: Gauge "troupe_policy_applied" ["policy"]
         "Whether a policy around the host was there, bound, had its parameters and covered all kinds when the host started: 1 or 0; absent if unknown"
     SPANS_DROPPED: Counter "troupe_trace_spans_dropped_total" ["reason"]

@@ -4,7 +4,7 @@ use super::hosts::is_host;
 use sim::{RequestRecord, Sim};
 
 /// S12: each watch of each life of a host lists once, and again only where its version has expired. `watches` is their
-/// number in all lives.
+/// number in all lives. A watch that gets no event in eight attempts in a row may list, too; that happens to none here.
 pub(super) fn needless(sim: &Sim, watches: usize) -> Option<String> {
     let expired: usize =
         sim.troubles().iter().filter(|(what, _)| what.ends_with("410")).map(|(_, when)| when.len()).sum();
