@@ -6,10 +6,13 @@ use crate::{
     observe::decode::{self, Decoded, LeftOut},
     plugin_resource::{Plugin, PluginSpec, PluginStatus},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{
+    api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::ListParams,
+    api::{ListParams, PostParams},
     core::{ObjectList, Request},
 };
 use serde::{Deserialize, Deserializer};
@@ -77,6 +80,21 @@ pub(super) async fn list(client: &Client) -> Result<Vec<Seen>, kube::Error> {
     let request = Request::new(Plugin::url_path(&(), None)).list(&ListParams::default());
     let list: ObjectList<Object> = answer::decoded(client, request).await?;
     Ok(list.items.into_iter().map(Seen::from).collect())
+}
+
+/// Returns whether the host has the right to list Plugins, if the API server says so. One that starts does not: it forbids
+/// this question, too, until it has read its roles.
+pub(super) async fn may_list(client: &Client) -> Option<bool> {
+    let resource = ResourceAttributes {
+        group: Some(Plugin::group(&()).into_owned()),
+        resource: Some(Plugin::plural(&()).into_owned()),
+        verb: Some("list".into()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(resource), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let answer = Api::all(client.clone()).create(&PostParams::default(), &review).await.ok()?;
+    Some(answer.status?.allowed)
 }
 
 impl From<Object> for Seen {

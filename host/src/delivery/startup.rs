@@ -12,7 +12,10 @@ use super::{
     statuses::{active, named},
 };
 use crate::{
-    api::{answer, forbidden::Forbidden},
+    api::{
+        answer,
+        forbidden::{Forbidden, is_forbidden},
+    },
     error::chain,
     observe::layout::Route,
 };
@@ -168,17 +171,23 @@ impl Delivery {
             .for_each(|key| self.shared.handles.queue.add(key));
     }
 
-    /// All Plugins; none where the API server does not have them, or the host has no right to list them. Asks until there is an answer, since a job must not be planned by what a Plugin has replaced.
+    /// All Plugins; none where the API server does not have them, or the host has no right to list them. Asks until there
+    /// is an answer, since a job must not be planned by what a Plugin has replaced.
     async fn list(&self) -> Vec<Seen> {
         let mut forbidden = Forbidden::default();
         loop {
             match seen::list(&self.shared.sources.client).await {
                 Ok(plugins) => return plugins,
-                Err(error) if is_missing(&error) || forbidden.is_for_good(&error, Instant::now()) => {
-                    warn!(error = chain(&error), "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them");
-                    return vec![];
-                }
                 Err(error) => {
+                    let is_forbidden = forbidden.is_for_good(&error, Instant::now())
+                        || is_forbidden(&error) && seen::may_list(&self.shared.sources.client).await == Some(false);
+                    if is_missing(&error) || is_forbidden {
+                        warn!(
+                            error = chain(&error),
+                            "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them"
+                        );
+                        return vec![];
+                    }
                     warn!(error = chain(&error), "failed to list Plugins, trying again");
                     pause(&error).await;
                 }

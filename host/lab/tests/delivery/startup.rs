@@ -178,7 +178,7 @@ async fn pods_of_a_kind_that_is_loaded_late_are_seen() {
     assert_eq!(stage.sim.requests_of("troupe").iter().filter(created).count(), 1, "no pod is created again");
 }
 
-/// A refusal with this body.
+/// An answer with this body.
 pub(super) fn refusal(code: u16, body: &Value) -> Answer {
     http::Response::builder().status(code).body(axum::body::Body::from(body.to_string())).unwrap()
 }
@@ -214,6 +214,23 @@ async fn planner_while_forbidden(time: Option<Duration>) -> (String, String) {
 async fn a_list_of_plugins_that_is_forbidden_at_first_is_asked_for_again_before_a_job_is_planned() {
     let (planner, digest) = planner_while_forbidden(Some(Duration::from_secs(25))).await;
     assert_eq!(planner, digest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_has_no_right_to_plugins_does_not_wait_for_them() {
+    let stage = Stage::refusing(vec![], move |request| {
+        let path = request.uri().path();
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {},
+            "status": { "allowed": false },
+        });
+        path.ends_with("/plugins")
+            .then(|| refusal(403, &json!("forbidden")))
+            .or_else(|| path.ends_with("/selfsubjectaccessreviews").then(|| refusal(201, &review)))
+    });
+    stage.sim.create(job("hamlet"));
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(stage.pods_of("hamlet"), 1);
 }
 
 #[tokio::test(start_paused = true)]
