@@ -9,6 +9,10 @@ use axum::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use parking_lot::Mutex;
+use rand_chacha::{
+    ChaCha20Rng,
+    rand_core::{RngCore, SeedableRng},
+};
 use registry::Digest;
 use sandbox::Executor;
 use serde_json::Value;
@@ -213,6 +217,28 @@ async fn what_has_the_name_and_holds_something_else_does_not_count_as_kept() {
     assert!(error.starts_with(&format!("configmap/{} is there and holds something else", name(&digest, 0))), "{error}");
     maps.delete(&name(&digest, 0), &DeleteParams::default()).await.unwrap();
     keep().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_part_that_another_host_has_left_behind_is_replaced() {
+    let stage = Stage::new().await;
+    // Bytes that do not compress, more than one ConfigMap holds.
+    let mut noise = ChaCha20Rng::from_seed([7; 32]);
+    let mut wasm = vec![0; CHUNK + 1000];
+    noise.fill_bytes(&mut wasm);
+    let digest = source::digest(&wasm);
+    let archive = stage.archive();
+    archive.keep(&digest, &wasm, None, None).await.unwrap();
+    let [first, second] = [0, 1].map(|number| name(&digest, number));
+    archive.maps.delete(&first, &DeleteParams::default()).await.unwrap();
+    let mut left = archive.maps.get(&second).await.unwrap();
+    archive.maps.delete(&second, &DeleteParams::default()).await.unwrap();
+    left.metadata = ObjectMeta { uid: None, resource_version: None, ..left.metadata };
+    left.binary_data = Some(BTreeMap::from([(COMPRESSED_KEY.to_owned(), ByteString(vec![1, 2, 3]))]));
+    archive.maps.create(&PostParams::default(), &left).await.unwrap();
+
+    archive.keep(&digest, &wasm, None, None).await.unwrap();
+    assert_eq!(archive.load(&digest).await.unwrap(), wasm);
 }
 
 #[tokio::test]
