@@ -22,30 +22,30 @@ pub(crate) struct Mismatch {
 }
 
 /// Looks up whether the kind and the plural of this resource agree. One that the API server does not serve cannot be wrong
-/// yet.
+/// yet. Returns whether it is served.
 ///
 /// # Errors
 /// What is called otherwise, or why that cannot be found out.
-pub(crate) async fn check(client: &Client, resource: &Resource) -> Result<(), NamesError> {
+pub(crate) async fn check(client: &Client, resource: &Resource) -> Result<bool, NamesError> {
     let api_version = resource.api_version();
     let resources = match client.list_api_group_resources(&api_version).await {
         Ok(list) => list.resources,
         // By its code: the answer for a group that nobody serves is plain text and has no reason.
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
         Err(source) => return Err(NamesError::LookUp { api_version, source }),
     };
     agree(&resources, &resource.kind, &resource.plural).map_err(|other| NamesError::Mismatch { api_version, other })
 }
 
-fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<(), Mismatch> {
+fn agree(resources: &[APIResource], kind: &str, plural: &str) -> Result<bool, Mismatch> {
     // `widgets/status` has the kind Widget, too.
-    let mut whole = resources.iter().filter(|it| !it.name.contains('/'));
-    match whole.find(|it| (it.kind == kind) != (it.name == plural)) {
+    let whole = || resources.iter().filter(|it| !it.name.contains('/'));
+    match whole().find(|it| (it.kind == kind) != (it.name == plural)) {
         Some(other) => Err(Mismatch {
             there: (other.kind.clone(), other.name.clone()),
             here: (kind.to_owned(), plural.to_owned()),
         }),
-        None => Ok(()),
+        None => Ok(whole().any(|it| it.kind == kind)),
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn kind_and_plural_are_those_of_one_resource() {
         let served = [resource("Widget", "widgets"), resource("Widget", "widgets/status"), resource("Vault", "vaults")];
-        assert_eq!(agree(&served, "Widget", "widgets"), Ok(()));
-        assert_eq!(agree(&served, "Gadget", "gadgets"), Ok(()), "not served yet");
+        assert_eq!(agree(&served, "Widget", "widgets"), Ok(true));
+        assert_eq!(agree(&served, "Gadget", "gadgets"), Ok(false), "not served yet");
         for (kind, plural) in [("Widget", "vaults"), ("Gadget", "vaults"), ("Widget", "gadgets")] {
             assert!(agree(&served, kind, plural).is_err(), "{kind} {plural}");
         }

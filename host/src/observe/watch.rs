@@ -271,10 +271,17 @@ impl Watch {
             return Ok(());
         }
         let checked = timeout(LIST_DEADLINE, names::check(&self.client, &self.spec.resource)).await;
-        checked.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))?.map_err(|error| match error {
-            NamesError::Mismatch { other, .. } => WatchError::Misnamed(other),
-            NamesError::LookUp { source, .. } => self.classify(source),
-        })
+        match checked.map_err(|_| WatchError::NoAnswer(LIST_DEADLINE))? {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.no_such_kind()),
+            Err(NamesError::Mismatch { other, .. }) => Err(WatchError::Misnamed(other)),
+            Err(NamesError::LookUp { source, .. }) => Err(self.classify(source)),
+        }
+    }
+
+    fn no_such_kind(&self) -> WatchError {
+        let resource = &self.spec.resource;
+        WatchError::NoSuchKind(format!("{} {}", resource.api_version(), resource.plural))
     }
 
     /// Lists all objects, without a resource version, so that the list is at least as new as any earlier write. A page
@@ -401,9 +408,7 @@ impl Watch {
 
     fn classify(&self, error: kube::Error) -> WatchError {
         match &error {
-            kube::Error::Api(status) if status.code == 404 => {
-                WatchError::NoSuchKind(format!("{} {}", self.spec.resource.api_version(), self.spec.resource.plural))
-            }
+            kube::Error::Api(status) if status.code == 404 => self.no_such_kind(),
             kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
             _ => WatchError::Client(error),
         }
