@@ -2,6 +2,7 @@
 
 pub mod host_ports;
 pub mod lease;
+mod memory;
 pub mod operator;
 pub mod queue;
 mod recent;

@@ -6,6 +6,7 @@ use crate::{
     control::{
         host_ports::{self, PortAllocator},
         lease::Election,
+        memory::Memory,
         queue::{PASSES, Queue},
         reconcile::Context,
         supervise::{AbortOnDrop, Restarts, supervise},
@@ -126,6 +127,7 @@ impl Operator {
         let context = Context {
             queue,
             writer: Writer::new(client.clone(), stores.clone(), options.seed, options.field_validation),
+            memory: Memory::default(),
             contents: contents.clone(),
             publisher: Publisher::new(client.clone(), stores.clone(), options.clock.clone(), published),
             ports: Arc::new(PortAllocator::new(stores.clone(), options.host_ports, delivery.is_starting.clone())),

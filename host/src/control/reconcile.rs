@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Clock,
-    control::{host_ports::PortAllocator, queue::Queue},
+    control::{host_ports::PortAllocator, memory::Memory, queue::Queue},
     delivery::Handles,
     error::chain,
     job_key::JobKey,
@@ -90,6 +90,8 @@ pub struct Context {
     pub(crate) queue: Arc<Queue>,
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) writer: Writer,
+    /// For passes over large jobs.
+    pub(crate) memory: Memory,
     pub(crate) contents: Arc<Contents>,
     pub(crate) publisher: Publisher,
     pub(crate) ports: Arc<PortAllocator>,
@@ -156,12 +158,19 @@ impl Context {
     async fn pass_over(&self, key: &JobKey) -> Reconciled {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
-        let mut observed = self.observe(key);
-        while let Observed::InDoubt(doubt) = observed {
-            if let Err(error) = self.writer.settle(key, &doubt).await {
-                return Reconciled::Failed(ReconcileError::InDoubt(error));
-            }
-            observed = self.observe(key);
+        let mut observed = match self.without_doubt(key).await {
+            Ok(observed) => observed,
+            Err(error) => return Reconciled::Failed(ReconcileError::InDoubt(error)),
+        };
+        let mut _room = None;
+        if let Some(bytes) = observed.snapshot().and_then(|snapshot| Memory::needed(&snapshot.job)) {
+            // Whoever waits holds nothing, and decides from what is shown then.
+            drop(observed);
+            _room = Some(self.memory.room(bytes, &key.namespace).await);
+            observed = match self.without_doubt(key).await {
+                Ok(observed) => observed,
+                Err(error) => return Reconciled::Failed(ReconcileError::InDoubt(error)),
+            };
         }
         let (mut snapshot, held) = match observed {
             Observed::Ready(snapshot) => (snapshot, None),
@@ -238,6 +247,16 @@ impl Context {
             (Ok(status), None) => (status, Ok(self.wake(key, tombstones, &decision, status))),
         };
         Reconciled::Passed(Box::new(Passed { snapshot, decision, applied, status, next }))
+    }
+
+    /// Observes the job once it is known which of its creates have succeeded.
+    async fn without_doubt(&self, key: &JobKey) -> Result<Observed, WriteError> {
+        let mut observed = self.observe(key);
+        while let Observed::InDoubt(doubt) = observed {
+            self.writer.settle(key, &doubt).await?;
+            observed = self.observe(key);
+        }
+        Ok(observed)
     }
 
     /// Returns the snapshot of the job, with what this host knows of its ports and of its last status.

@@ -50,6 +50,16 @@ pub enum Observed {
     Another,
 }
 
+impl Observed {
+    /// Returns the snapshot, if there is one.
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        match self {
+            Self::Ready(snapshot) | Self::Held(snapshot, _) => Some(snapshot),
+            Self::Stale | Self::InDoubt(_) | Self::Gone | Self::Loading(_) | Self::Another => None,
+        }
+    }
+}
+
 /// A create of an object that must not be created twice, with an unknown result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
