@@ -274,6 +274,13 @@ impl Child {
         self.job_has("Complete") || self.job_has("Failed")
     }
 
+    /// Returns how many pods of this batch/v1 Job have not ended, as its status says; 0 for any other object.
+    #[must_use]
+    pub fn job_active_pods(&self) -> u64 {
+        let status = self.fields.get("/status").filter(|_| self.kind == "Job");
+        status.and_then(|status| status["active"].as_u64()).unwrap_or(0)
+    }
+
     /// Returns whether this is a batch/v1 Job with this condition.
     pub(crate) fn job_has(&self, condition: &str) -> bool {
         let conditions = self.fields.get("/status").and_then(|status| status["conditions"].as_array());

@@ -39,9 +39,12 @@ pub struct Cache {
     most_departed: usize,
 }
 
-/// When an object went: as of this resource version, and by the clock.
+/// A Job that went: as of this resource version, and by the clock.
 #[derive(Debug)]
 struct Departure {
+    uid: String,
+    /// How many pods it had then that had not ended.
+    active: usize,
     version: u64,
     at: Instant,
 }
@@ -106,17 +109,20 @@ impl Cache {
 
     /// Records that this object was gone at this version.
     pub(crate) fn record_departure(&mut self, object: &Object, version: u64) {
-        let of_a_job = object.owner.as_deref().is_some_and(may_be_job);
-        let is_job = matches!(&object.held, Held::Child(child) if child.kind == "Job" && !child.job_is_over());
-        if of_a_job && is_job {
-            if self.departed.len() >= self.most_departed {
-                self.departed.retain(|_, departure| departure.at.elapsed() < SHOWN_WITHIN);
-                self.most_departed = 2 * self.departed.len().max(FEW_DEPARTED);
-            }
-            // Another watch of Jobs may show an earlier one of this name late.
-            let here = (object.namespace.clone(), object.name.clone());
-            let before = self.departed.get(&here).map_or(0, |departure| departure.version);
-            self.departed.insert(here, Departure { version: version.max(before), at: Instant::now() });
+        let Held::Child(child) = &object.held else { return };
+        let active = usize::try_from(child.job_active_pods()).unwrap_or(usize::MAX);
+        if active == 0 || child.job_is_over() || !object.owner.as_deref().is_some_and(may_be_job) {
+            return;
+        }
+        if self.departed.len() >= self.most_departed {
+            self.departed.retain(|_, departure| departure.at.elapsed() < SHOWN_WITHIN);
+            self.most_departed = 2 * self.departed.len().max(FEW_DEPARTED);
+        }
+        let here = (object.namespace.clone(), object.name.clone());
+        // Another watch of Jobs may show an earlier one of this name late.
+        if self.departed.get(&here).is_none_or(|before| before.version < version) {
+            let departure = Departure { uid: object.uid.clone(), active, version, at: Instant::now() };
+            self.departed.insert(here, departure);
         }
     }
 
@@ -417,18 +423,20 @@ impl Cache {
         }
         let departed = self.departed.range((namespace.clone(), job.clone())..);
         let named_alike = departed.take_while(|((ns, name), _)| ns == namespace && name.starts_with(job));
-        let may_have_pods = named_alike.filter(|(_, departure)| !self.shows_pods_of(children, departure));
+        let may_have_pods = named_alike.filter(|(_, departure)| !self.shows_pods_of(children, namespace, departure));
         taken.extend(may_have_pods.map(|((_, name), _)| ("Job".to_owned(), name.clone())));
         taken
     }
 
     /// Returns whether those of these watches that are of pods have shown all that were there when a Job went.
-    fn shows_pods_of(&self, watches: &[WatchId], departure: &Departure) -> bool {
+    fn shows_pods_of(&self, watches: &[WatchId], namespace: &str, departure: &Departure) -> bool {
+        let Departure { uid, active, version, at } = departure;
         let is_of_pods = |id: &&WatchId| {
             self.layout.watches().get(id).is_some_and(|watch| matches!(watch.purpose, Purpose::Pods(_)))
         };
-        let is_there = |id: &WatchId| self.table(*id).is_none_or(|table| table.progress >= departure.version);
-        departure.at.elapsed() >= SHOWN_WITHIN || watches.iter().filter(is_of_pods).all(is_there)
+        let has_shown = |table: &Table| table.progress >= *version || table.owned_by(namespace, uid).count() >= *active;
+        let has_shown = |id: &WatchId| self.table(*id).is_none_or(has_shown);
+        at.elapsed() >= SHOWN_WITHIN || watches.iter().filter(is_of_pods).all(has_shown)
     }
 
     /// Returns whether a pod of the job with this uid in this namespace has not ended.

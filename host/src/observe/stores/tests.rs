@@ -499,30 +499,29 @@ fn the_name_of_a_deleted_job_is_taken_until_its_pod_is_gone_also_while_another_w
 #[tokio::test(start_paused = true)]
 async fn the_name_of_a_deleted_job_is_taken_until_the_watch_of_pods_has_shown_those_that_it_had() {
     let name = BTreeSet::from([("Job".to_owned(), "hamlet-stage".to_owned())]);
-    let deleted = || {
+    let with_status = |version, status: Value| with(stage(version, &json!([])), "status", status);
+    let deleted = |status: &Value| {
         let shown = Shown::nothing();
         shown.has("Tale", &tale("u", 2));
-        shown.has("Job", &stage(3, &json!([])));
-        shown.lacks("Job", &stage(6, &json!([])));
-        assert_eq!(shown.snapshot().taken, name, "its pod of version 4 is on its way");
+        shown.has("Job", &with_status(3, status.clone()));
+        shown.lacks("Job", &with_status(6, status.clone()));
         shown
     };
-    let shown = deleted();
+    let shown = deleted(&json!({ "active": 1 }));
+    assert_eq!(shown.snapshot().taken, name, "its pod of version 4 is on its way");
     shown.0.bookmark(shown.watch("Pod"), 5);
     assert_eq!(shown.snapshot().taken, name);
     shown.0.bookmark(shown.watch("Pod"), 6);
-    assert!(shown.snapshot().taken.is_empty(), "it had none");
+    assert!(shown.snapshot().taken.is_empty(), "it went before the Job did");
 
-    let shown = deleted();
+    let shown = deleted(&json!({ "active": 1 }));
     tokio::time::advance(std::time::Duration::from_secs(100)).await;
     assert!(shown.snapshot().taken.is_empty(), "an API server without bookmarks");
 
-    let shown = Shown::nothing();
-    shown.has("Tale", &tale("u", 2));
-    let complete = json!([{ "type": "Complete", "status": "True" }]);
-    shown.has("Job", &stage(3, &complete));
-    shown.lacks("Job", &stage(6, &complete));
-    assert!(shown.snapshot().taken.is_empty(), "its pods have ended");
+    let complete = json!({ "active": 1, "conditions": [{ "type": "Complete", "status": "True" }] });
+    for without_live_pods in [json!({}), json!({ "active": 0 }), complete] {
+        assert!(deleted(&without_live_pods).snapshot().taken.is_empty(), "{without_live_pods}");
+    }
 }
 
 #[test]
