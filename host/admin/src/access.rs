@@ -152,31 +152,21 @@ struct Rates {
     strangers: Left,
     /// Only of tokens and users that have used some lately.
     each: BTreeMap<[u8; 32], Left>,
-    /// When the API server has accepted a token last, and whose it is.
-    accepted: BTreeMap<[u8; 32], (Instant, [u8; 32])>,
+    /// Whose token each is that the API server has accepted lately.
+    accepted: Cached<[u8; 32]>,
 }
 
 impl Rates {
     fn new() -> Self {
         let strangers = Left { reviews: OF_STRANGERS.burst, at: Instant::now() };
-        Self { strangers, each: BTreeMap::new(), accepted: BTreeMap::new() }
-    }
-
-    /// Returns whose token this is, if the API server has accepted it lately.
-    fn user_of(&self, token: &[u8; 32]) -> Option<[u8; 32]> {
-        self.accepted.get(token).filter(|(at, _)| at.elapsed() < ACCEPTED_FOR).map(|(_, user)| *user)
+        Self { strangers, each: BTreeMap::new(), accepted: Cached::default() }
     }
 
     /// Records that the API server accepts this token, of a user with this name.
     fn accept(&mut self, token: [u8; 32], name: &str) {
-        if self.accepted.len() >= MOST_VERDICTS {
-            self.accepted.retain(|_, (at, _)| at.elapsed() < ACCEPTED_FOR);
-        }
-        if self.accepted.len() < MOST_VERDICTS || self.accepted.contains_key(&token) {
-            let namespace = name.strip_prefix(SERVICE_ACCOUNTS).and_then(|rest| rest.split_once(':'));
-            let user = namespace.map_or(name, |(namespace, _)| &name[..SERVICE_ACCOUNTS.len() + namespace.len() + 1]);
-            self.accepted.insert(token, (Instant::now(), Sha256::digest(user).into()));
-        }
+        let of_namespace = name.rsplit_once(':').filter(|_| name.starts_with(SERVICE_ACCOUNTS));
+        let user = of_namespace.map_or(name, |(namespace, _)| namespace);
+        self.accepted.remember(token, Sha256::digest(user).into(), ACCEPTED_FOR);
     }
 
     /// Takes one review of this token, if there is one left. Returns whether the API server has accepted the token lately.
@@ -185,7 +175,7 @@ impl Rates {
         if self.each.len() >= MOST_VERDICTS {
             self.each.retain(|_, left| left.at(now, OF_ONE) < OF_ONE.burst);
         }
-        let user = self.user_of(&token);
+        let user = self.accepted.known(&token);
         let whose = user.unwrap_or(token);
         let own = self.each.get(&whose).map_or(OF_ONE.burst, |left| left.at(now, OF_ONE));
         let of_strangers = self.strangers.at(now, OF_STRANGERS);
@@ -227,13 +217,13 @@ impl<T: Clone> Cached<T> {
         self.0.get(key).filter(|(until, _)| Instant::now() < *until).map(|(_, result)| result.clone())
     }
 
-    fn remember(&mut self, key: [u8; 32], result: T) {
+    fn remember(&mut self, key: [u8; 32], result: T, lifetime: Duration) {
         let now = Instant::now();
         if self.0.len() >= MOST_VERDICTS {
             self.0.retain(|_, (until, _)| now < *until);
         }
-        if self.0.len() < MOST_VERDICTS {
-            self.0.insert(key, (now + COUNTS_FOR, result));
+        if self.0.len() < MOST_VERDICTS || self.0.contains_key(&key) {
+            self.0.insert(key, (now + lifetime, result));
         }
     }
 }
@@ -262,7 +252,7 @@ impl Reviewer {
             Ok(Err(error)) => return Err(Denied::Unavailable(chain(&error))),
             Err(_) => return Err(Denied::Unavailable(format!("no answer after {} s", DEADLINE.as_secs()))),
         };
-        self.verdicts.lock().remember(key.into(), passes.clone());
+        self.verdicts.lock().remember(key.into(), passes.clone(), COUNTS_FOR);
         passes
     }
 
@@ -289,7 +279,7 @@ impl Reviewer {
         if let Some(user) = &user {
             self.rates.lock().accept(key, user.username.as_deref().unwrap_or_default());
         }
-        self.users.lock().remember(key, user.clone());
+        self.users.lock().remember(key, user.clone(), COUNTS_FOR);
         Ok(user)
     }
 }

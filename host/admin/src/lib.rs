@@ -112,7 +112,7 @@ async fn readyz(State(admin): State<Admin>) -> Response {
     if admin.context.is_ready() {
         return "ok".into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, "not every watch has listed yet, or was refused").into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, "not every watch has listed yet").into_response()
 }
 
 async fn metrics_text(State(admin): State<Admin>, headers: HeaderMap) -> Result<Response, Denied> {

@@ -44,12 +44,12 @@ pub fn decide(snapshot: &Snapshot, answer: &Answer) -> Decision {
     match (answer, &snapshot.ledger.finished) {
         (Answer::Judged { plan, .. }, _) => Standing::of(snapshot, plan).decide(answer),
         // Its user may have asked for another time to live in the edit, and no plan says so.
-        (Answer::Rejected(_), Some(finished)) if over::was_edited(snapshot, finished) => {
-            over::over(snapshot, &Finished { delete_at: None, ..finished.clone() })
-        }
-        (Answer::Faulted(fault), Some(finished)) if over::was_edited(snapshot, finished) => {
+        (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) if over::was_edited(snapshot, finished) => {
             let over = over::over(snapshot, &Finished { delete_at: None, ..finished.clone() });
-            Decision { wake: over.wake.min(again(snapshot, fault)), ..over }
+            match answer {
+                Answer::Faulted(fault) => Decision { wake: over.wake.min(again(snapshot, fault)), ..over },
+                _ => over,
+            }
         }
         (Answer::Rejected(_) | Answer::Faulted(_), Some(finished)) => over::over(snapshot, finished),
         (Answer::Rejected(rejection), None) => rejected(snapshot, rejection),

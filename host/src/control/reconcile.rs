@@ -31,6 +31,7 @@ use decide::{
     ports::{self, NoPorts},
     status, triage,
 };
+use fairness::Turn;
 use futures::future::BoxFuture;
 use sandbox::{PassAnswer, Plugins};
 use std::{sync::Arc, time::Duration};
@@ -158,20 +159,10 @@ impl Context {
     async fn pass_over(&self, key: &JobKey) -> Reconciled {
         // A child that is deleted during the pass is not in its snapshot, so the pass does not record how it ended.
         let tombstones = self.stores.count_tombstones(key);
-        let mut observed = match self.without_doubt(key).await {
+        let (observed, _room) = match self.observe_in_room(key).await {
             Ok(observed) => observed,
             Err(error) => return Reconciled::Failed(ReconcileError::InDoubt(error)),
         };
-        let mut _room = None;
-        if let Some(bytes) = observed.snapshot().and_then(|snapshot| Memory::needed(&snapshot.job)) {
-            // Whoever waits holds nothing, and decides from what is shown then.
-            drop(observed);
-            _room = Some(self.memory.room(bytes, &key.namespace).await);
-            observed = match self.without_doubt(key).await {
-                Ok(observed) => observed,
-                Err(error) => return Reconciled::Failed(ReconcileError::InDoubt(error)),
-            };
-        }
         let (mut snapshot, held) = match observed {
             Observed::Ready(snapshot) => (snapshot, None),
             Observed::Held(snapshot, why) => (snapshot, Some(why)),
@@ -247,6 +238,18 @@ impl Context {
             (Ok(status), None) => (status, Ok(self.wake(key, tombstones, &decision, status))),
         };
         Reconciled::Passed(Box::new(Passed { snapshot, decision, applied, status, next }))
+    }
+
+    /// Observes the job, a large one once there is room for it.
+    async fn observe_in_room(&self, key: &JobKey) -> Result<(Observed, Option<Turn>), WriteError> {
+        let observed = self.without_doubt(key).await?;
+        let Some(bytes) = observed.snapshot().and_then(|snapshot| Memory::needed(&snapshot.job)) else {
+            return Ok((observed, None));
+        };
+        // Whoever waits holds nothing, and decides from what is shown then.
+        drop(observed);
+        let room = self.memory.room(bytes, &key.namespace).await;
+        Ok((self.without_doubt(key).await?, Some(room)))
     }
 
     /// Observes the job once it is known which of its creates have succeeded.

@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Resource,
-    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::{PartialObjectMeta, Request},
     runtime::{
         WatchStreamExt, reflector,
@@ -226,9 +226,7 @@ impl Archive {
                 true => return Ok(()),
                 // The first one is made last: a host that compresses otherwise did not come to that.
                 false if number > 0 && is_of(&found, digest) => {
-                    let params = DeleteParams::default()
-                        .preconditions(kube::api::Preconditions { uid: found.metadata.uid, resource_version: None });
-                    self.maps.delete(&name, &params).await.map_err(failed("delete"))?;
+                    self.maps.delete(&name, &this_one(&found.metadata)).await.map_err(failed("delete"))?;
                 }
                 false => break,
             }
@@ -338,8 +336,7 @@ impl Archive {
             let artifact = serde_json::from_str(text).map_err(|_| ArchiveError::Damaged(digest.short().to_owned()))?;
             return Ok(Some(Part::Artifact(artifact)));
         }
-        let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key).cloned();
-        let count = annotation(CHUNKS_ANNOTATION).and_then(|count| count.parse().ok()).unwrap_or(1);
+        let count = annotation(&map.metadata, CHUNKS_ANNOTATION).and_then(|count| count.parse().ok()).unwrap_or(1);
         let bytes = map.binary_data.and_then(|mut data| data.remove(COMPRESSED_KEY));
         Ok(bytes.map(|bytes| Part::Chunk(bytes.0, count)))
     }
@@ -379,11 +376,7 @@ impl Archive {
                     marked.map_err(failed("patch", &name))?;
                 }
                 Fate::Goes => {
-                    let params = DeleteParams::default().preconditions(kube::api::Preconditions {
-                        uid: map.metadata.uid.clone(),
-                        resource_version: None,
-                    });
-                    match self.maps.delete(&name, &params).await {
+                    match self.maps.delete(&name, &this_one(&map.metadata)).await {
                         Err(kube::Error::Api(status)) if status.is_not_found() => {}
                         other => drop(other.map_err(failed("delete", &name))?),
                     }
@@ -405,9 +398,8 @@ enum Fate {
 }
 
 fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<Digest>, now: Timestamp) -> Fate {
-    let annotation = |key: &str| map.metadata.annotations.as_ref()?.get(key);
-    let Some(digest) = annotation(DIGEST_ANNOTATION) else { return Fate::Stays };
-    let since = annotation(UNUSED_ANNOTATION);
+    let Some(digest) = annotation(&map.metadata, DIGEST_ANNOTATION) else { return Fate::Stays };
+    let since = annotation(&map.metadata, UNUSED_ANNOTATION);
     let is_needed = digest.parse().is_ok_and(|digest| needed.contains(&digest));
     match (is_needed, since.and_then(|since| since.parse::<Timestamp>().ok())) {
         (true, _) if since.is_some() => Fate::Mark(None),
@@ -418,20 +410,25 @@ fn fate(map: &PartialObjectMeta<ConfigMap>, needed: &BTreeSet<Digest>, now: Time
     }
 }
 
-fn annotation<'a>(of: &'a ConfigMap, key: &str) -> Option<&'a String> {
-    of.metadata.annotations.as_ref()?.get(key)
+fn annotation<'a>(of: &'a ObjectMeta, key: &str) -> Option<&'a String> {
+    of.annotations.as_ref()?.get(key)
+}
+
+/// Deletes no other object of the name.
+fn this_one(metadata: &ObjectMeta) -> DeleteParams {
+    DeleteParams::default().preconditions(Preconditions { uid: metadata.uid.clone(), resource_version: None })
 }
 
 /// A host has made it to keep a part of this plugin.
 fn is_of(map: &ConfigMap, digest: &Digest) -> bool {
     let label = map.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL.0));
-    let kept = annotation(map, DIGEST_ANNOTATION);
+    let kept = annotation(&map.metadata, DIGEST_ANNOTATION);
     label.is_some_and(|label| label == LABEL.1) && kept.is_some_and(|kept| kept == digest.as_str())
 }
 
 /// They hold the same part of the same plugin.
 fn is_same(one: &ConfigMap, other: &ConfigMap) -> bool {
-    let is_alike = |key: &str| annotation(one, key) == annotation(other, key);
+    let is_alike = |key: &str| annotation(&one.metadata, key) == annotation(&other.metadata, key);
     is_alike(DIGEST_ANNOTATION)
         && is_alike(CHUNKS_ANNOTATION)
         && (&one.data, &one.binary_data) == (&other.data, &other.binary_data)

@@ -179,9 +179,9 @@ impl Delivery {
             match seen::list(&self.shared.sources.client).await {
                 Ok(plugins) => return plugins,
                 Err(error) => {
-                    let is_forbidden = forbidden.is_for_good(&error, Instant::now())
+                    let has_no_right = forbidden.is_for_good(&error, Instant::now())
                         || is_forbidden(&error) && seen::may_list(&self.shared.sources.client).await == Some(false);
-                    if is_missing(&error) || is_forbidden {
+                    if is_missing(&error) || has_no_right {
                         warn!(
                             error = chain(&error),
                             "no Plugins can be seen: apply crds/ and deploy/rbac.yaml for them"
@@ -217,8 +217,7 @@ impl Delivery {
     }
 
     /// Begins to give what comes with the host the settings again with which its Plugin had it serve. Asks for them until
-    /// there is an answer, since running jobs must not be planned with others, or the host has no right to
-    /// them.
+    /// there is an answer, since running jobs must not be planned with others, or the host has no right to them.
     fn settle_as_accepted(&mut self, name: &str, digest: &Digest) {
         let Shared { handles, archive: Some(archive), .. } = &*self.shared else { return };
         let Some(prepared) = handles.plugins.prepared(digest) else { return };
